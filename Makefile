@@ -1,0 +1,53 @@
+# Every target sets up what it needs, from nothing. `make help` lists them.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+ARGS ?=
+
+.PHONY: help check test e2e chaos bench up down lock docs clean
+
+help: ## list the targets
+	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+$(READY): requirements/dev.txt pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(f"Python 3.11 or newer is needed, this is {sys.version.split()[0]}; set PYTHON=") if sys.version_info < (3, 11) else None'
+	$(PYTHON) -m venv --clear $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --only-binary=:all: -r requirements/dev.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --no-index -e .
+	touch $(READY)
+
+check: $(READY) ## format, lint, strict types, import contract, unit tests
+	$(BIN)/ruff format --check --quiet src tests bench || { echo "run: $(BIN)/ruff format src tests bench"; exit 1; }
+	$(BIN)/ruff check --quiet src tests bench
+	$(BIN)/mypy
+	$(BIN)/lint-imports --cache-dir .import_linter_cache
+	$(BIN)/pytest -q tests/unit $(ARGS)
+
+test: check ## check, then the real API server, the real daemons, and one end-to-end test per promise
+	$(BIN)/pytest --durations=15 tests/integration tests/slurm tests/e2e -m "not full" $(ARGS)
+
+e2e: $(READY) ## every end-to-end test
+	$(BIN)/pytest --durations=15 tests/e2e $(ARGS)
+
+up: $(READY) ## a real Kubernetes and a real Slurm cluster on this machine
+	$(BIN)/slurm-operator up $(ARGS)
+
+down: $(READY) ## stop it and leave nothing behind
+	$(BIN)/slurm-operator down $(ARGS)
+
+bench: $(READY) ## benchmarks: ratios measured in one run
+	$(BIN)/python -m bench $(ARGS)
+
+lock: $(READY) ## pin the dependencies of pyproject.toml anew
+	$(BIN)/pip install --quiet uv
+	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-annotate --no-header --python-version 3.11 pyproject.toml -o requirements/runtime.txt
+	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-annotate --no-header --python-version 3.11 pyproject.toml --group dev -o requirements/dev.txt
+
+clean: ## remove what the targets made in this directory
+	rm -rf $(VENV) build dist site .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -1,0 +1,1 @@
+"""A Slurm snapshot to a table of metrics to /metrics. Writes nothing."""

@@ -1,0 +1,1 @@
+"""A real Kubernetes and Slurm on this machine: build, start, stop. Knows no reconciler."""

@@ -1,0 +1,1 @@
+"""The vocabulary of decisions: actions, reasons, conditions, the gate. Knows no reconciler."""

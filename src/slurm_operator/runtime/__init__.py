@@ -1,0 +1,1 @@
+"""The loop: World, queue, reconcile(), act(), report(), shutdown. Knows no single CRD."""

@@ -1,0 +1,1 @@
+"""slurmrestd over HTTP; every API version becomes slurm/ types here. Knows no Kubernetes."""

@@ -1,0 +1,1 @@
+"""Admission over HTTPS; asks api/ for problems and answers. Decides nothing."""
