@@ -44,7 +44,7 @@ def encode(value: object) -> bytes:
 
 
 def encode_sorted(value: object) -> bytes:
-    """Compact JSON with sorted keys: the same value always gives the same bytes, so digests may be taken of it."""
+    """Compact JSON with sorted keys: the same value always gives the same bytes, fit for a digest."""
     return msgspec.json.encode(value, order="deterministic")
 
 
