@@ -5,7 +5,7 @@ from JSON have no cycles, and walking millions of them would stall the event loo
 """
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, dataclass_transform
 
 import msgspec
 from msgspec import Raw as Raw
@@ -16,11 +16,16 @@ T = TypeVar("T")
 DecodeError = msgspec.DecodeError  # Also covers ValidationError: right JSON, wrong shape.
 
 
-class Record(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
+class _FrozenMeta(msgspec.StructMeta):
+    """Tells the type checker that subclasses are frozen too, without each saying so."""
+
+
+class Record(msgspec.Struct, metaclass=_FrozenMeta, frozen=True, kw_only=True, gc=False):
     """A value of ours, or of Slurm's JSON: field names as written."""
 
 
-class CamelRecord(msgspec.Struct, frozen=True, kw_only=True, gc=False, rename="camel"):
+class CamelRecord(msgspec.Struct, metaclass=_FrozenMeta, frozen=True, kw_only=True, gc=False, rename="camel"):
     """A value of Kubernetes' JSON: `resource_version` here is `resourceVersion` there."""
 
 

@@ -1,0 +1,63 @@
+"""The Kubernetes kinds this operator names, each with what its address needs."""
+
+from slurm_operator import wire
+
+
+class Kind(wire.Record):
+    """One kind in one version: enough to build every URL the API server has for it."""
+
+    group: str
+    version: str
+    kind: str
+    plural: str
+    namespaced: bool = True
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
+        """The URL path of one object, or of the collection when `name` is empty."""
+        parts = ["apis", self.group, self.version] if self.group else ["api", self.version]
+        if self.namespaced and namespace:
+            parts += ["namespaces", namespace]
+        parts.append(self.plural)
+        parts += [part for part in (name, subresource) if part]
+        return "/" + "/".join(parts)
+
+    def __str__(self) -> str:
+        return f"{self.kind}.{self.group}" if self.group else self.kind
+
+
+def _core(kind: str, plural: str, *, namespaced: bool = True) -> Kind:
+    return Kind(group="", version="v1", kind=kind, plural=plural, namespaced=namespaced)
+
+
+POD = _core("Pod", "pods")
+KUBE_NODE = _core("Node", "nodes", namespaced=False)
+NAMESPACE = _core("Namespace", "namespaces", namespaced=False)
+SECRET = _core("Secret", "secrets")
+CONFIG_MAP = _core("ConfigMap", "configmaps")
+SERVICE = _core("Service", "services")
+SERVICE_ACCOUNT = _core("ServiceAccount", "serviceaccounts")
+PERSISTENT_VOLUME_CLAIM = _core("PersistentVolumeClaim", "persistentvolumeclaims")
+STATEFUL_SET = Kind(group="apps", version="v1", kind="StatefulSet", plural="statefulsets")
+DEPLOYMENT = Kind(group="apps", version="v1", kind="Deployment", plural="deployments")
+CONTROLLER_REVISION = Kind(
+    group="apps", version="v1", kind="ControllerRevision", plural="controllerrevisions"
+)
+DISRUPTION_BUDGET = Kind(
+    group="policy", version="v1", kind="PodDisruptionBudget", plural="poddisruptionbudgets"
+)
+LEASE = Kind(group="coordination.k8s.io", version="v1", kind="Lease", plural="leases")
+EVENT = Kind(group="events.k8s.io", version="v1", kind="Event", plural="events")
+SERVICE_MONITOR = Kind(
+    group="monitoring.coreos.com", version="v1", kind="ServiceMonitor", plural="servicemonitors"
+)
+CUSTOM_RESOURCE_DEFINITION = Kind(
+    group="apiextensions.k8s.io",
+    version="v1",
+    kind="CustomResourceDefinition",
+    plural="customresourcedefinitions",
+    namespaced=False,
+)
