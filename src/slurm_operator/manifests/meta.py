@@ -1,69 +1,16 @@
-"""What every Kubernetes object carries about itself."""
+"""Objects as we write them, and our own children as we read them back."""
 
-from datetime import datetime
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
 from slurm_operator import wire
+from slurm_operator.api.meta import HasMeta as HasMeta
+from slurm_operator.api.meta import Meta as Meta
+from slurm_operator.api.meta import ObjectKey as ObjectKey
+from slurm_operator.api.meta import OwnerReference as OwnerReference
+from slurm_operator.api.meta import key_of as key_of
 
 # An object we are about to write: plain JSON data, exactly the fields we want to own.
 Manifest = dict[str, Any]
-
-
-class OwnerReference(wire.CamelRecord):
-    api_version: str
-    kind: str
-    name: str
-    uid: str
-    controller: bool = False
-    block_owner_deletion: bool = False
-
-
-class Meta(wire.CamelRecord):
-    """`metadata` of any object, as far as we read it. Without `managedFields`: they are half of the bytes."""
-
-    name: str = ""
-    generate_name: str = ""
-    namespace: str = ""
-    uid: str = ""
-    resource_version: str = ""
-    generation: int = 0
-    creation_timestamp: datetime | None = None
-    deletion_timestamp: datetime | None = None
-    deletion_grace_period_seconds: int | None = None
-    labels: dict[str, str] = {}
-    annotations: dict[str, str] = {}
-    finalizers: list[str] = []
-    owner_references: list[OwnerReference] = []
-
-    @property
-    def is_terminating(self) -> bool:
-        return self.deletion_timestamp is not None
-
-    @property
-    def owner(self) -> OwnerReference | None:
-        """The one owner that manages this object."""
-        return next((owner for owner in self.owner_references if owner.controller), None)
-
-
-class HasMeta(Protocol):
-    """Anything that can live in a watch cache."""
-
-    @property
-    def metadata(self) -> Meta: ...
-
-
-class ObjectKey(NamedTuple):
-    """Where an object of a known kind lives; `namespace` is empty for cluster-wide kinds."""
-
-    namespace: str
-    name: str
-
-    def __str__(self) -> str:
-        return f"{self.namespace}/{self.name}" if self.namespace else self.name
-
-
-def key_of(thing: HasMeta) -> ObjectKey:
-    return ObjectKey(thing.metadata.namespace, thing.metadata.name)
 
 
 class Child(wire.Record):
