@@ -1,0 +1,109 @@
+"""Does the live object already have everything we would write? If so, nothing is sent.
+
+Compared as a subset, because the API server adds defaults: every field of `desired` must be in `live`.
+Fields that we stop wanting are noticed by the digest annotation, not here.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from slurm_operator.manifests.digests import digest
+from slurm_operator.manifests.meta import Child, Manifest
+
+APPLIED_DIGEST = "slinky.slurm.net/applied-digest"
+
+# Fields under which strings are quantities: "1000m" is "1" there, "1024Mi" is "1Gi".
+_QUANTITY_MAPS = {"limits", "requests", "capacity", "hard", "allocatable"}
+_QUANTITY_FIELDS = {"sizeLimit", "storage", "divisor"}
+
+# How the API server tells the items of a list apart (x-kubernetes-list-map-keys of the core kinds).
+_ITEM_KEYS = ("name", "containerPort", "port", "mountPath", "key", "type", "ip", "uid", "topologyKey")
+
+_SUFFIXES = {
+    "n": Decimal("1e-9"), "u": Decimal("1e-6"), "m": Decimal("1e-3"), "": Decimal(1),
+    "k": Decimal(10) ** 3, "M": Decimal(10) ** 6, "G": Decimal(10) ** 9, "T": Decimal(10) ** 12,
+    "P": Decimal(10) ** 15, "E": Decimal(10) ** 18,
+    "Ki": Decimal(2) ** 10, "Mi": Decimal(2) ** 20, "Gi": Decimal(2) ** 30, "Ti": Decimal(2) ** 40,
+    "Pi": Decimal(2) ** 50, "Ei": Decimal(2) ** 60,
+}  # fmt: skip
+
+
+def stamped(manifest: Manifest) -> Manifest:
+    """The manifest with the digest of itself in an annotation, so that a dropped field shows as a change."""
+    metadata = manifest["metadata"]
+    annotations = {**metadata.get("annotations", {}), APPLIED_DIGEST: digest(manifest)}
+    return manifest | {"metadata": {**metadata, "annotations": annotations}}
+
+
+def changes(desired: Manifest, live: Child | None) -> list[str]:
+    """The fields in which `live` lacks something of `desired`; empty when there is nothing to write."""
+    if live is None:
+        return ["the object"]
+    return list(_differences(desired, live.body, ""))
+
+
+def _differences(desired: Any, live: Any, path: str) -> Iterator[str]:
+    match desired:
+        case Mapping():
+            yield from _map_differences(desired, live if isinstance(live, Mapping) else {}, path)
+        case list() | tuple():
+            yield from _list_differences(desired, live if isinstance(live, Sequence) else [], path)
+        case None:
+            if live is not None:
+                yield path
+        case _:
+            if not _same(desired, live, path):
+                yield path
+
+
+def _map_differences(desired: Mapping[str, Any], live: Mapping[str, Any], path: str) -> Iterator[str]:
+    if desired.get("kind") == "Secret" and "stringData" in desired:
+        desired = {key: value for key, value in desired.items() if key != "stringData"}
+    for key, value in desired.items():
+        yield from _differences(value, live.get(key), f"{path}.{key}" if path else key)
+
+
+def _list_differences(desired: Sequence[Any], live: Sequence[Any], path: str) -> Iterator[str]:
+    key = _item_key(desired)
+    if key is None:
+        if len(desired) != len(live):
+            yield path
+            return
+        for index, (want, have) in enumerate(zip(desired, live, strict=True)):
+            yield from _differences(want, have, f"{path}[{index}]")
+        return
+    have_by_key = {item.get(key): item for item in live if isinstance(item, Mapping)}
+    for want in desired:
+        yield from _differences(want, have_by_key.get(want[key]), f"{path}[{key}={want[key]}]")
+
+
+def _item_key(items: Sequence[Any]) -> str | None:
+    """The field that names each item, if every item has it with a value of its own."""
+    if not items or not all(isinstance(item, Mapping) for item in items):
+        return None
+    for key in _ITEM_KEYS:
+        values = [item.get(key) for item in items]
+        if None not in values and len(set(map(str, values))) == len(values):
+            return key
+    return None
+
+
+def _same(desired: Any, live: Any, path: str) -> bool:
+    if desired == live:
+        return True
+    *_, parent, field = ("", *path.split("."))
+    if parent in _QUANTITY_MAPS or field in _QUANTITY_FIELDS:
+        return live is not None and quantity(desired) == quantity(live)
+    return desired in ("", 0, False) and live is None  # Go leaves out what is zero.
+
+
+def quantity(text: str | int | float) -> Decimal | str:
+    """A Kubernetes quantity as a number; the text itself when it is none."""
+    written = str(text)
+    number = written.rstrip("numkKMGTPEi")
+    scale = _SUFFIXES.get(written[len(number) :])
+    try:
+        return Decimal(number) * scale if scale is not None else written
+    except InvalidOperation:
+        return written

@@ -1,0 +1,122 @@
+"""What a plan can be made of: one small type per verb, each with its reason.
+
+Actions are data. They can be printed, recorded, replayed and compared, and nothing happens until the runtime
+performs them. The reason is one CamelCase word, as in events; the message is a sentence for people.
+"""
+
+from typing import Literal
+
+from slurm_operator import wire
+from slurm_operator.api.kind import Kind
+from slurm_operator.api.meta import ObjectKey
+from slurm_operator.manifests import kinds
+from slurm_operator.manifests.meta import Manifest
+from slurm_operator.manifests.secrets import SecretHandle
+
+
+class Apply(wire.Record, tag="Apply"):
+    """Server-side apply: afterwards the object has these fields, and they are ours."""
+
+    manifest: Manifest
+    reason: str
+    message: str
+
+
+class Create(wire.Record, tag="Create"):
+    """Make an object that must not exist yet; never overwrites one that does."""
+
+    manifest: Manifest
+    reason: str
+    message: str
+
+
+class PatchObject(wire.Record, tag="PatchObject"):
+    """A JSON patch, carried out only if the object is still the one it was decided about."""
+
+    kind: Kind
+    key: ObjectKey
+    uid: str
+    operations: tuple[dict[str, object], ...]
+    reason: str
+    message: str
+    subresource: str = ""
+
+
+class DeleteObject(wire.Record, tag="DeleteObject"):
+    """Delete one of our children, if it is still the one it was decided about. Never a pod: see the gate."""
+
+    kind: Kind
+    key: ObjectKey
+    uid: str
+    reason: str
+    message: str
+
+    def __post_init__(self) -> None:
+        if self.kind == kinds.POD:
+            raise ValueError("a pod is only ever deleted by DeleteWorker, with a proof from the gate")
+
+
+class GenerateSecret(wire.Record, tag="GenerateSecret"):
+    """Create a Secret with fresh random content, unless there is one. The bytes are made while performing."""
+
+    manifest: Manifest
+    recipe: Literal["random", "ssh-host-keys", "password"]
+    entry: str
+    size: int
+    reason: str
+    message: str
+
+
+class SignToken(wire.Record, tag="SignToken"):
+    """Put a Slurm JWT, signed with the key behind `key`, into the Secret that `manifest` describes."""
+
+    manifest: Manifest
+    entry: str
+    key: SecretHandle
+    username: str
+    lifetime_seconds: int
+    reason: str
+    message: str
+
+
+class Wait(wire.Record, tag="Wait"):
+    """Deliberately nothing, for now. A plan also says what it is not doing yet."""
+
+    subject: str
+    reason: str
+    message: str
+
+
+class Tell(wire.Record, tag="Tell"):
+    """Something people should know that changes nothing: an event and a log line."""
+
+    subject: str
+    reason: str
+    message: str
+    warning: bool = False
+
+
+Action = Apply | Create | PatchObject | DeleteObject | GenerateSecret | SignToken | Wait | Tell
+
+
+def subject(action: Action) -> str:
+    """What the action is about, as people call it: `Service demo/slurm-controller`."""
+    match action:
+        case Apply(manifest=manifest) | Create(manifest=manifest):
+            return _named(manifest)
+        case GenerateSecret(manifest=manifest) | SignToken(manifest=manifest):
+            return _named(manifest)
+        case PatchObject(kind=kind, key=key) | DeleteObject(kind=kind, key=key):
+            return f"{kind.kind} {ObjectKey(*key)}"
+        case Wait(subject=name) | Tell(subject=name):
+            return name
+
+
+def _named(manifest: Manifest) -> str:
+    metadata = manifest["metadata"]
+    name = metadata.get("name") or metadata.get("generateName", "") + "…"
+    return f"{manifest['kind']} {ObjectKey(metadata.get('namespace', ''), name)}"
+
+
+def does_nothing(action: Action) -> bool:
+    return isinstance(action, Wait | Tell)

@@ -1,0 +1,72 @@
+"""A plan: independent lanes of stages, and what became of them."""
+
+from collections.abc import Iterable, Iterator
+from datetime import timedelta
+
+from slurm_operator import wire
+from slurm_operator.plan.actions import Action, Tell, Wait
+
+
+class Lane(wire.Record):
+    """Work that belongs together. Stages run one after the other; the actions of a stage run at once.
+
+    A failure stops its own lane and no other.
+    """
+
+    name: str
+    stages: tuple[tuple[Action, ...], ...]
+
+    def actions(self) -> Iterator[Action]:
+        for stage in self.stages:
+            yield from stage
+
+
+class Plan(wire.Record):
+    """Everything one pass decided about one object."""
+
+    lanes: tuple[Lane, ...] = ()
+    look_again: timedelta | None = None
+
+    def actions(self) -> Iterator[Action]:
+        for lane in self.lanes:
+            yield from lane.actions()
+
+    @property
+    def waits(self) -> list[Wait]:
+        return [action for action in self.actions() if isinstance(action, Wait)]
+
+    @property
+    def is_idle(self) -> bool:
+        """Nothing to do, and nothing held back."""
+        return all(isinstance(action, Tell) for action in self.actions())
+
+
+def lane(name: str, *stages: Iterable[Action]) -> Lane:
+    """A lane without its empty stages."""
+    filled = (tuple(stage) for stage in stages)
+    return Lane(name=name, stages=tuple(stage for stage in filled if stage))
+
+
+def plan(*lanes: Lane, look_again: timedelta | None = None) -> Plan:
+    """A plan without its empty lanes."""
+    return Plan(lanes=tuple(lane for lane in lanes if lane.stages), look_again=look_again)
+
+
+class Failure(wire.Record):
+    """An action that was tried and did not work, in the words of whoever refused it."""
+
+    action: Action
+    error: str
+    retry_after: float | None = None
+
+
+class Outcome(wire.Record):
+    """What became of a plan. `skipped` are actions behind a failed stage of their lane."""
+
+    done: tuple[Action, ...] = ()
+    failed: tuple[Failure, ...] = ()
+    skipped: tuple[Action, ...] = ()
+
+    @property
+    def is_complete(self) -> bool:
+        return not self.failed
