@@ -1,0 +1,163 @@
+"""The parts of Kubernetes objects that decisions read. Whatever is not named here is not kept in memory."""
+
+from datetime import datetime
+
+from slurm_operator import wire
+from slurm_operator.manifests.meta import Meta
+
+# ---- Pods
+
+
+class ContainerStateRunning(wire.CamelRecord):
+    started_at: datetime | None = None
+
+
+class ContainerStateWaiting(wire.CamelRecord):
+    reason: str = ""
+    message: str = ""
+
+
+class ContainerStateTerminated(wire.CamelRecord):
+    exit_code: int = 0
+    reason: str = ""
+    message: str = ""
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+
+
+class ContainerState(wire.CamelRecord):
+    running: ContainerStateRunning | None = None
+    waiting: ContainerStateWaiting | None = None
+    terminated: ContainerStateTerminated | None = None
+
+
+class ContainerStatus(wire.CamelRecord):
+    name: str
+    ready: bool = False
+    started: bool | None = None
+    restart_count: int = 0
+    image: str = ""
+    image_id: str = wire.field(name="imageID", default="")
+    state: ContainerState = ContainerState()
+    last_state: ContainerState = ContainerState()
+
+    @property
+    def has_ever_started(self) -> bool:
+        """A process of this container runs, or ran before."""
+        return (
+            self.state.running is not None
+            or self.state.terminated is not None
+            or self.last_state.terminated is not None
+            or self.restart_count > 0
+        )
+
+
+class PodCondition(wire.CamelRecord):
+    type: str
+    status: str
+    reason: str = ""
+    message: str = ""
+    last_transition_time: datetime | None = None
+
+
+class PodIP(wire.CamelRecord):
+    ip: str = ""
+
+
+class PodStatus(wire.CamelRecord):
+    phase: str = ""
+    reason: str = ""
+    message: str = ""
+    pod_ip: str = wire.field(name="podIP", default="")
+    pod_ips: list[PodIP] = wire.field(name="podIPs", default_factory=list)
+    start_time: datetime | None = None
+    conditions: list[PodCondition] = []
+    init_container_statuses: list[ContainerStatus] = []
+    container_statuses: list[ContainerStatus] = []
+
+    def condition(self, type_: str) -> PodCondition | None:
+        return next((condition for condition in self.conditions if condition.type == type_), None)
+
+
+class Container(wire.CamelRecord):
+    name: str
+    image: str = ""
+
+
+class PodSpec(wire.CamelRecord):
+    node_name: str = ""
+    hostname: str = ""
+    subdomain: str = ""
+    host_network: bool = False
+    priority: int = 0
+    containers: list[Container] = []
+
+
+class Pod(wire.CamelRecord):
+    metadata: Meta
+    spec: PodSpec = PodSpec()
+    status: PodStatus = PodStatus()
+
+    @property
+    def is_ready(self) -> bool:
+        ready = self.status.condition("Ready")
+        return self.status.phase == "Running" and ready is not None and ready.status == "True"
+
+    @property
+    def has_ended(self) -> bool:
+        """Every container has ended for good, as the kubelet reports it."""
+        return self.status.phase in {"Failed", "Succeeded"}
+
+
+# ---- Nodes
+
+
+class Taint(wire.CamelRecord):
+    key: str
+    value: str = ""
+    effect: str = ""
+
+
+class KubeNodeSpec(wire.CamelRecord):
+    unschedulable: bool = False
+    taints: list[Taint] = []
+
+
+class NodeSystemInfo(wire.CamelRecord):
+    boot_id: str = wire.field(name="bootID", default="")
+
+
+class KubeNodeStatus(wire.CamelRecord):
+    conditions: list[PodCondition] = []
+    node_info: NodeSystemInfo = NodeSystemInfo()
+    allocatable: dict[str, str] = {}
+
+
+class KubeNode(wire.CamelRecord):
+    metadata: Meta
+    spec: KubeNodeSpec = KubeNodeSpec()
+    status: KubeNodeStatus = KubeNodeStatus()
+
+
+# ---- What specs refer to by name
+
+
+class Secret(wire.Record):
+    """A Secret without its values: per key a digest, which is all that a decision may depend on."""
+
+    metadata: Meta
+    digests: dict[str, str] = {}
+    immutable: bool = False
+
+
+class ConfigMap(wire.CamelRecord):
+    metadata: Meta
+    data: dict[str, str] = {}
+    binary_data: dict[str, str] = {}
+    immutable: bool = False
+
+
+class Unread(wire.Record):
+    """A referenced object that could not be read: not the same as one that is not there."""
+
+    why: str

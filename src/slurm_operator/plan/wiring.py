@@ -1,0 +1,46 @@
+"""How a reconciler is plugged in: what it is about, what wakes it, and its three functions."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Generic, TypeVar
+
+from slurm_operator.api.kind import Kind
+from slurm_operator.api.meta import HasMeta, ObjectKey
+from slurm_operator.manifests.meta import Manifest
+from slurm_operator.plan.conditions import Condition
+from slurm_operator.plan.plan import Outcome, Plan
+from slurm_operator.plan.world import World
+
+Seen = TypeVar("Seen")
+T = TypeVar("T", bound=HasMeta)
+
+
+@dataclass(frozen=True)
+class Wake(Generic[T]):
+    """When an object of this type changes, look again at these keys. Asked of the old and the new one."""
+
+    type: type[T]
+    keys: Callable[[T, World], Iterable[ObjectKey]]
+
+
+@dataclass(frozen=True)
+class StatusReport:
+    """What to write into `.status`, and the conditions that go with it."""
+
+    conditions: Sequence[Condition]
+    fields: Manifest = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Reconciler(Generic[Seen]):
+    """One subject: observe the facts, decide, tell people. None of the functions awaits."""
+
+    name: str
+    kind: Kind
+    about: type[HasMeta]
+    observe: Callable[[ObjectKey, World], Seen | None]
+    decide: Callable[[Seen, datetime], Plan]
+    status: Callable[[Seen, Plan, Outcome], StatusReport]
+    wakes: tuple[Wake[Any], ...] = ()
+    children: tuple[Kind, ...] = ()

@@ -1,0 +1,47 @@
+"""What a reconciler may look at: everything we know. Read-only, in memory, never awaits."""
+
+from collections.abc import Sequence
+from typing import Protocol, TypeVar
+
+from slurm_operator.api.kind import Kind
+from slurm_operator.api.meta import HasMeta
+from slurm_operator.manifests.meta import Child
+from slurm_operator.manifests.objects import ConfigMap, Secret, Unread
+
+T = TypeVar("T", bound=HasMeta)
+
+
+class World(Protocol):
+    """One consistent view for one pass. What is asked for by name is watched from then on."""
+
+    def get(self, type_: type[T], namespace: str, name: str) -> T | None:
+        """One object of a watched type; None when there is none."""
+        ...
+
+    def all(self, type_: type[T], namespace: str = "") -> Sequence[T]:
+        """Every object of a watched type, in one namespace or in all, sorted by name."""
+        ...
+
+    def find(self, type_: type[T], index: str, value: str) -> Sequence[T]:
+        """The objects of a watched type that an index lists under `value`, sorted by name."""
+        ...
+
+    def child(self, kind: Kind, namespace: str, name: str) -> Child | None:
+        """An object of our own making, whole."""
+        ...
+
+    def children(self, kind: Kind, owner_uid: str) -> Sequence[Child]:
+        """Our own objects of one kind that this owner manages."""
+        ...
+
+    def secret(self, namespace: str, name: str) -> Secret | Unread | None:
+        """A referenced Secret, without its values."""
+        ...
+
+    def config_map(self, namespace: str, name: str) -> ConfigMap | Unread | None:
+        """A referenced ConfigMap."""
+        ...
+
+    def serves(self, kind: Kind) -> bool:
+        """Whether this Kubernetes has an optional kind, such as ServiceMonitor, and we may use it."""
+        ...
