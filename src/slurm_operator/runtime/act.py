@@ -1,0 +1,77 @@
+"""Carrying out a plan: lanes side by side, stages in order, actions of a stage with slow start.
+
+Whatever goes wrong ends in the outcome, never as an exception through the loop: people get a status on bad
+days too.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+
+import structlog
+
+from slurm_operator.plan.actions import Action, does_nothing
+from slurm_operator.plan.plan import Failure, Lane, Outcome, Plan
+
+log = structlog.get_logger(__name__)
+
+Perform = Callable[[Action], Awaitable[None]]
+
+
+class ActionFailed(Exception):  # noqa: N818 - it tells what happened; the loop turns it into a Failure
+    """An action that did not work, in words for people. `retry_after` is the earliest sensible next try."""
+
+    def __init__(self, message: str, *, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+@dataclass
+class _Tally:
+    done: list[Action] = field(default_factory=list)
+    failed: list[Failure] = field(default_factory=list)
+    skipped: list[Action] = field(default_factory=list)
+
+
+async def act(plan: Plan, perform: Perform) -> Outcome:
+    """Try everything in the plan that may be tried, and say what became of each action."""
+    tally = _Tally()
+    await asyncio.gather(*(_run_lane(lane, perform, tally) for lane in plan.lanes))
+    return Outcome(done=tuple(tally.done), failed=tuple(tally.failed), skipped=tuple(tally.skipped))
+
+
+async def _run_lane(lane: Lane, perform: Perform, tally: _Tally) -> None:
+    for number, stage in enumerate(lane.stages):
+        if not await _run_stage(stage, perform, tally):
+            tally.skipped.extend(action for later in lane.stages[number + 1 :] for action in later)
+            return
+
+
+async def _run_stage(stage: Sequence[Action], perform: Perform, tally: _Tally) -> bool:
+    """Batches of 1, 2, 4, 8 …, so that a refusal that would meet them all costs few requests."""
+    start, size = 0, 1
+    while start < len(stage):
+        batch = stage[start : start + size]
+        worked = await asyncio.gather(*(_try(action, perform, tally) for action in batch))
+        start += len(batch)
+        size *= 2
+        if not all(worked):
+            tally.skipped.extend(stage[start:])
+            return False
+    return True
+
+
+async def _try(action: Action, perform: Perform, tally: _Tally) -> bool:
+    try:
+        if not does_nothing(action):
+            await perform(action)
+    except ActionFailed as error:
+        tally.failed.append(Failure(action=action, error=str(error), retry_after=error.retry_after))
+        return False
+    except Exception as error:
+        # A bug of ours in one action must not take the pass down with it; it is told, with its trace.
+        log.exception("action raised", action=type(action).__name__, reason=action.reason)
+        tally.failed.append(Failure(action=action, error=f"{type(error).__name__}: {error}"))
+        return False
+    tally.done.append(action)
+    return True

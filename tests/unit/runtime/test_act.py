@@ -1,0 +1,143 @@
+"""Lanes, stages and slow start, under every mixture of failures that hypothesis thinks of."""
+
+import asyncio
+from collections import defaultdict
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from slurm_operator.plan.actions import Apply, Tell, Wait
+from slurm_operator.plan.plan import lane, plan
+from slurm_operator.runtime.act import ActionFailed, act
+
+
+def apply(name: str) -> Apply:
+    manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "ns", "name": name}}
+    return Apply(manifest=manifest, reason="Test", message="because")
+
+
+def name_of(action: Apply) -> str:
+    return action.manifest["metadata"]["name"]
+
+
+class Stage:
+    """Performs actions named `lane/stage/number`, and remembers who ran beside whom."""
+
+    def __init__(self, failing: set[str] = frozenset()) -> None:
+        self.failing = failing
+        self.running: set[str] = set()
+        self.seen_together: list[set[str]] = []
+        self.tried: list[str] = []
+
+    async def perform(self, action: Apply) -> None:
+        name = name_of(action)
+        self.tried.append(name)
+        self.running.add(name)
+        self.seen_together.append(set(self.running))
+        await asyncio.sleep(0)
+        self.running.discard(name)
+        if name in self.failing:
+            raise ActionFailed(f"{name} refused")
+
+
+shapes = st.lists(st.lists(st.integers(1, 9), max_size=4), max_size=4)
+
+
+@given(shapes, st.data())
+@settings(max_examples=200, deadline=None)
+def test_stages_never_overlap_and_a_failure_stops_only_its_own_lane(shape, data):
+    names = [
+        f"{lane_number}/{stage_number}/{number}"
+        for lane_number, stages in enumerate(shape)
+        for stage_number, size in enumerate(stages)
+        for number in range(size)
+    ]
+    failing = set(data.draw(st.lists(st.sampled_from(names), max_size=4))) if names else set()
+    stage = Stage(failing)
+    whole = plan(
+        *(
+            lane(
+                str(lane_number),
+                *(
+                    [apply(f"{lane_number}/{stage_number}/{number}") for number in range(size)]
+                    for stage_number, size in enumerate(stages)
+                ),
+            )
+            for lane_number, stages in enumerate(shape)
+        )
+    )
+
+    outcome = asyncio.run(act(whole, stage.perform))
+
+    for together in stage.seen_together:
+        stages_by_lane = defaultdict(set)
+        for name in together:
+            lane_number, stage_number, _ = name.split("/")
+            stages_by_lane[lane_number].add(stage_number)
+        assert all(len(stages) == 1 for stages in stages_by_lane.values())
+
+    done = {name_of(action) for action in outcome.done}
+    failed = {name_of(failure.action) for failure in outcome.failed}
+    skipped = {name_of(action) for action in outcome.skipped}
+    assert done | failed | skipped == set(names)
+    assert len(outcome.done) + len(outcome.failed) + len(outcome.skipped) == len(names)
+    assert failed == failing & set(stage.tried)
+    assert len(stage.tried) == len(set(stage.tried))
+    lanes_with_failure = {name.split("/")[0] for name in failed}
+    assert {name.split("/")[0] for name in skipped} <= lanes_with_failure
+    for name in skipped:
+        first_failed = min(int(f.split("/")[1]) for f in failed if f.split("/")[0] == name.split("/")[0])
+        assert int(name.split("/")[1]) >= first_failed
+
+
+async def test_slow_start_meets_a_refusal_with_one_request():
+    stage = Stage(failing={"0"})
+
+    outcome = await act(plan(lane("pods", [apply(str(number)) for number in range(100)])), stage.perform)
+
+    assert stage.tried == ["0"]
+    assert len(outcome.skipped) == 99
+
+
+async def test_slow_start_doubles():
+    stage = Stage()
+
+    await act(plan(lane("pods", [apply(str(number)) for number in range(15)])), stage.perform)
+
+    assert [len(together) for together in stage.seen_together] == [
+        1,
+        1,
+        2,
+        1,
+        2,
+        3,
+        4,
+        1,
+        2,
+        3,
+        4,
+        5,
+        6,
+        7,
+        8,
+    ]
+
+
+async def test_waiting_and_telling_send_nothing_and_count_as_done():
+    stage = Stage()
+    quiet = plan(lane("x", [Wait(subject="gpu-3", reason="Draining", message="2 jobs are left")],
+                      [Tell(subject="gpu-3", reason="Seen", message="by a human")]))  # fmt: skip
+
+    outcome = await act(quiet, stage.perform)
+
+    assert stage.tried == []
+    assert len(outcome.done) == 2
+
+
+async def test_a_bug_in_one_action_is_an_outcome_too():
+    async def perform(action):
+        raise KeyError("no such thing")
+
+    outcome = await act(plan(lane("x", [apply("a")]), lane("y", [apply("b")])), perform)
+
+    assert [failure.error for failure in outcome.failed] == ["KeyError: 'no such thing'"] * 2
