@@ -1,0 +1,36 @@
+"""Files that let a client talk to the API server."""
+
+import base64
+from pathlib import Path
+
+import yaml
+
+from slurm_operator.local.pki import Pair, write_secret
+
+
+def write_kubeconfig(path: Path, url: str, authority: Path, client: Pair, context: str = "local") -> Path:
+    """A kubeconfig with everything inside it, so that it can be copied; readable by its owner only."""
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": context,
+        "clusters": [
+            {"name": context, "cluster": {"server": url, "certificate-authority-data": _text(authority)}}
+        ],
+        "users": [
+            {
+                "name": context,
+                "user": {
+                    "client-certificate-data": _text(client.certificate),
+                    "client-key-data": _text(client.key),
+                },
+            }
+        ],
+        "contexts": [{"name": context, "context": {"cluster": context, "user": context}}],
+    }
+    write_secret(path, yaml.safe_dump(config, sort_keys=False).encode())
+    return path
+
+
+def _text(file: Path) -> str:
+    return base64.b64encode(file.read_bytes()).decode()

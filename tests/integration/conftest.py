@@ -1,0 +1,24 @@
+"""One real API server for the whole run, and a namespace of its own for each test."""
+
+import uuid
+from collections.abc import Iterator
+
+import pytest
+
+from slurm_operator.local.controlplane import ControlPlane, Plane
+
+
+@pytest.fixture(scope="session")
+def api_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
+    """etcd and kube-apiserver, shared by all tests: stay in your namespace."""
+    wanted = ControlPlane(tmp_path_factory.mktemp("api-server"), audit="Metadata")
+    with wanted.running() as plane:
+        yield plane
+
+
+@pytest.fixture
+def namespace(api_server: Plane) -> str:
+    """A fresh namespace. Never deleted: the server ends with the run."""
+    name = f"test-{uuid.uuid4().hex[:8]}"
+    api_server.caller.call("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
+    return name
