@@ -1,0 +1,114 @@
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from slurm_operator import wire
+from slurm_operator.slurm.durations import (
+    FOREVER,
+    DurationError,
+    Number,
+    duration,
+    minutes,
+    rest_minutes,
+    written,
+)
+
+LENGTHS = [
+    ("5", timedelta(minutes=5)),
+    ("0", timedelta(0)),
+    ("5:30", timedelta(minutes=5, seconds=30)),
+    ("5:99", timedelta(minutes=6, seconds=39)),
+    ("1:2:3", timedelta(hours=1, minutes=2, seconds=3)),
+    ("90:00:00", timedelta(hours=90)),
+    ("1-", timedelta(days=1)),
+    ("1-2", timedelta(days=1, hours=2)),
+    ("1-2:3", timedelta(days=1, hours=2, minutes=3)),
+    ("1-02:03:04", timedelta(days=1, hours=2, minutes=3, seconds=4)),
+    ("UNLIMITED", FOREVER),
+    ("infinite", FOREVER),
+    ("-1", FOREVER),
+]
+
+
+@pytest.mark.parametrize(("text", "length"), LENGTHS)
+def test_each_of_slurms_forms_is_read(text, length):
+    assert duration(text) == length
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        " ",
+        "1d",
+        "+5",
+        "-5",
+        "5.5",
+        "5:",
+        ":5",
+        "1::2",
+        "1:2:3:4",
+        "1-2:3:4:5",
+        "1-:3",
+        "1-2-3",
+        "NONE",
+        "٣",
+    ],
+)
+def test_what_slurm_refuses_is_refused(text):
+    with pytest.raises(DurationError, match="is no length of time"):
+        duration(text)
+
+
+@pytest.mark.parametrize(
+    ("length", "text"),
+    [
+        (timedelta(0), "00:00:00"),
+        (timedelta(minutes=5), "00:05:00"),
+        (timedelta(days=1, hours=2, minutes=3, seconds=4), "1-02:03:04"),
+        (FOREVER, "UNLIMITED"),
+    ],
+)
+def test_lengths_are_written_the_way_scontrol_does(length, text):
+    assert written(length) == text
+
+
+@given(st.integers(0, 10**9).map(lambda seconds: timedelta(seconds=seconds)))
+def test_a_written_length_is_read_back(length):
+    assert duration(written(length)) == length
+
+
+def test_a_started_minute_counts():
+    assert [minutes(timedelta(seconds=seconds)) for seconds in (0, 1, 60, 61)] == [0, 1, 1, 2]
+
+
+NUMBERS = [
+    ({"set": True, "infinite": False, "number": 10}, timedelta(minutes=10)),
+    ({"set": True, "infinite": True, "number": 0}, FOREVER),
+    ({"set": False, "infinite": True, "number": 0}, FOREVER),
+    ({"set": False, "infinite": False, "number": 0}, None),
+    ({}, None),
+]
+
+
+@pytest.mark.parametrize(("json", "limit"), NUMBERS)
+def test_a_number_of_the_rest_api_may_be_left_out_or_infinite(json, limit):
+    number = wire.convert(json, Number)
+
+    assert number.as_minutes() == limit
+    assert number.is_unset == (limit is None)
+
+
+def test_a_moment_that_is_zero_or_left_out_never_was():
+    assert Number(set=True, number=0).as_time() is None
+    assert Number().as_time() is None
+    assert Number(set=True, number=1794778661).as_time() == datetime(2026, 11, 15, 21, 37, 41, tzinfo=UTC)
+
+
+@given(st.one_of(st.just(FOREVER), st.integers(0, 10**6).map(lambda n: timedelta(minutes=n))))
+def test_a_time_limit_survives_the_rest_api(length):
+    sent = wire.decode(wire.encode(rest_minutes(length)), Number)
+
+    assert sent.as_minutes() == length

@@ -1,0 +1,84 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from slurm_operator.slurm.reasons import (
+    MAX_REASON_CHARACTERS,
+    OUR_REASON_PREFIX,
+    OurReason,
+    is_our_reason,
+    is_slurms_own_reason,
+    our_reason,
+)
+
+
+@pytest.mark.parametrize(
+    ("reason", "ours"),
+    [
+        ("slurm-operator: ScaleIn: leaving the NodeSet (pod 1)", True),
+        ("slurm-operator: Pod is terminating", True),
+        ("", False),
+        ("slurm-operator", False),
+        ("Slurm-Operator: x", False),
+        (" slurm-operator: x", False),
+        ("broken fan", False),
+        ("Kill task failed", False),
+    ],
+)
+def test_a_drain_is_ours_only_when_its_reason_begins_with_our_name(reason, ours):
+    assert is_our_reason(reason) == ours
+    assert (OurReason.read(reason) is not None) == ours
+
+
+@pytest.mark.parametrize(
+    ("reason", "own"),
+    [
+        ("Kill task failed", True),
+        ("Low RealMemory (reported:10 < 100.00% of configured:20)", True),
+        ("Not responding", True),
+        ("broken fan", False),
+        ("low on coffee", False),
+        ("", False),
+    ],
+)
+def test_what_slurm_wrote_by_itself_is_told_from_a_humans_word(reason, own):
+    assert is_slurms_own_reason(reason) == own
+
+
+def test_a_reason_is_one_line_without_control_characters():
+    assert our_reason(" disk\tis\r\nfull\x07 ") == "slurm-operator: disk is  full"
+
+
+@pytest.mark.parametrize(
+    ("reason", "text"),
+    [
+        (
+            OurReason("ScaleIn", "leaving the NodeSet", "4f1c"),
+            "slurm-operator: ScaleIn: leaving the NodeSet (pod 4f1c)",
+        ),
+        (OurReason("ScaleIn", pod_uid="4f1c"), "slurm-operator: ScaleIn (pod 4f1c)"),
+        (OurReason("Pod is terminating"), "slurm-operator: Pod is terminating"),
+        (OurReason("Cordon", "see (pod docs)"), "slurm-operator: Cordon: see (pod docs)"),
+    ],
+)
+def test_a_reason_of_ours_names_cause_and_pod(reason, text):
+    assert str(reason) == text
+    assert OurReason.read(text) == reason
+
+
+def test_a_long_text_gives_way_to_the_pod():
+    reason = str(OurReason("Cordon", "x" * 1000, "4f1c"))
+
+    assert len(reason) == MAX_REASON_CHARACTERS
+    assert OurReason.read(reason).pod_uid == "4f1c"
+
+
+@given(st.text(), st.text(), st.uuids())
+def test_any_text_makes_a_reason_of_ours_that_names_its_pod(cause, text, uid):
+    reason = str(OurReason(cause, text, str(uid)))
+
+    assert reason.startswith(OUR_REASON_PREFIX)
+    assert len(reason) <= MAX_REASON_CHARACTERS
+    assert reason.isprintable()
+    assert OurReason.read(reason).pod_uid == str(uid)
+    assert len(our_reason(cause)) <= MAX_REASON_CHARACTERS
