@@ -1,0 +1,55 @@
+"""A Slurm job as slurmctld last described it."""
+
+from datetime import datetime, timedelta
+
+from slurm_operator import wire
+from slurm_operator.slurm.states import JobState
+
+
+class SlurmJob(wire.Record):
+    """One job of the job list; what only the scheduler cares about (priority, estimates) is left out."""
+
+    job_id: int
+    state: JobState
+    name: str = ""
+    user: str = ""
+    user_id: int = 0
+    account: str = ""
+    partition: str = ""
+    qos: str = ""
+    state_reason: str = ""
+    nodes: tuple[str, ...] = ()
+    required_nodes: tuple[str, ...] = ()
+    excluded_nodes: tuple[str, ...] = ()
+    batch_host: str = ""
+    reservation: str = ""
+    features: str = ""
+    gres: str = ""
+    comment: str = ""
+    admin_comment: str = ""
+    extra: str = ""
+    array_job_id: int | None = None
+    array_task_id: int | None = None
+    array_tasks: str = ""
+    het_job_id: int | None = None
+    cpus: int = 0
+    node_count: int = 0
+    is_requeueable: bool = False
+    is_held: bool = False
+    restarts: int = 0
+    submit_time: datetime | None = None
+    start_time: datetime | None = None
+    end_time: datetime | None = None
+    time_limit: timedelta | None = None
+
+    @property
+    def named_nodes(self) -> frozenset[str]:
+        """Every node it runs on, ran on or insists on: none of their records may be deleted under it."""
+        return frozenset({*self.nodes, *self.required_nodes, *filter(None, [self.batch_host])})
+
+    @property
+    def deadline(self) -> datetime | None:
+        """When it ends at the latest; None when it may run forever or has not begun."""
+        if self.start_time is None or self.time_limit is None:
+            return None
+        return self.start_time + self.time_limit

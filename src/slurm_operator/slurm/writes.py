@@ -1,0 +1,176 @@
+"""What can be asked of a Slurm cluster, and what comes of it. Data: nothing happens until it is sent.
+
+There is no compare-and-set in Slurm, so a write says what it may touch: a drain or a resume leaves every node
+alone whose reason is neither ours nor named in `over`, and whoever sends it reads the nodes right before.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from slurm_operator import wire
+
+
+class DrainNodes(wire.Record, tag="DrainNodes"):
+    """No new job on these nodes. A node that already drains keeps its reason and the time it was given.
+
+    `over` are foreign reasons, word for word, that may be replaced: slurmctld's own about a node it lost.
+    """
+
+    nodes: tuple[str, ...]
+    reason: str
+    over: frozenset[str] = frozenset()
+
+
+class ResumeNodes(wire.Record, tag="ResumeNodes"):
+    """Lift our own drain from these nodes, and those whose reason stands in `over`, word for word."""
+
+    nodes: tuple[str, ...]
+    over: frozenset[str] = frozenset()
+
+
+class UpdateNodes(wire.Record, tag="UpdateNodes"):
+    """Set fields of these nodes; None leaves a field as it is. Not for states: a drain has its own verbs."""
+
+    nodes: tuple[str, ...]
+    comment: str | None = None
+    extra: str | None = None
+    features: tuple[str, ...] | None = None
+    active_features: tuple[str, ...] | None = None
+    topology: str | None = None
+    weight: int | None = None
+    gres: str | None = None
+
+
+class SetNodesDown(wire.Record, tag="SetNodesDown"):
+    """These nodes are gone, so slurmctld **ends or requeues their jobs**. Only where no process is left."""
+
+    nodes: tuple[str, ...]
+    reason: str
+    over: frozenset[str] = frozenset()
+
+
+class PowerNodes(wire.Record, tag="PowerNodes"):
+    """Power these nodes up, or down once they are idle."""
+
+    nodes: tuple[str, ...]
+    up: bool
+
+
+class DeleteNodes(wire.Record, tag="DeleteNodes"):
+    """Remove these records. slurmctld refuses while a job is there; what others drained is left alone."""
+
+    nodes: tuple[str, ...]
+
+
+class AddNodes(wire.Record, tag="AddNodes"):
+    """Records before any slurmd registers: one line as in slurm.conf, `NodeName=gpu-[0-3] State=CLOUD`."""
+
+    line: str
+
+
+class Reconfigure(wire.Record, tag="Reconfigure"):
+    """Read the configuration files again. Several within a short time become one."""
+
+
+class Reserve(wire.Record, tag="Reserve"):
+    """Make the reservation, or change the one of that name."""
+
+    name: str
+    nodes: tuple[str, ...]
+    start_time: datetime
+    duration: timedelta
+    users: tuple[str, ...] = ()
+    accounts: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
+
+
+class Unreserve(wire.Record, tag="Unreserve"):
+    name: str
+
+
+class UpdateJob(wire.Record, tag="UpdateJob"):
+    """Set fields of a job; None leaves a field as it is. `admin_comment` is how its owner is told."""
+
+    job_id: int
+    admin_comment: str | None = None
+    comment: str | None = None
+    extra: str | None = None
+    excluded_nodes: tuple[str, ...] | None = None
+    hold: bool | None = None
+
+
+class SignalJob(wire.Record, tag="SignalJob"):
+    """Send a signal to all steps of a job, by number or name: `USR1`."""
+
+    job_id: int
+    signal: str
+
+
+class RequeueJob(wire.Record, tag="RequeueJob"):
+    """Back into the queue: what it computed since its last checkpoint is lost."""
+
+    job_id: int
+    hold: bool = False
+
+
+class CancelJob(wire.Record, tag="CancelJob"):
+    """End a job. Only ever because a user asked for exactly that."""
+
+    job_id: int
+
+
+NodeWrite = DrainNodes | ResumeNodes | UpdateNodes | SetNodesDown | PowerNodes | DeleteNodes
+JobWrite = UpdateJob | SignalJob | RequeueJob | CancelJob
+SlurmWrite = NodeWrite | JobWrite | AddNodes | Reconfigure | Reserve | Unreserve
+
+
+class Verdict(StrEnum):
+    """What became of a write, for one node, job or reservation."""
+
+    DONE = "Done"
+    ALREADY = "Already"  # It was so before, and nothing was sent.
+    FOREIGN = "Foreign"  # Somebody else's drain or reason; left alone.
+    UNKNOWN = "Unknown"  # Slurm does not know this name.
+    REFUSED = "Refused"  # Slurm said no.
+    UNSURE = "Unsure"  # No answer: it may have happened, or may yet.
+    NOT_SENT = "NotSent"  # We held it back, or never reached Slurm.
+
+
+class Answer(wire.Record):
+    """The verdict, and a sentence for people where it is not plainly done."""
+
+    verdict: Verdict
+    message: str = ""
+
+    @property
+    def is_good(self) -> bool:
+        """What was asked for is so now."""
+        return self.verdict in (Verdict.DONE, Verdict.ALREADY)
+
+
+class WriteResult(wire.Record):
+    """An answer for every subject of the write: node and reservation names, job ids as text, `slurmctld`."""
+
+    answers: Mapping[str, Answer]
+
+    @property
+    def is_good(self) -> bool:
+        return all(answer.is_good for answer in self.answers.values())
+
+    @property
+    def problems(self) -> dict[str, Answer]:
+        return {subject: answer for subject, answer in self.answers.items() if not answer.is_good}
+
+
+def subjects(write: SlurmWrite) -> tuple[str, ...]:
+    """What the write is about; the keys of its result."""
+    match write:
+        case DrainNodes() | ResumeNodes() | UpdateNodes() | SetNodesDown() | PowerNodes() | DeleteNodes():
+            return write.nodes
+        case UpdateJob() | SignalJob() | RequeueJob() | CancelJob():
+            return (str(write.job_id),)
+        case Reserve() | Unreserve():
+            return (write.name,)
+        case AddNodes() | Reconfigure():
+            return ("slurmctld",)
