@@ -1,0 +1,49 @@
+"""A client for one Slurm cluster's slurmrestd."""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+
+from slurm_operator.slurmrest.database import Database
+from slurm_operator.slurmrest.reader import Reader
+from slurm_operator.slurmrest.sender import Sender
+from slurm_operator.slurmrest.session import Session
+from slurm_operator.slurmrest.tokens import KeyProvider, TokenSource
+from slurm_operator.slurmrest.transport import DEADLINE_SECONDS, MAX_ANSWER_BYTES, Transport
+
+
+class SlurmRest:
+    """`read` looks at slurmctld, `send` changes it, `database` is slurmdbd. Close it when done."""
+
+    def __init__(
+        self,
+        urls: Sequence[str],
+        key: KeyProvider,
+        *,
+        now: Callable[[], datetime],
+        user: str = "slurm",
+        deadline_s: float = DEADLINE_SECONDS,
+        max_answer_bytes: int = MAX_ANSWER_BYTES,
+    ) -> None:
+        transport = Transport(urls, deadline_s=deadline_s, max_answer_bytes=max_answer_bytes)
+        self._session = Session(transport, TokenSource(key, now=now, user=user))
+        self.read = Reader(self._session)
+        self.send = Sender(self._session)
+        self.database = Database(self._session)
+
+    @property
+    def url(self) -> str:
+        """The slurmrestd in use."""
+        return self._session.transport.url
+
+    @property
+    def version(self) -> str:
+        """The API version in use; empty before the first call."""
+        return self._session.version
+
+    def next_url(self) -> None:
+        """Turn to another slurmrestd, which may be of another release."""
+        self._session.transport.next_url()
+        self._session.forget_version()
+
+    async def close(self) -> None:
+        await self._session.transport.close()

@@ -1,0 +1,50 @@
+"""What every answer of slurmrestd has around its content."""
+
+from slurm_operator import wire
+from slurm_operator.slurmrest.values import Number, Text
+
+
+class Trouble(wire.Record):
+    """One entry of `errors` or `warnings`."""
+
+    error_number: int | None = None
+    error: Text = None
+    description: Text = None
+    source: Text = None
+
+
+class SlurmMeta(wire.Record):
+    cluster: Text = None
+    release: Text = None
+
+
+class Meta(wire.Record):
+    slurm: SlurmMeta | None = None
+
+
+class Envelope(wire.Record):
+    """The part that says whether the content can be trusted: only when `errors` is empty."""
+
+    errors: list[Trouble] | None = None
+    warnings: list[Trouble] | None = None
+    meta: Meta | None = None
+    last_update: Number = None
+
+    @property
+    def cluster(self) -> str:
+        return (self.meta and self.meta.slurm and self.meta.slurm.cluster) or ""
+
+    @property
+    def release(self) -> str:
+        return (self.meta and self.meta.slurm and self.meta.slurm.release) or ""
+
+
+def said(troubles: list[Trouble]) -> str:
+    """Slurm's own words, with its error numbers."""
+    return "; ".join(map(_one, troubles)) or "no reason given"
+
+
+def _one(trouble: Trouble) -> str:
+    parts = [part for part in (trouble.error, trouble.description) if part and part != "No error"]
+    mark = f" (error {trouble.error_number})" if trouble.error_number else ""
+    return (": ".join(parts) or "an error without a name") + mark

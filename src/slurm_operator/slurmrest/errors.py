@@ -1,0 +1,113 @@
+"""What can go wrong with slurmrestd, in our words. Slurm's own text is always kept.
+
+`may_have_happened` matters for writes: a call that got no answer may still be carried out, even minutes later
+when a hung slurmctld wakes up, so it is read before it is repeated.
+"""
+
+# ruff: noqa: N818 - the names say what is the case; "Error" behind each would say it twice.
+
+from typing import ClassVar
+
+
+class SlurmFailure(Exception):
+    """A call that did not work. `attempt` is what was tried ("drain gpu-3"), `said` is Slurm's own text."""
+
+    may_have_happened: ClassVar[bool] = False
+    phrase: ClassVar[str] = "Slurm failed to"
+
+    def __init__(self, attempt: str, said: str) -> None:
+        super().__init__(f"{self.phrase} {attempt}: {said}")
+        self.attempt = attempt
+        self.said = said
+
+
+class SlurmUnreachable(SlurmFailure):
+    """Nobody there: no connection to slurmrestd, or from there to slurmctld. Nothing was done."""
+
+    phrase = "cannot reach Slurm to"
+
+
+class SlurmCutOff(SlurmFailure):
+    """The connection broke before the whole answer was here."""
+
+    phrase = "the connection broke on the way to"
+    may_have_happened = True
+
+
+class SlurmTimedOut(SlurmFailure):
+    """No answer in time, from slurmrestd or from the slurmctld behind it."""
+
+    phrase = "no answer in time from Slurm to"
+    may_have_happened = True
+
+
+class SlurmAnswerUnreadable(SlurmFailure):
+    """An answer came that is not what any version we know sends, or is too large to take in."""
+
+    phrase = "cannot make sense of Slurm's answer to"
+    may_have_happened = True
+
+
+class SlurmUnauthorised(SlurmFailure):
+    """The token was not accepted, freshly signed ones included: wrong key, or clocks too far apart."""
+
+    phrase = "Slurm did not accept our token to"
+
+
+class SlurmRefused(SlurmFailure):
+    """Slurm understood and said no."""
+
+    phrase = "Slurm refused to"
+
+
+class SlurmNotAllowed(SlurmRefused):
+    """Our user may not do this."""
+
+
+class NodesBusy(SlurmRefused):
+    """A job is on the node."""
+
+
+class UnknownNode(SlurmRefused):
+    """No node of that name, or of one of those names: then no node at all was changed."""
+
+
+class UnknownJob(SlurmRefused):
+    """No such job, or it is forgotten already."""
+
+
+class UnknownReservation(SlurmRefused):
+    """No such reservation."""
+
+
+class VersionUnknown(SlurmFailure):
+    """slurmrestd speaks no API version that we know."""
+
+    phrase = "no API version in common with slurmrestd to"
+
+
+class NotServed(SlurmFailure):
+    """The API version in use has no such call, or this slurmrestd was started without that part."""
+
+    phrase = "this slurmrestd cannot"
+
+
+# error_number of Slurm (slurm/slurm_errno.h), each seen on a real daemon.
+BY_NUMBER: dict[int, type[SlurmFailure]] = {
+    1007: SlurmUnauthorised,
+    1800: SlurmUnreachable,
+    2010: SlurmNotAllowed,
+    2016: NodesBusy,
+    2017: UnknownJob,
+    2018: UnknownNode,
+    2053: UnknownReservation,
+    5004: SlurmTimedOut,
+    7000: SlurmUnreachable,
+}
+
+BY_STATUS: dict[int, type[SlurmFailure]] = {
+    401: SlurmUnauthorised,
+    502: SlurmUnreachable,
+    504: SlurmTimedOut,
+    511: SlurmUnauthorised,
+}

@@ -1,0 +1,97 @@
+"""The job list of slurmrestd, any version, as SlurmJobs."""
+
+from slurm_operator import wire
+from slurm_operator.slurm.job import SlurmJob
+from slurm_operator.slurmrest.envelope import Envelope
+from slurm_operator.slurmrest.values import (
+    Number,
+    Text,
+    Words,
+    count,
+    host_words,
+    job_state,
+    minutes,
+    moment,
+    text,
+    whole,
+)
+
+
+class WireJob(wire.Record):
+    """The fields we read; the others are passed over without being built."""
+
+    job_id: int
+    job_state: Words = None
+    name: Text = None
+    user_name: Text = None
+    user_id: Number = None
+    account: Text = None
+    partition: Text = None
+    qos: Text = None
+    state_reason: Text = None
+    nodes: Words = None
+    required_nodes: Words = None
+    excluded_nodes: Words = None
+    batch_host: Text = None
+    resv_name: Text = None
+    features: Text = None
+    tres_per_node: Text = None
+    comment: Text = None
+    admin_comment: Text = None
+    extra: Text = None
+    array_job_id: Number = None
+    array_task_id: Number = None
+    array_task_string: Text = None
+    het_job_id: Number = None
+    cpus: Number = None
+    node_count: Number = None
+    requeue: bool = False
+    hold: bool = False
+    restart_cnt: Number = None
+    submit_time: Number = None
+    start_time: Number = None
+    end_time: Number = None
+    time_limit: Number = None
+
+
+class JobsReply(Envelope):
+    jobs: list[WireJob] | None = None
+
+
+def slurm_job(found: WireJob) -> SlurmJob:
+    state = job_state(found.job_state)
+    return SlurmJob(
+        job_id=found.job_id,
+        state=state,
+        name=text(found.name),
+        user=text(found.user_name),
+        user_id=count(found.user_id),
+        account=text(found.account),
+        partition=text(found.partition),
+        qos=text(found.qos),
+        state_reason=text(found.state_reason),
+        nodes=host_words(found.nodes),
+        required_nodes=host_words(found.required_nodes),
+        excluded_nodes=host_words(found.excluded_nodes),
+        batch_host=text(found.batch_host),
+        reservation=text(found.resv_name),
+        features=text(found.features),
+        gres=text(found.tres_per_node),
+        comment=text(found.comment),
+        admin_comment=text(found.admin_comment),
+        extra=text(found.extra),
+        array_job_id=whole(found.array_job_id) or None,
+        array_task_id=whole(found.array_task_id),
+        array_tasks=text(found.array_task_string),
+        het_job_id=whole(found.het_job_id) or None,
+        cpus=count(found.cpus),
+        node_count=count(found.node_count),
+        is_requeueable=found.requeue,
+        is_held=found.hold,
+        restarts=count(found.restart_cnt),
+        submit_time=moment(found.submit_time),
+        # Of a pending job these are the scheduler's guesses, new in every cycle.
+        start_time=None if state.is_pending else moment(found.start_time),
+        end_time=None if state.is_pending else moment(found.end_time),
+        time_limit=minutes(found.time_limit),
+    )

@@ -1,0 +1,145 @@
+"""Everything we ask slurmctld to do through slurmrestd, one call each. Who may, and when: see the writer."""
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+
+from slurm_operator import wire
+from slurm_operator.slurm import writes
+from slurm_operator.slurmrest.envelope import Envelope
+from slurm_operator.slurmrest.session import Session, segment, trusted
+from slurm_operator.slurmrest.versions import Capability
+
+_envelope = wire.decoder(Envelope)
+
+# A reconfigure answers when slurmctld has read everything anew, and that takes long with thousands of nodes.
+RECONFIGURE_SECONDS = 60.0
+
+_SHOWN_NAMES = 5
+
+
+def named(names: Sequence[str]) -> str:
+    """A few of these names, for a message."""
+    more = len(names) - _SHOWN_NAMES
+    return ", ".join(names[:_SHOWN_NAMES]) + (f" and {more} more" if more > 0 else "")
+
+
+class Sender:
+    """Each call comes back when slurmctld has done it, or raises a SlurmFailure."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    async def update_nodes(self, attempt: str, nodes: Sequence[str], fields: Mapping[str, object]) -> None:
+        """One request for all; all or nothing: a single unknown name and no node is changed."""
+        await self._post(attempt, "/slurm/{version}/nodes/", {"name": list(nodes), **fields})
+
+    async def delete_node(self, node: str) -> None:
+        await self._call(f"delete the node {node}", "DELETE", f"/slurm/{{version}}/node/{segment(node)}")
+
+    async def add_nodes(self, line: str) -> None:
+        body = {"node_conf": line}
+        await self._post("add nodes", "/slurm/{version}/new/node/", body, needs=Capability.ADD_NODES)
+
+    async def reconfigure(self) -> None:
+        await self._call(
+            "reconfigure", "GET", "/slurm/{version}/reconfigure/", deadline_s=RECONFIGURE_SECONDS
+        )
+
+    async def reserve(self, wanted: writes.Reserve) -> None:
+        """Makes the reservation, or changes the one of that name."""
+        body = {
+            "name": wanted.name,
+            "start_time": {"set": True, "number": int(wanted.start_time.timestamp())},
+            "duration": {"set": True, "number": int(wanted.duration / timedelta(minutes=1))},
+            "node_list": list(wanted.nodes),
+            "users": list(wanted.users),
+            "accounts": list(wanted.accounts),
+            "flags": list(wanted.flags),
+        }
+        filled = {key: value for key, value in body.items() if value != []}
+        attempt = f"reserve {named(wanted.nodes)} as {wanted.name}"
+        needs = Capability.WRITE_RESERVATIONS
+        await self._post(attempt, "/slurm/{version}/reservation", filled, needs=needs)
+
+    async def unreserve(self, name: str) -> None:
+        path = f"/slurm/{{version}}/reservation/{segment(name)}"
+        needs = Capability.WRITE_RESERVATIONS
+        await self._call(f"delete the reservation {name}", "DELETE", path, needs=needs)
+
+    async def update_job(self, job_id: int, fields: Mapping[str, object]) -> None:
+        await self._post(f"update job {job_id}", f"/slurm/{{version}}/job/{job_id}", fields)
+
+    async def signal_job(self, job_id: int, signal: str) -> None:
+        path, query = f"/slurm/{{version}}/job/{job_id}", {"signal": signal}
+        await self._call(f"send {signal} to job {job_id}", "DELETE", path, query=query)
+
+    async def cancel_job(self, job_id: int) -> None:
+        await self._call(f"cancel job {job_id}", "DELETE", f"/slurm/{{version}}/job/{job_id}")
+
+    async def requeue_job(self, job_id: int, *, hold: bool = False) -> None:
+        path, query = f"/slurm/{{version}}/job/{job_id}/requeue", {"Hold": "true"} if hold else {}
+        attempt, needs = f"requeue job {job_id}", Capability.REQUEUE_JOB
+        await self._call(attempt, "GET", path, query=query, needs=needs)
+
+    async def _post(
+        self, attempt: str, path: str, body: Mapping[str, object], needs: Capability | None = None
+    ) -> None:
+        await self._call(attempt, "POST", path, body=body, needs=needs)
+
+    async def _call(
+        self,
+        attempt: str,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: Mapping[str, object] | None = None,
+        needs: Capability | None = None,
+        deadline_s: float | None = None,
+    ) -> None:
+        reply = await self._session.call(
+            attempt, method, path, query=query, body=body, needs=needs, deadline_s=deadline_s
+        )
+        trusted(attempt, await self._session.content(attempt, reply, _envelope))
+
+
+def node_fields(write: writes.NodeWrite) -> dict[str, object]:
+    """The body of an update of nodes. A DeleteNodes is no update and has none."""
+    match write:
+        case writes.DrainNodes(reason=reason):
+            return {"state": ["DRAIN"], "reason": reason}
+        case writes.SetNodesDown(reason=reason):
+            return {"state": ["DOWN"], "reason": reason}
+        case writes.ResumeNodes():
+            return {"state": ["UNDRAIN"]}
+        case writes.PowerNodes(up=up):
+            return {"state": ["POWER_UP" if up else "POWER_DOWN"]}
+        case writes.UpdateNodes():
+            return _set_fields(write)
+        case writes.DeleteNodes():
+            return {}
+
+
+def _set_fields(write: writes.UpdateNodes) -> dict[str, object]:
+    weight = None if write.weight is None else {"set": True, "number": write.weight}
+    wanted: dict[str, object | None] = {
+        "comment": write.comment,
+        "extra": write.extra,
+        "features": write.features,
+        "features_act": write.active_features,
+        "topology_str": write.topology,
+        "weight": weight,
+        "gres": write.gres,
+    }
+    return {key: value for key, value in wanted.items() if value is not None}
+
+
+def job_fields(write: writes.UpdateJob) -> dict[str, object]:
+    wanted: dict[str, object | None] = {
+        "admin_comment": write.admin_comment,
+        "comment": write.comment,
+        "extra": write.extra,
+        "excluded_nodes": write.excluded_nodes,
+        "hold": write.hold,
+    }
+    return {key: value for key, value in wanted.items() if value is not None}

@@ -1,0 +1,103 @@
+"""How slurmrestd writes numbers, times and lists, and what we make of them.
+
+Fields change their clothes between API versions: a number may be plain or `{set, infinite, number}`, a list
+may be an array or text with commas. All of it is understood, so no version needs a reader of its own.
+"""
+
+import re
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+
+from slurm_operator import wire
+from slurm_operator.slurm.hostlist import expand
+from slurm_operator.slurm.states import JobState, NodeState
+
+# Slurm marks "not set" and "infinite" by the last few values of an unsigned number, 32 bits or 64.
+_FIRST_MARK = 2**32 - 3
+
+_NEEDS_EXPANSION = re.compile(r"[\[,\s]")
+
+
+class Triple(wire.Record):
+    """A number that may be missing or endless."""
+
+    set: bool = False
+    infinite: bool = False
+    number: float = 0
+
+
+Number = int | float | Triple | None
+Words = list[str] | str | None
+Text = str | None
+
+
+def number(value: Number) -> float | None:
+    """The value; None when it is not set or endless."""
+    if isinstance(value, Triple):
+        value = value.number if value.set and not value.infinite else None
+    return None if value is None or value >= _FIRST_MARK else value
+
+
+def whole(value: Number) -> int | None:
+    """As `number`, without a fraction."""
+    found = number(value)
+    return None if found is None else int(found)
+
+
+def count(value: Number) -> int:
+    """As `whole`; nothing counts as zero."""
+    return whole(value) or 0
+
+
+def moment(value: Number) -> datetime | None:
+    """A UNIX time; zero means never."""
+    seconds = number(value)
+    return datetime.fromtimestamp(seconds, UTC) if seconds else None
+
+
+def minutes(value: Number) -> timedelta | None:
+    """A limit in minutes; None when there is none."""
+    found = number(value)
+    return None if found is None else timedelta(minutes=found)
+
+
+def words(value: Words) -> tuple[str, ...]:
+    """A list, or text with commas; without empty entries."""
+    parts = value.split(",") if isinstance(value, str) else value or ()
+    return tuple(stripped for part in parts if (stripped := part.strip()))
+
+
+def text(value: Text) -> str:
+    return value or ""
+
+
+@lru_cache(maxsize=16384)
+def hosts(expression: str) -> tuple[str, ...]:
+    """The node names of a hostlist such as `gpu-[0-3]`; thousands of jobs repeat the same ones."""
+    if expression in ("", "(null)"):
+        return ()
+    return tuple(expand(expression)) if _NEEDS_EXPANSION.search(expression) else (expression,)
+
+
+def host_words(value: Words) -> tuple[str, ...]:
+    """As `hosts`; an array may hold expressions too."""
+    return hosts(value if isinstance(value, str) else ",".join(value or ()))
+
+
+@lru_cache(maxsize=1024)
+def _node_state(found: tuple[str, ...]) -> NodeState:
+    return NodeState.read(found)
+
+
+@lru_cache(maxsize=1024)
+def _job_state(found: tuple[str, ...]) -> JobState:
+    return JobState.read(found)
+
+
+def node_state(value: Words) -> NodeState:
+    """One object per combination of words: ten thousand nodes have a dozen."""
+    return _node_state(words(value))
+
+
+def job_state(value: Words) -> JobState:
+    return _job_state(words(value))
