@@ -1,5 +1,8 @@
 """The Kubernetes kinds this operator names, each with what its address needs."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from slurm_operator.api.kind import Kind as Kind
 
 
@@ -35,3 +38,10 @@ CUSTOM_RESOURCE_DEFINITION = Kind(
     plural="customresourcedefinitions",
     namespaced=False,
 )
+
+_NAMED = {(kind.api_version, kind.kind): kind for kind in list(globals().values()) if isinstance(kind, Kind)}
+
+
+def kind_of(manifest: Mapping[str, Any]) -> Kind:
+    """The kind of an object we are about to write. Raises KeyError for one that is not in this table."""
+    return _NAMED[manifest["apiVersion"], manifest["kind"]]

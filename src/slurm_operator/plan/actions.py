@@ -4,6 +4,7 @@ Actions are data. They can be printed, recorded, replayed and compared, and noth
 performs them. The reason is one CamelCase word, as in events; the message is a sentence for people.
 """
 
+from datetime import datetime, timedelta
 from typing import Literal
 
 from slurm_operator import wire
@@ -74,7 +75,8 @@ class SignToken(wire.Record, tag="SignToken"):
     entry: str
     key: SecretHandle
     username: str
-    lifetime_seconds: int
+    issued_at: datetime
+    lifetime: timedelta
     reason: str
     message: str
 

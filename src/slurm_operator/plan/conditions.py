@@ -1,40 +1,26 @@
-"""What a kind says about itself: conditions that `kubectl wait` can use."""
+"""Conditions in the making: short ways to state one, and when its status last changed."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from slurm_operator import wire
+from slurm_operator.api.conditions import DEGRADED as DEGRADED
+from slurm_operator.api.conditions import PROGRESSING as PROGRESSING
+from slurm_operator.api.conditions import READY as READY
+from slurm_operator.api.conditions import Condition as Condition
+from slurm_operator.api.conditions import Truth
 
-READY = "Ready"
-PROGRESSING = "Progressing"
-DEGRADED = "Degraded"
+
+def true(type_: str, reason: str, message: str = "") -> Condition:
+    return Condition(type=type_, status=Truth.TRUE, reason=reason, message=message)
 
 
-class Condition(wire.CamelRecord):
-    """One statement about an object, in the shape Kubernetes has for it."""
+def false(type_: str, reason: str, message: str = "") -> Condition:
+    return Condition(type=type_, status=Truth.FALSE, reason=reason, message=message)
 
-    type: str
-    status: str
-    reason: str
-    message: str = ""
-    observed_generation: int = 0
-    last_transition_time: datetime | None = None
 
-    @classmethod
-    def true(cls, type_: str, reason: str, message: str = "") -> "Condition":
-        return cls(type=type_, status="True", reason=reason, message=message)
-
-    @classmethod
-    def false(cls, type_: str, reason: str, message: str = "") -> "Condition":
-        return cls(type=type_, status="False", reason=reason, message=message)
-
-    @classmethod
-    def unknown(cls, type_: str, reason: str, message: str = "") -> "Condition":
-        return cls(type=type_, status="Unknown", reason=reason, message=message)
-
-    @property
-    def is_true(self) -> bool:
-        return self.status == "True"
+def unknown(type_: str, reason: str, message: str = "") -> Condition:
+    return Condition(type=type_, status=Truth.UNKNOWN, reason=reason, message=message)
 
 
 def settled(
@@ -59,7 +45,3 @@ def _since(condition: Condition, before: Condition | None, now: datetime) -> dat
     if before is not None and before.status == condition.status and before.last_transition_time is not None:
         return before.last_transition_time
     return now.replace(microsecond=0)
-
-
-def find(conditions: Iterable[Condition], type_: str) -> Condition | None:
-    return next((condition for condition in conditions if condition.type == type_), None)

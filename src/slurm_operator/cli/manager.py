@@ -1,0 +1,134 @@
+"""`slurm-operator manager`: every flag of ours, and those that existing Deployments pass."""
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from slurm_operator.kube import config
+from slurm_operator.kube.errors import ConfigProblem
+from slurm_operator.operator import RECONCILER_NAMES, program
+from slurm_operator.runtime.logs import LEVELS, configure
+from slurm_operator.runtime.manager import Manager
+from slurm_operator.runtime.settings import Address, Settings, SettingsProblem, with_file
+
+
+def switch(name: str, text: str, *, default: bool = False, envvar: str | None = None) -> Any:
+    """A flag that may be written `--x`, `--x=true` or `--x=false`, as Go programs take them."""
+    return click.option(
+        name,
+        is_flag=False,
+        flag_value="true",
+        type=click.BOOL,
+        default=default,
+        envvar=envvar,
+        show_default=True,
+        help=text,
+    )
+
+
+def worker_options(command: Any) -> Any:
+    for name in reversed(RECONCILER_NAMES):
+        command = click.option(
+            f"--{name}-workers",
+            type=click.IntRange(min=1),
+            default=None,
+            help=f"How many {name} objects are worked on at once.",
+        )(command)
+    return command
+
+
+@click.command()
+@click.option(
+    "--kubeconfig", type=click.Path(path_type=Path), help="Outside a cluster: where the API server is."
+)
+@click.option("--context", default="", help="Which context of the kubeconfig.")
+@click.option(
+    "--namespaces", default="", envvar="WATCH_NAMESPACE", help="Comma-separated; empty is all namespaces."
+)
+@click.option("--health-addr", default=":8081", envvar="HEALTH_BIND_ADDRESS", show_default=True)
+@click.option(
+    "--metrics-addr", default=":8080", envvar="METRICS_BIND_ADDRESS", show_default=True, help="0 is off."
+)
+@switch("--metrics-secure", "Serve metrics over HTTPS, to whom the API server lets read them.")
+@switch("--leader-elect", "Of several managers, let only one act.", envvar="LEADER_ELECTION_ENABLED")
+@click.option(
+    "--leader-elect-id", default="slurm-operator", envvar="LEADER_ELECTION_ID", help="Name of the Lease."
+)
+@click.option("--leader-elect-namespace", default="", help="Namespace of the Lease; empty is our own.")
+@click.option("--config", type=click.Path(path_type=Path), help="Optional settings file.")
+@click.option(
+    "--propagated-node-conditions",
+    default="",
+    help="Node conditions to quote in drain reasons, comma-separated.",
+)
+@switch("--profile", "Serve /debug/profile?seconds=5.")
+@click.option("--profile-addr", default="localhost:6060", show_default=True)
+@switch("--enable-http2", "Accepted for compatibility; our servers speak HTTP/1.1 only.")
+@click.option("--log-level", type=click.Choice(list(LEVELS)), default="info", show_default=True)
+@click.option(
+    "--log-format", type=click.Choice(["json", "plain"]), default=None, help="Default: plain on a terminal."
+)
+@click.option("--zap-log-level", default=None, help="Same as --log-level; integers above 0 are debug.")
+@click.option(
+    "--zap-encoder", type=click.Choice(["json", "console"]), default=None, help="Same as --log-format."
+)
+@switch("--zap-devel", "Plain log lines at debug level.")
+@click.option(
+    "--zap-stacktrace-level", default=None, help="Accepted for compatibility; traces go with errors."
+)
+@click.option("--zap-time-encoding", default=None, help="Accepted for compatibility; times are ISO 8601.")
+@click.option(
+    "--slurmclient-workers", default=None, help="Accepted for compatibility; each Slurm has one reader."
+)
+@worker_options
+def manager(**flags: Any) -> None:
+    """Run the reconcilers until stopped."""
+    configure(*log_style(flags))
+    try:
+        settings = settings_of(flags)
+        access = config.find(settings.kubeconfig, settings.context)
+    except (SettingsProblem, ConfigProblem) as problem:
+        raise click.ClickException(str(problem)) from problem
+    sys.exit(asyncio.run(Manager(access, program(), settings).run()))
+
+
+def log_style(flags: dict[str, Any]) -> tuple[Any, str]:
+    """(json or plain, level) from our flags and those of other operators' Deployments."""
+    style = flags["log_format"] or {"json": "json", "console": "plain"}.get(flags["zap_encoder"] or "")
+    if style is None:
+        style = "plain" if flags["zap_devel"] or sys.stderr.isatty() else "json"
+    level = flags["log_level"]
+    zap = flags["zap_log_level"]
+    if zap is not None:
+        level = zap if zap in LEVELS else {"panic": "error", "warn": "warning"}.get(zap, "debug")
+    return style, "debug" if flags["zap_devel"] and zap is None else level
+
+
+def settings_of(flags: dict[str, Any]) -> Settings:
+    """The settings these flags ask for. Raises SettingsProblem."""
+    settings = Settings(
+        namespaces=comma_separated(flags["namespaces"]),
+        kubeconfig=flags["kubeconfig"],
+        context=flags["context"],
+        health=Address.parse(flags["health_addr"]),
+        metrics=Address.parse(flags["metrics_addr"]),
+        metrics_secure=flags["metrics_secure"],
+        leader_elect=flags["leader_elect"],
+        leader_elect_id=flags["leader_elect_id"],
+        leader_elect_namespace=flags["leader_elect_namespace"],
+        profile=Address.parse(flags["profile_addr"]) if flags["profile"] else Address("localhost", 0),
+        workers={
+            name: flags[f"{name}_workers"]
+            for name in RECONCILER_NAMES
+            if flags[f"{name}_workers"] is not None
+        },
+        propagated_node_conditions=comma_separated(flags["propagated_node_conditions"]),
+    )
+    return with_file(settings, flags["config"]) if flags["config"] is not None else settings
+
+
+def comma_separated(text: str) -> tuple[str, ...]:
+    return tuple(sorted({part.strip() for part in text.split(",") if part.strip()}))

@@ -1,0 +1,140 @@
+"""Everything we know, in memory: the watch caches, the referenced objects, and a view of them per pass."""
+
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+from slurm_operator.api.kind import Kind
+from slurm_operator.api.meta import HasMeta, ObjectKey, key_of
+from slurm_operator.kube.cache import Cache
+from slurm_operator.kube.client import Client
+from slurm_operator.kube.referenced import Referenced, config_maps, secrets
+from slurm_operator.manifests.meta import Child, decode_child
+from slurm_operator.manifests.objects import ConfigMap, Secret, Unread
+from slurm_operator.runtime.sources import OWNER, Sources, child_indexes
+
+T = TypeVar("T", bound=HasMeta)
+
+Pass = tuple[str, ObjectKey]  # A reconciler's name and the key it looks at.
+
+
+class Known:
+    """The caches of one operator. Reads never wait; `run` keeps them up to date."""
+
+    def __init__(self, client: Client, sources: Sources, namespaces: Sequence[str]) -> None:
+        self.records: dict[type, Cache[Any]] = {
+            source.type: Cache(
+                client,
+                source.kind,
+                source.decode,
+                namespaces=namespaces if source.kind.namespaced else ("",),
+                label_selector=source.label_selector,
+                indexes=source.indexes,
+            )
+            for source in sources.records
+        }
+        self.children: dict[Kind, Cache[Child]] = {
+            kind: Cache(
+                client,
+                kind,
+                decode_child,
+                namespaces=namespaces,
+                label_selector=sources.child_selector,
+                indexes=child_indexes(),
+            )
+            for kind in sources.children
+        }
+        self.secrets: Referenced[Secret] = secrets(client)
+        self.config_maps: Referenced[ConfigMap] = config_maps(client)
+        self.served: set[Kind] = set()
+        self._wanted: dict[Pass, frozenset[ObjectKey]] = {}
+        self._wanted_by: dict[ObjectKey, set[Pass]] = {}
+        self._by_kind: dict[Kind, list[Cache[Any]]] = {}
+        for source in sources.records:
+            self._by_kind.setdefault(source.kind, []).append(self.records[source.type])
+        for kind, cache in self.children.items():
+            self._by_kind.setdefault(kind, []).append(cache)
+
+    @property
+    def caches(self) -> list[tuple[Kind, Cache[Any]]]:
+        return [(kind, cache) for kind, caches in self._by_kind.items() for cache in caches]
+
+    def of_kind(self, kind: Kind) -> Sequence[Cache[Any]]:
+        """The caches that hold objects of this kind; our own writes are put into them at once."""
+        return self._by_kind.get(kind, ())
+
+    def view(self) -> "View":
+        return View(self)
+
+    def want(self, owner: Pass, view: "View") -> None:
+        """Watch exactly what this pass asked for by name, and no longer what the last one did."""
+        self._remember(owner, view.secrets_asked | view.config_maps_asked)
+        self.secrets.want(owner, view.secrets_asked)
+        self.config_maps.want(owner, view.config_maps_asked)
+
+    def forget(self, owner: Pass) -> None:
+        self.want(owner, View(self))
+
+    def referrers(self, key: ObjectKey) -> Sequence[Pass]:
+        """Whose last pass asked for the Secret or ConfigMap of this name."""
+        return list(self._wanted_by.get(key, ()))
+
+    def _remember(self, owner: Pass, asked: set[ObjectKey]) -> None:
+        for key in self._wanted.pop(owner, frozenset()) - asked:
+            self._wanted_by[key].discard(owner)
+            if not self._wanted_by[key]:
+                del self._wanted_by[key]
+        for key in asked:
+            self._wanted_by.setdefault(key, set()).add(owner)
+        if asked:
+            self._wanted[owner] = frozenset(asked)
+
+
+class View:
+    """The World of one pass. Remembers what was asked for by name, so that it can be watched."""
+
+    def __init__(self, known: Known) -> None:
+        self._known = known
+        self.secrets_asked: set[ObjectKey] = set()
+        self.config_maps_asked: set[ObjectKey] = set()
+
+    def get(self, type_: type[T], namespace: str, name: str) -> T | None:
+        found: T | None = self._known.records[type_].get(ObjectKey(namespace, name))
+        return found
+
+    def all(self, type_: type[T], namespace: str = "") -> Sequence[T]:
+        things = self._known.records[type_].values()
+        return sorted((t for t in things if namespace in ("", t.metadata.namespace)), key=key_of)
+
+    def find(self, type_: type[T], index: str, value: str) -> Sequence[T]:
+        return sorted(self._known.records[type_].by_index(index, value), key=key_of)
+
+    def child(self, kind: Kind, namespace: str, name: str) -> Child | None:
+        return self._known.children[kind].get(ObjectKey(namespace, name))
+
+    def children(self, kind: Kind, owner_uid: str) -> Sequence[Child]:
+        return sorted(self._known.children[kind].by_index(OWNER, owner_uid), key=key_of)
+
+    def secret(self, namespace: str, name: str) -> Secret | Unread | None:
+        return self._referenced(self._known.secrets, self.secrets_asked, ObjectKey(namespace, name))
+
+    def config_map(self, namespace: str, name: str) -> ConfigMap | Unread | None:
+        return self._referenced(self._known.config_maps, self.config_maps_asked, ObjectKey(namespace, name))
+
+    def serves(self, kind: Kind) -> bool:
+        return kind in self._known.served
+
+    def unread(self) -> list[ObjectKey]:
+        """What was asked for by name and has not been answered yet."""
+        known = self._known
+        return [
+            *(key for key in self.secrets_asked if not known.secrets.knows(key)),
+            *(key for key in self.config_maps_asked if not known.config_maps.knows(key)),
+        ]
+
+    def _referenced(
+        self, referenced: Referenced[T], asked: set[ObjectKey], key: ObjectKey
+    ) -> T | Unread | None:
+        asked.add(key)
+        if referenced.knows(key):
+            return referenced.get(key)
+        return Unread(why=f"{key} has not been read yet")

@@ -1,0 +1,258 @@
+"""The whole process: start in order, run, stop in reverse.
+
+Servers first, so that probes are answered while caches fill; then the caches, which a standby keeps warm;
+then the lease; then the queues. Losing the lease ends the process: another one has taken over.
+"""
+
+import asyncio
+import signal
+import socket
+import uuid
+from collections.abc import AsyncIterator, Coroutine, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+
+from slurm_operator.api.kind import Kind
+from slurm_operator.api.meta import HasMeta, ObjectKey, key_of
+from slurm_operator.kube.access import Access
+from slurm_operator.kube.client import Client
+from slurm_operator.kube.discovery import Discovery
+from slurm_operator.kube.events import Recorder
+from slurm_operator.kube.lease import Elector
+from slurm_operator.plan.wiring import Reconciler, Wake
+from slurm_operator.runtime.guard import MetricsGuard, self_signed_context
+from slurm_operator.runtime.known import Known
+from slurm_operator.runtime.lag import LagMeter
+from slurm_operator.runtime.metrics import Metrics
+from slurm_operator.runtime.queue import WorkQueue
+from slurm_operator.runtime.reconcile import Loop, Shell
+from slurm_operator.runtime.report import Reporter
+from slurm_operator.runtime.serve import health_routes, metrics_route, profile_route, serving
+from slurm_operator.runtime.settings import Settings
+from slurm_operator.runtime.sources import Sources
+
+log = structlog.get_logger(__name__)
+
+# A loop that stood still for so long missed lease renewals and probes; starting afresh is the best cure.
+LONGEST_STALL_SECONDS = 30.0
+
+LOST_LEASE = 3
+BROKEN = 1
+
+
+@dataclass(frozen=True)
+class Program:
+    """What an operator consists of: what it watches and who decides about it."""
+
+    sources: Sources
+    reconcilers: Sequence[Reconciler[Any]]
+    optional_kinds: tuple[Kind, ...] = ()
+
+
+class Manager:
+    """One running operator."""
+
+    def __init__(self, access: Access, program: Program, settings: Settings) -> None:
+        self.settings = settings
+        self.metrics = Metrics()
+        self._program = program
+        self._elector: Elector | None = None
+        self._ending: asyncio.Future[int]
+        self._client = Client(
+            access,
+            may_write=self._may_write,
+            on_call=self.metrics.called,
+            deadline_seconds=settings.client_timeout_seconds,
+        )
+        self.known = Known(self._client, program.sources, settings.namespaces or ("",))
+        self._recorder = Recorder(self._client, instance=socket.gethostname())
+        self._lag = LagMeter()
+        self._discovery = Discovery(self._client)
+        shell = Shell(
+            self._client, self.known, Reporter(self._client, self.known, self._recorder), self.metrics
+        )
+        self.loops = {
+            reconciler.name: Loop(
+                reconciler,
+                WorkQueue(settings.workers_of(reconciler.name)),
+                shell,
+                settings.requeue_after_seconds,
+            )
+            for reconciler in program.reconcilers
+        }
+        if settings.leader_elect:
+            namespace = settings.leader_elect_namespace or access.namespace
+            identity = f"{socket.gethostname()}_{uuid.uuid4()}"
+            self._elector = Elector(self._client, ObjectKey(namespace, settings.leader_elect_id), identity)
+
+    def _may_write(self) -> bool:
+        return self._elector is None or self._elector.is_leader
+
+    async def run(self) -> int:
+        """Until SIGTERM or SIGINT (0), until the lease is lost (3), or until a part of us breaks (1)."""
+        loop = asyncio.get_running_loop()
+        self._ending = loop.create_future()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._end, 0)
+        async with AsyncExitStack() as stack:
+            await stack.enter_async_context(self._client)
+            await self._start_servers(stack)
+            await stack.enter_async_context(self._running("lag", self._lag.run()))
+            await stack.enter_async_context(self._running("gauges", self._keep_gauges()))
+            await self._start_caches(stack)
+            return await self._lead()
+
+    def _end(self, code: int) -> None:
+        if not self._ending.done():
+            self._ending.set_result(code)
+
+    async def _start_servers(self, stack: AsyncExitStack) -> None:
+        settings = self.settings
+        await stack.enter_async_context(
+            serving(settings.health, health_routes(self.why_not_alive, self.why_not_ready))
+        )
+        guard = MetricsGuard(self._client).why_not if settings.metrics_secure else None
+        tls = self_signed_context() if settings.metrics_secure and not settings.metrics.is_off else None
+        await stack.enter_async_context(
+            serving(settings.metrics, metrics_route(self.metrics.text, guard), tls)
+        )
+        await stack.enter_async_context(serving(settings.profile, profile_route()))
+
+    async def _start_caches(self, stack: AsyncExitStack) -> None:
+        for kind, cache in self.known.caches:
+            await stack.enter_async_context(self._running(f"cache of {kind}", cache.run()))
+        await stack.enter_async_context(self._running("Secrets", self.known.secrets.run()))
+        await stack.enter_async_context(self._running("ConfigMaps", self.known.config_maps.run()))
+
+    async def _lead(self) -> int:
+        """Wait for the caches and the lease, then work until told to stop or replaced."""
+        if not await self._unless_ending(self._ready_to_work()):
+            return self._ending.result()
+        async with self._running("events", self._recorder.run()), self._working():
+            if self._elector is None:
+                return await self._ending
+            if await self._unless_ending(self._elector.hold()):
+                log.error("lease lost: another manager has taken over, or the API server is away")
+                return LOST_LEASE
+        await self._elector.release()
+        return self._ending.result()
+
+    async def _ready_to_work(self) -> None:
+        await asyncio.gather(*(cache.synced.wait() for _, cache in self.known.caches))
+        self.known.served = {
+            kind for kind in self._program.optional_kinds if await self._discovery.serves(kind)
+        }
+        log.info("caches filled", objects=sum(len(cache) for _, cache in self.known.caches))
+        if self._elector is not None:
+            await self._elector.acquire()
+            log.info("leading", lease=self.settings.leader_elect_id)
+
+    @asynccontextmanager
+    async def _working(self) -> AsyncIterator[None]:
+        """Wire events to queues, look at everything once, and hand out keys."""
+        for loop in self.loops.values():
+            self._wire(loop)
+        async with AsyncExitStack() as stack:
+            for name, loop in self.loops.items():
+                await stack.enter_async_context(self._running(f"queue {name}", loop.queue.run(loop.work)))
+            yield
+
+    def _wire(self, loop: Loop) -> None:
+        reconciler, queue, known = loop.reconciler, loop.queue, self.known
+        starting = True
+
+        def wake_own(old: HasMeta | None, new: HasMeta | None) -> None:
+            thing = new or old
+            if thing is not None:
+                queue.add(key_of(thing), calm=starting)
+
+        def wake_owner(old: HasMeta | None, new: HasMeta | None) -> None:
+            for thing in (old, new):
+                owner = thing.metadata.owner if thing is not None else None
+                if thing is not None and owner is not None and owner.kind == reconciler.kind.kind:
+                    queue.add(ObjectKey(thing.metadata.namespace, owner.name), calm=starting)
+
+        def wake_referrers(key: ObjectKey, _thing: HasMeta | None) -> None:
+            for name, referrer in known.referrers(key):
+                if name == reconciler.name:
+                    queue.add(referrer)
+
+        known.records[reconciler.about].subscribe(wake_own)
+        for kind in reconciler.children:
+            known.children[kind].subscribe(wake_owner)
+        for wake in reconciler.wakes:
+            known.records[wake.type].subscribe(self._waker(wake, queue))
+        known.secrets.subscribe(wake_referrers)
+        known.config_maps.subscribe(wake_referrers)
+        starting = False
+
+    def _waker(self, wake: Wake[Any], queue: WorkQueue) -> Any:
+        def wake_mapped(old: HasMeta | None, new: HasMeta | None) -> None:
+            view = self.known.view()
+            for thing in (old, new):
+                if thing is not None:
+                    for key in wake.keys(thing, view):
+                        queue.add(key)
+
+        return wake_mapped
+
+    def why_not_alive(self) -> str | None:
+        stall = self._lag.longest_seconds
+        if stall > LONGEST_STALL_SECONDS:
+            return f"The event loop stood still for {stall:.0f} s within the last minute."
+        return None
+
+    def why_not_ready(self) -> str | None:
+        waiting = [(kind, cache) for kind, cache in self.known.caches if not cache.synced.is_set()]
+        if not waiting:
+            return None
+        troubles = [f"{kind}: {cache.trouble}" for kind, cache in waiting if cache.trouble is not None]
+        return "Reading what is there" + (": " + "; ".join(troubles) if troubles else ".")
+
+    async def _keep_gauges(self) -> None:
+        """Gauges that nobody sets when they change; read every second."""
+        while True:
+            for name, loop in self.loops.items():
+                self.metrics.queue_depth.labels(name).set(loop.queue.depth)
+            for kind, cache in self.known.caches:
+                self.metrics.cached_objects.labels(kind.plural).set(len(cache))
+                self.metrics.undecodable_objects.labels(kind.plural).set(len(cache.unreadable))
+                self.metrics.watch_age_seconds.labels(kind.plural).set(cache.age_seconds)
+            self.metrics.loop_lag_seconds.set(self._lag.longest_seconds)
+            self.metrics.is_leader.set(self._may_write())
+            self.metrics.events_dropped.set(self._recorder.dropped)
+            await asyncio.sleep(1.0)
+
+    async def _unless_ending(self, work: Coroutine[Any, Any, None]) -> bool:
+        """Whether `work` was done before we were told to end; otherwise it is cancelled."""
+        task = asyncio.ensure_future(work)
+        try:
+            ends: set[asyncio.Future[Any]] = {self._ending, task}
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+            if task.done():
+                await task
+                return True
+            return False
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    @asynccontextmanager
+    async def _running(self, name: str, work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+        """Run a part of us during the block. If it ends by itself it is broken, and so are we."""
+
+        def tell(task: "asyncio.Task[None]") -> None:
+            if not task.cancelled():
+                log.critical("a part of the manager broke", part=name, exc_info=task.exception())
+                self._end(BROKEN)
+
+        task = asyncio.create_task(work)
+        task.add_done_callback(tell)
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)

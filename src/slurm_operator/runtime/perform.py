@@ -1,0 +1,139 @@
+"""One action, carried out: the only place that writes to Kubernetes on behalf of a plan."""
+
+import base64
+import contextlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from slurm_operator.api.kind import Kind
+from slurm_operator.api.meta import ObjectKey
+from slurm_operator.kube.cache import Cache
+from slurm_operator.kube.client import Client
+from slurm_operator.kube.errors import AlreadyExists, ApiError, KubeError, NotFound
+from slurm_operator.kube.referenced import read_secret, value_digest
+from slurm_operator.manifests import kinds
+from slurm_operator.manifests.meta import Manifest
+from slurm_operator.manifests.secrets import SecretHandle, filled, handles_in
+from slurm_operator.plan.actions import (
+    Action,
+    Apply,
+    Create,
+    DeleteObject,
+    GenerateSecret,
+    PatchObject,
+    SignToken,
+    Tell,
+    Wait,
+)
+from slurm_operator.runtime.act import ActionFailed
+from slurm_operator.runtime.known import Known
+from slurm_operator.runtime.recipes import make
+from slurm_operator.slurmrest.tokens import signed
+
+
+@dataclass(frozen=True)
+class Written:
+    """A write the API server has answered: the watch of `cache` will show it at this version or later."""
+
+    cache: Cache[object]  # type: ignore[type-var]
+    key: ObjectKey
+    resource_version: str
+
+
+class Performer:
+    """Carries out the actions of one pass, and remembers what it wrote."""
+
+    def __init__(self, client: Client, known: Known) -> None:
+        self._client = client
+        self._known = known
+        self.written: list[Written] = []
+
+    async def perform(self, action: Action) -> None:
+        """Do it. Raises ActionFailed, in words for people, when it cannot be done."""
+        try:
+            await self._dispatch(action)
+        except KubeError as error:
+            retry_after = error.retry_after if isinstance(error, ApiError) else None
+            raise ActionFailed(str(error), retry_after=retry_after) from error
+
+    async def _dispatch(self, action: Action) -> None:
+        match action:
+            case Apply(manifest=manifest):
+                await self._apply(manifest)
+            case Create(manifest=manifest):
+                kind = kinds.kind_of(manifest)
+                self._note(kind, await self._client.create(kind, manifest))
+            case PatchObject(kind=kind, key=key):
+                patched = await self._client.json_patch(
+                    kind, ObjectKey(*key), action.operations, uid=action.uid, subresource=action.subresource
+                )
+                self._note(kind, patched)
+            case DeleteObject(kind=kind, key=key, uid=uid):
+                await self._delete(kind, ObjectKey(*key), uid)
+            case GenerateSecret():
+                await self._generate(action)
+            case SignToken():
+                await self._sign(action)
+            case Wait() | Tell():
+                pass
+
+    async def _apply(self, manifest: Manifest) -> None:
+        handles = handles_in(manifest)
+        if handles:
+            values = {handle: (await self._value(handle)).decode() for handle in handles}
+            manifest = filled(manifest, values)
+        kind = kinds.kind_of(manifest)
+        self._note(kind, await self._client.apply(kind, manifest))
+
+    async def _delete(self, kind: Kind, key: ObjectKey, uid: str) -> None:
+        try:
+            left = await self._client.delete(kind, key, uid=uid)
+        except NotFound:
+            left = None
+        if left is None:
+            for cache in self._known.of_kind(kind):
+                cache.note_deleted(key, uid)
+        else:
+            self._note(kind, left)
+
+    async def _generate(self, action: GenerateSecret) -> None:
+        entries = await make(action.recipe, action.entry, action.size)
+        # Somebody made it in the meantime: then theirs is the one, and the next pass sees it.
+        with contextlib.suppress(AlreadyExists):
+            self._note(
+                kinds.SECRET, await self._client.create(kinds.SECRET, _with_data(action.manifest, entries))
+            )
+
+    async def _sign(self, action: SignToken) -> None:
+        key = await self._value(action.key)
+        token = signed(key, user=action.username, now=action.issued_at, lifetime=action.lifetime)
+        manifest = _with_data(action.manifest, {action.entry: token.encode()})
+        self._note(kinds.SECRET, await self._client.apply(kinds.SECRET, manifest))
+
+    async def _value(self, handle: SecretHandle) -> bytes:
+        """The secret value behind a handle, if it is still the one that was decided about."""
+        values = await read_secret(self._client, ObjectKey(handle.namespace, handle.name))
+        value = values.get(handle.key)
+        if value is None:
+            raise ActionFailed(f"{handle} does not exist")
+        if handle.digest and value_digest(value) != handle.digest:
+            raise ActionFailed(f"{handle} changed while we were at it; looking again")
+        return value
+
+    def _note(self, kind: Kind, manifest: Manifest) -> None:
+        """Our own write is visible to the next pass at once, whatever the watch is doing."""
+        metadata = manifest["metadata"]
+        key = ObjectKey(metadata.get("namespace", ""), metadata["name"])
+        for cache in self._known.of_kind(kind):
+            cache.note_written(manifest)
+            self.written.append(Written(cache, key, metadata.get("resourceVersion", "")))
+
+
+def _with_data(manifest: Manifest, entries: dict[str, bytes]) -> Manifest:
+    return manifest | {"data": {key: base64.b64encode(value).decode() for key, value in entries.items()}}
+
+
+async def wait_until_seen(written: Iterable[Written], seconds: float) -> None:
+    """Until the watches have shown our last writes. Bounded, and harmless to lose: the caches have them."""
+    for write in written:
+        await write.cache.wait_passed(write.key, write.resource_version, seconds)

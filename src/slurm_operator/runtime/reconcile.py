@@ -1,0 +1,131 @@
+"""One pass over one object. Every reconciler in the project runs through here."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import structlog
+
+from slurm_operator.api.meta import HasMeta, ObjectKey
+from slurm_operator.kube.client import Client
+from slurm_operator.plan.plan import Outcome, Plan
+from slurm_operator.plan.wiring import Reconciler
+from slurm_operator.runtime.act import act
+from slurm_operator.runtime.known import Known
+from slurm_operator.runtime.metrics import Metrics
+from slurm_operator.runtime.perform import Performer, Written, wait_until_seen
+from slurm_operator.runtime.queue import WorkQueue
+from slurm_operator.runtime.report import Reporter
+
+log = structlog.get_logger(__name__)
+
+# How long a pass waits for its own last writes to come back through the watch, and for named objects to be
+# read. Both are bounded, because neither is needed for safety: only for not doing things twice.
+WRITES_SEEN_WITHIN_SECONDS = 5.0
+REFERENCES_READ_WITHIN_SECONDS = 5.0
+
+
+def utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+@dataclass
+class Shell:
+    """The hands and eyes that all passes share."""
+
+    client: Client
+    known: Known
+    reporter: Reporter
+    metrics: Metrics
+    now: Callable[[], datetime] = utc_now
+
+
+@dataclass
+class Loop:
+    """One reconciler at work: its queue, and what its passes left for the next one."""
+
+    reconciler: Reconciler[Any]
+    queue: WorkQueue
+    shell: Shell
+    requeue_after_seconds: float | None = None
+    _unseen: dict[ObjectKey, list[Written]] = field(default_factory=dict)
+    _unread_since: dict[ObjectKey, float] = field(default_factory=dict)
+
+    async def work(self, key: ObjectKey) -> None:
+        """A pass that never raises: what goes wrong is logged, counted, and tried again later."""
+        started = time.perf_counter()
+        try:
+            result = await self.reconcile(key)
+        except Exception:
+            delay = self.queue.retry(key)
+            log.exception("pass failed", reconciler=self.reconciler.name, key=str(key), retry_seconds=delay)
+            result = "error"
+        self.shell.metrics.reconciled(self.reconciler.name, result, time.perf_counter() - started)
+
+    async def reconcile(self, key: ObjectKey) -> str:
+        await wait_until_seen(self._unseen.pop(key, ()), WRITES_SEEN_WITHIN_SECONDS)
+        seen = self._observe(key)
+        if seen is _NOT_YET:
+            return "waiting"
+        about = self.shell.known.records[self.reconciler.about].get(key)
+        if seen is None or about is None:
+            self._forget(key)
+            return "gone"  # Owner references take its children along.
+
+        plan = self.reconciler.decide(seen, self.shell.now())
+        performer = Performer(self.shell.client, self.shell.known)
+        outcome = await act(plan, performer.perform)
+        self._unseen[key] = performer.written
+        trouble = await self._report(about, seen, plan, outcome)
+        return self._settle(key, plan, outcome, trouble)
+
+    def _observe(self, key: ObjectKey) -> Any:
+        """What the reconciler chose from the World, or _NOT_YET while objects it names are being read.
+
+        They wake this key when they have been read, so a pass ends here instead of waiting. One that cannot
+        be read for seconds is left to the reconciler, which sees it as Unread.
+        """
+        owner = (self.reconciler.name, key)
+        view = self.shell.known.view()
+        seen = self.reconciler.observe(key, view)
+        self.shell.known.want(owner, view)
+        if not view.unread():
+            self._unread_since.pop(key, None)
+            return seen
+        waited = time.monotonic() - self._unread_since.setdefault(key, time.monotonic())
+        if waited >= REFERENCES_READ_WITHIN_SECONDS:
+            return seen
+        self.queue.add(key, REFERENCES_READ_WITHIN_SECONDS - waited)
+        return _NOT_YET
+
+    async def _report(self, about: HasMeta, seen: Any, plan: Plan, outcome: Outcome) -> str | None:
+        self.shell.reporter.tell(self.reconciler, about, plan, outcome)
+        report = self.reconciler.status(seen, plan, outcome)
+        return await self.shell.reporter.write_status(self.reconciler, about, report, self.shell.now())
+
+    def _settle(self, key: ObjectKey, plan: Plan, outcome: Outcome, trouble: str | None) -> str:
+        """Back off after a failure; otherwise look again when the plan says so."""
+        if trouble is not None:
+            log.warning("status not written", reconciler=self.reconciler.name, key=str(key), error=trouble)
+        if outcome.failed or trouble is not None:
+            self.queue.retry(
+                key, max((failure.retry_after or 0.0 for failure in outcome.failed), default=0.0)
+            )
+            return "failed"
+        self.queue.forgive(key)
+        look_again = plan.look_again.total_seconds() if plan.look_again is not None else None
+        soonest = min((s for s in (look_again, self.requeue_after_seconds) if s is not None), default=None)
+        if soonest is not None:
+            self.queue.add(key, soonest)
+        return "done" if plan.is_idle else "acted"
+
+    def _forget(self, key: ObjectKey) -> None:
+        self.queue.forgive(key)
+        self._unread_since.pop(key, None)
+        self.shell.known.forget((self.reconciler.name, key))
+        self.shell.reporter.forget(self.reconciler.name, key)
+
+
+_NOT_YET = object()

@@ -1,0 +1,142 @@
+"""Telling people: status where it differs, events for what was done, one log line per decision."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+import structlog
+
+from slurm_operator.api import reading
+from slurm_operator.api.conditions import Truth
+from slurm_operator.api.meta import HasMeta, ObjectKey, key_of
+from slurm_operator.kube.client import Client
+from slurm_operator.kube.errors import KubeError, NotFound
+from slurm_operator.kube.events import Recorder, regarding
+from slurm_operator.manifests.digests import digest
+from slurm_operator.manifests.meta import Manifest
+from slurm_operator.plan.actions import Action, Tell, Wait, subject
+from slurm_operator.plan.conditions import Condition, settled
+from slurm_operator.plan.plan import Outcome, Plan
+from slurm_operator.plan.wiring import Reconciler, StatusReport
+from slurm_operator.runtime.known import Known
+
+log = structlog.get_logger("slurm_operator.decisions")
+
+
+class Reporter:
+    """Speaks for every reconciler, in the plan's own words."""
+
+    def __init__(self, client: Client, known: Known, recorder: Recorder) -> None:
+        self._client = client
+        self._known = known
+        self._recorder = recorder
+        self._waits_told: dict[tuple[str, ObjectKey], frozenset[Wait]] = {}
+        self._without_effect: dict[str, str] = {}
+
+    def tell(self, reconciler: Reconciler[Any], about: HasMeta, plan: Plan, outcome: Outcome) -> None:
+        """Events and log lines for what this pass did, could not do, and newly waits for."""
+        where = regarding(reconciler.kind, about.metadata)
+        say = log.bind(reconciler=reconciler.name, key=str(key_of(about)))
+        for action in outcome.done:
+            if not isinstance(action, Wait):
+                say.info(action.message, **_words(action))
+                warning = isinstance(action, Tell) and action.warning
+                self._recorder.record(
+                    where, action.reason, action.message, type_="Warning" if warning else "Normal"
+                )
+        for failure in outcome.failed:
+            say.warning(failure.error, **_words(failure.action))
+            note = f"{failure.action.message}: {failure.error}"
+            self._recorder.record(where, failure.action.reason, note, type_="Warning")
+        self._tell_waits(reconciler.name, key_of(about), plan)
+
+    def _tell_waits(self, name: str, key: ObjectKey, plan: Plan) -> None:
+        """A wait is told once, not on every pass that it lasts."""
+        waits = frozenset(plan.waits)
+        for wait in sorted(waits - self._waits_told.get((name, key), frozenset()), key=str):
+            log.info(wait.message, reconciler=name, key=str(key), **_words(wait))
+        self._waits_told[name, key] = waits
+
+    def forget(self, name: str, key: ObjectKey) -> None:
+        self._waits_told.pop((name, key), None)
+
+    async def write_status(
+        self, reconciler: Reconciler[Any], about: HasMeta, report: StatusReport, now: datetime
+    ) -> str | None:
+        """Write `.status` if it differs. Gives what went wrong, in the API server's words, or None."""
+        live = reading.plain(about).get("status") or {}
+        status = full_status(report, live, generation=about.metadata.generation, now=now)
+        if _without_blanks(live) == _without_blanks(status):
+            return None
+        if self._without_effect.get(about.metadata.uid) == digest(status):
+            return None
+        try:
+            written = await self._client.apply_status(
+                reconciler.kind, _status_manifest(reconciler, about, status)
+            )
+        except NotFound:
+            return None
+        except KubeError as error:
+            return str(error)
+        self._learn(about, status, written)
+        for cache in self._known.of_kind(reconciler.kind):
+            cache.note_written(written)
+        self._tell_transition(reconciler, about, report, live)
+        return None
+
+    def _learn(self, about: HasMeta, status: Manifest, written: Manifest) -> None:
+        """A write that changed nothing (the difference is not ours) is not repeated until we want more."""
+        if written["metadata"].get("resourceVersion") == about.metadata.resource_version:
+            self._without_effect[about.metadata.uid] = digest(status)
+        else:
+            self._without_effect.pop(about.metadata.uid, None)
+
+    def _tell_transition(
+        self, reconciler: Reconciler[Any], about: HasMeta, report: StatusReport, live: Mapping[str, Any]
+    ) -> None:
+        """An event when a condition changes sides or reason, so that `kubectl describe` tells the story."""
+        before = {c["type"]: (c["status"], c["reason"]) for c in live.get("conditions") or ()}
+        where = regarding(reconciler.kind, about.metadata)
+        for condition in report.conditions:
+            if before.get(condition.type) == (condition.status, condition.reason):
+                continue
+            if condition.type == "Ready":
+                self._recorder.record(
+                    where,
+                    condition.reason,
+                    condition.message,
+                    type_="Normal" if condition.status is Truth.TRUE else "Warning",
+                )
+
+
+def full_status(report: StatusReport, live: Mapping[str, Any], *, generation: int, now: datetime) -> Manifest:
+    """The whole `.status` to write, with the times at which conditions last changed carried over."""
+    old = [reading.read(Condition, condition) for condition in live.get("conditions") or ()]
+    conditions = settled(report.conditions, old, generation=generation, now=now)
+    return {**reading.plain(report.fields), "conditions": reading.plain(conditions)}
+
+
+def _status_manifest(reconciler: Reconciler[Any], about: HasMeta, status: Manifest) -> Manifest:
+    metadata = {"name": about.metadata.name, "namespace": about.metadata.namespace, "uid": about.metadata.uid}
+    return {
+        "apiVersion": reconciler.kind.api_version,
+        "kind": reconciler.kind.kind,
+        "metadata": metadata,
+        "status": _without_blanks(status),
+    }
+
+
+def _without_blanks(value: Any) -> Any:
+    """Without what Go would leave out: absent, null and empty are the same in a status."""
+    match value:
+        case dict():
+            kept = {key: _without_blanks(item) for key, item in value.items()}
+            return {key: item for key, item in kept.items() if item not in (None, "", [], {}, ())}
+        case list() | tuple():
+            return [_without_blanks(item) for item in value]
+        case _:
+            return value
+
+
+def _words(action: Action) -> dict[str, str]:
+    return {"action": type(action).__name__, "subject": subject(action), "reason": action.reason}

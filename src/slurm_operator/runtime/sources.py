@@ -1,0 +1,41 @@
+"""What the operator watches: one line per kind, with the record it becomes and how it is looked up."""
+
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from slurm_operator.api.kind import Kind
+from slurm_operator.api.meta import HasMeta
+from slurm_operator.manifests.meta import Child
+
+T = TypeVar("T", bound=HasMeta)
+
+OWNER = "owner"
+
+
+@dataclass(frozen=True)
+class Source(Generic[T]):
+    """Objects that reconcilers read as typed records: our own kinds, pods, Kubernetes nodes."""
+
+    type: type[T]
+    kind: Kind
+    decode: Callable[[bytes | bytearray | memoryview], T]
+    label_selector: str = ""
+    indexes: Mapping[str, Callable[[T], Iterable[Hashable]]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Everything one operator watches."""
+
+    records: tuple[Source[Any], ...]
+    children: tuple[Kind, ...]
+    child_selector: str
+
+
+def owner_uids(thing: HasMeta) -> Iterable[str]:
+    return [owner.uid for owner in thing.metadata.owner_references]
+
+
+def child_indexes() -> Mapping[str, Callable[[Child], Iterable[Hashable]]]:
+    return {OWNER: owner_uids}
