@@ -1,38 +1,41 @@
 """Every verb of the Kubernetes API that this operator uses, and nothing else."""
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import Any, Literal, Self, TypeVar
 
 from slurm_operator import wire
 from slurm_operator.api.kind import Kind
 from slurm_operator.api.meta import ObjectKey
+from slurm_operator.kube import envelope, errors
 from slurm_operator.kube.access import Access
+from slurm_operator.kube.lines import lines
+from slurm_operator.kube.request import (
+    APPLY_PATCH,
+    JSON,
+    JSON_PATCH,
+    MERGE_PATCH,
+    Request,
+    Selection,
+    listing,
+    on_object,
+    watching,
+)
+from slurm_operator.kube.transport import Call, Pool, Transport
+from slurm_operator.manifests.kinds import POD
 from slurm_operator.manifests.meta import Manifest
 
 T = TypeVar("T")
 
 FIELD_MANAGER = "slurm-operator"
 
-# Reads one object's JSON. Raises wire.DecodeError when it does not fit.
+# Reads one object's JSON. Raises when it does not fit.
 Decode = Callable[[memoryview], T]
 
 Propagation = Literal["Background", "Foreground", "Orphan"]
 
-
-class Call(wire.Record):
-    """One answered (or failed) request, for metrics. `code` is 0 when no answer came."""
-
-    verb: str
-    resource: str
-    code: int
-    seconds: float
-
-
-class Page(wire.Record):
-    """Part of a list: undecoded objects, and the version of the whole list."""
-
-    items: list[wire.Raw]
-    resource_version: str
+# Connecting for a watch; what comes after has its own limits.
+_CONNECT_SECONDS = 10.0
 
 
 class Client:
@@ -51,65 +54,101 @@ class Client:
         deadline_seconds: float = 20.0,
         connections: int = 32,
     ) -> None:
-        raise NotImplementedError
+        self.access = access
+        self.may_write = may_write
+        self.deadline_seconds = deadline_seconds
+        self._transport = Transport(access, on_call, connections)
 
     async def __aenter__(self) -> Self:
-        raise NotImplementedError
+        self._transport.open()
+        return self
 
     async def __aexit__(self, *exc: object) -> None:
-        raise NotImplementedError
+        await self._transport.close()
+
+    async def send(
+        self, request: Request, *, pool: Pool = Pool.CALLS, deadline_seconds: float | None = None
+    ) -> bytes:
+        """The body of the answer to any request; every call goes through here.
+
+        The Lease's own pool asks nobody: a lease is written by those who do not have it yet.
+        """
+        is_held_back = request.is_write and pool is not Pool.LEASE
+        may_send = self.may_write if is_held_back else _always
+        if not may_send():
+            raise errors.NotLeader(f"{request} was not sent: the lease is not ours")
+        return await self._transport.send(
+            request,
+            pool=pool,
+            deadline_seconds=deadline_seconds or self.deadline_seconds,
+            may_send=may_send,
+        )
 
     async def get(self, kind: Kind, key: ObjectKey) -> Manifest:
         """The object as it is now. Raises NotFound."""
-        raise NotImplementedError
+        return _manifest(await self.send(on_object("get", "GET", kind, key)))
 
     async def read(self, kind: Kind, key: ObjectKey, decode: Decode[T]) -> T:
-        """The object as it is now, as one of our records."""
-        raise NotImplementedError
+        """The object as it is now, as one of our records. Raises NotFound, or what `decode` raises."""
+        return decode(memoryview(await self.send(on_object("get", "GET", kind, key))))
 
-    def list_pages(
-        self,
-        kind: Kind,
-        namespace: str = "",
-        *,
-        label_selector: str = "",
-        field_selector: str = "",
-        limit: int = 500,
-        metadata_only: bool = False,
-    ) -> AsyncIterator[Page]:
-        """All objects that match, in pages of one consistent version. Raises Gone when it expires midway."""
-        raise NotImplementedError
+    async def list_pages(self, selection: Selection, *, limit: int = 500) -> AsyncIterator[envelope.Page]:
+        """All objects that match, in pages of one consistent version; `limit` 0 is one page.
 
-    def watch(
-        self,
-        kind: Kind,
-        namespace: str = "",
-        *,
-        resource_version: str,
-        label_selector: str = "",
-        field_selector: str = "",
-        timeout_seconds: int,
-        idle_seconds: float,
-        metadata_only: bool = False,
-    ) -> AsyncIterator[list[bytes]]:
-        """Lines of the watch as they arrive, split on newlines only. Ends when the server ends it."""
-        raise NotImplementedError
+        Raises Gone when the version expires before the last page.
+        """
+        token = ""
+        while True:
+            page = envelope.page(await self.send(listing(selection, limit=limit, continue_token=token)))
+            yield page
+            token = page.next_page
+            if not token:
+                return
+
+    @asynccontextmanager
+    async def watch(
+        self, selection: Selection, *, resource_version: str, timeout_seconds: int, idle_seconds: float
+    ) -> AsyncIterator[AsyncIterator[list[bytes]]]:
+        """Entered when the server has accepted the watch. Gives its lines as they arrive, several at once.
+
+        Ends when the server ends it. Raises Timeout after `idle_seconds` without a byte.
+        """
+        request = watching(selection, resource_version=resource_version, timeout_seconds=timeout_seconds)
+        async with self._transport.stream(
+            request, idle_seconds=idle_seconds, connect_seconds=_CONNECT_SECONDS
+        ) as content:
+            yield lines(content.iter_any())
 
     async def apply(self, kind: Kind, manifest: Manifest, *, force: bool = True) -> Manifest:
         """Server-side apply: the object afterwards has these fields, and they are ours."""
-        raise NotImplementedError
+        return await self._apply(kind, manifest, "", force)
 
     async def apply_status(self, kind: Kind, manifest: Manifest, *, force: bool = True) -> Manifest:
         """Server-side apply of `status` alone."""
-        raise NotImplementedError
+        return await self._apply(kind, manifest, "status", force)
+
+    async def _apply(self, kind: Kind, manifest: Manifest, subresource: str, force: bool) -> Manifest:
+        request = on_object(
+            "apply",
+            "PATCH",
+            kind,
+            _key(manifest),
+            subresource=subresource,
+            params={"fieldManager": FIELD_MANAGER, "force": "true" if force else "false"},
+            body=_whole(kind, manifest),
+            content_type=APPLY_PATCH,
+        )
+        return _manifest(await self.send(request))
 
     async def create(self, kind: Kind, manifest: Manifest) -> Manifest:
         """A new object. Raises AlreadyExists."""
-        raise NotImplementedError
+        collection = ObjectKey(_key(manifest).namespace, "")
+        return await self._write("create", "POST", kind, collection, _whole(kind, manifest))
 
     async def replace(self, kind: Kind, manifest: Manifest, *, subresource: str = "") -> Manifest:
         """The whole object anew; Conflict if it carries a `resourceVersion` that has been overtaken."""
-        raise NotImplementedError
+        whole = _whole(kind, manifest)
+        return await self._write("update", "PUT", kind, _key(manifest), whole, subresource=subresource)
 
     async def delete(
         self,
@@ -125,32 +164,106 @@ class Client:
 
         Raises Conflict when it is not the one of that uid and resource version, NotFound when there is none.
         """
-        raise NotImplementedError
+        options = _delete_options(uid, resource_version, grace_seconds) | {"propagationPolicy": propagation}
+        answer = _manifest(await self.send(on_object("delete", "DELETE", kind, key, body=options)))
+        return answer if _is_terminating(answer) else None
 
     async def evict(self, key: ObjectKey, *, uid: str = "", grace_seconds: int | None = None) -> None:
         """Ask for a pod's removal the polite way. Raises BudgetRefused while a budget forbids it."""
-        raise NotImplementedError
+        eviction = {
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"namespace": key.namespace, "name": key.name},
+            "deleteOptions": _delete_options(uid, "", grace_seconds),
+        }
+        await self.send(on_object("create", "POST", POD, key, subresource="eviction", body=eviction))
 
     async def json_patch(
         self,
         kind: Kind,
         key: ObjectKey,
-        operations: Sequence[dict[str, Any]],
+        operations: Sequence[Mapping[str, Any]],
         *,
         uid: str = "",
         subresource: str = "",
     ) -> Manifest:
         """RFC 6902, all or nothing; with a uid, only if the object is still that one (else Conflict)."""
-        raise NotImplementedError
+        test = [{"op": "test", "path": "/metadata/uid", "value": uid}] if uid else []
+        return await self._write(
+            "patch",
+            "PATCH",
+            kind,
+            key,
+            [*test, *operations],
+            subresource=subresource,
+            content_type=JSON_PATCH,
+        )
 
     async def merge_patch(
         self, kind: Kind, key: ObjectKey, patch: Manifest, *, subresource: str = ""
     ) -> Manifest:
         """RFC 7386: the given fields, None removes one."""
-        raise NotImplementedError
+        return await self._write(
+            "patch", "PATCH", kind, key, patch, subresource=subresource, content_type=MERGE_PATCH
+        )
 
-    async def request(
-        self, method: str, path: str, *, body: object = None, params: dict[str, str] | None = None
-    ) -> Any:
-        """Any other call: the decoded JSON of the answer. Counts as a write unless it is a GET."""
-        raise NotImplementedError
+    async def _write(
+        self,
+        verb: str,
+        method: str,
+        kind: Kind,
+        key: ObjectKey,
+        body: object,
+        *,
+        subresource: str = "",
+        content_type: str = JSON,
+    ) -> Manifest:
+        request = on_object(
+            verb,
+            method,
+            kind,
+            key,
+            subresource=subresource,
+            params={"fieldManager": FIELD_MANAGER},
+            body=body,
+            content_type=content_type,
+        )
+        return _manifest(await self.send(request))
+
+
+def _always() -> bool:
+    return True
+
+
+def _manifest(body: bytes) -> Manifest:
+    try:
+        manifest: Manifest = wire.decode_any(body)
+    except (wire.DecodeError, RecursionError) as error:
+        raise errors.Unreadable(f"the answer is no object that we can read: {error}") from error
+    return manifest
+
+
+def _whole(kind: Kind, manifest: Manifest) -> Manifest:
+    return {"apiVersion": kind.api_version, "kind": kind.kind} | manifest
+
+
+def _key(manifest: Manifest) -> ObjectKey:
+    metadata = manifest["metadata"]
+    return ObjectKey(metadata.get("namespace", ""), metadata.get("name", ""))
+
+
+def _delete_options(uid: str, resource_version: str, grace_seconds: int | None) -> Manifest:
+    wanted = {"uid": uid, "resourceVersion": resource_version}
+    options: Manifest = {"apiVersion": "v1", "kind": "DeleteOptions"}
+    if preconditions := {name: value for name, value in wanted.items() if value}:
+        options["preconditions"] = preconditions
+    if grace_seconds is not None:
+        options["gracePeriodSeconds"] = grace_seconds
+    return options
+
+
+def _is_terminating(answer: Manifest) -> bool:
+    """Whether a delete left something: a Status says it did not, and so does an object with no time left."""
+    metadata = answer.get("metadata", {})
+    waits = metadata.get("finalizers") or metadata.get("deletionGracePeriodSeconds")
+    return bool(answer.get("kind") != "Status" and metadata.get("deletionTimestamp") and waits)

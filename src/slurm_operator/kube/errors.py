@@ -17,6 +17,10 @@ class NotLeader(KubeError):
     """A write was held back: the lease is not ours, or may no longer be."""
 
 
+class Unreadable(KubeError):
+    """The server answered with something that is not what it should be."""
+
+
 class Unreachable(KubeError):
     """No answer. `may_have_happened` when the request could have left us before the connection broke."""
 

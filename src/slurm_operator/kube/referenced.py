@@ -3,21 +3,12 @@
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Generic, TypeVar
 
-from slurm_operator import wire
 from slurm_operator.api.kind import Kind
-from slurm_operator.api.meta import HasMeta, Meta, ObjectKey
+from slurm_operator.api.meta import HasMeta, ObjectKey
 from slurm_operator.kube.client import Client, Decode
+from slurm_operator.manifests.objects import ConfigMap, Secret
 
 T = TypeVar("T", bound=HasMeta)
-
-
-class SecretFacts(wire.Record):
-    """A Secret without its bytes: for each key the digest of its value."""
-
-    metadata: Meta
-    type: str = ""
-    immutable: bool = False
-    digests: dict[str, str] = {}
 
 
 class Referenced(Generic[T]):
@@ -47,7 +38,11 @@ class Referenced(Generic[T]):
         raise NotImplementedError
 
 
-def secrets(client: Client) -> Referenced[SecretFacts]:
+def secrets(client: Client) -> Referenced[Secret]:
+    raise NotImplementedError
+
+
+def config_maps(client: Client) -> Referenced[ConfigMap]:
     raise NotImplementedError
 
 
@@ -57,5 +52,5 @@ async def read_secret(client: Client, key: ObjectKey) -> Mapping[str, bytes]:
 
 
 def value_digest(value: bytes) -> str:
-    """What `SecretFacts.digests` holds for a value: the first 16 hex digits of its SHA-256."""
+    """What `Secret.digests` holds for a value: the first 16 hex digits of its SHA-256."""
     raise NotImplementedError

@@ -1,0 +1,120 @@
+"""What the API server wraps around objects: lists, watch events, and the name every object has.
+
+The objects themselves stay undecoded, so that one that does not fit spoils nothing but itself.
+"""
+
+from slurm_operator import wire
+from slurm_operator.api.meta import ObjectKey
+from slurm_operator.kube import errors, shallow
+
+# Not JSON, the wrong shape, or nested too deep to be read.
+UNREADABLE = (wire.DecodeError, RecursionError, ValueError, KeyError)
+
+
+class Page(wire.Record):
+    """Part of a list: undecoded objects, the version of the whole list, and where the next part begins."""
+
+    items: list[memoryview]
+    resource_version: str
+    next_page: str = ""
+
+
+class Event(wire.Record):
+    """One line of a watch."""
+
+    type: str
+    object: memoryview
+
+
+class Name(wire.CamelRecord):
+    """What even an unreadable object tells about itself."""
+
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+
+    @property
+    def key(self) -> ObjectKey:
+        return ObjectKey(self.namespace, self.name)
+
+
+class _ListMeta(wire.CamelRecord):
+    resource_version: str = ""
+    continue_: str = wire.field(name="continue", default="")
+
+
+class _List(wire.Record):
+    metadata: _ListMeta
+    items: list[wire.Raw] | None = None
+
+
+class _Event(wire.Record):
+    type: str
+    object: wire.Raw
+
+
+class _Named(wire.Record):
+    metadata: Name
+
+
+_decode_list = wire.decoder(_List)
+_decode_event = wire.decoder(_Event)
+_decode_named = wire.decoder(_Named)
+_decode_list_meta = wire.decoder(_ListMeta)
+_decode_string = wire.decoder(str)
+
+
+def page(body: bytes) -> Page:
+    """Raises Unreadable when this is no list."""
+    try:
+        whole = _decode_list(body)
+        items = [memoryview(item) for item in whole.items or ()]
+        meta = whole.metadata
+    except (wire.DecodeError, RecursionError):
+        meta, items = _page_by_parts(body)
+    return Page(items=items, resource_version=meta.resource_version, next_page=meta.continue_)
+
+
+def _page_by_parts(body: bytes) -> tuple[_ListMeta, list[memoryview]]:
+    try:
+        parts = shallow.members(body)
+        return _decode_list_meta(parts["metadata"]), shallow.elements(parts["items"])
+    except UNREADABLE as error:
+        raise errors.Unreadable(f"the answer is no list: {error!r}") from error
+
+
+def event(line: bytes) -> Event:
+    """Raises Unreadable when this is no watch event."""
+    try:
+        whole = _decode_event(line)
+        return Event(type=whole.type, object=memoryview(whole.object))
+    except (wire.DecodeError, RecursionError):
+        return _event_by_parts(line)
+
+
+def _event_by_parts(line: bytes) -> Event:
+    try:
+        parts = shallow.members(line)
+        return Event(type=_decode_string(parts["type"]), object=parts["object"])
+    except UNREADABLE as error:
+        raise errors.Unreadable(f"the line is no watch event: {error!r}") from error
+
+
+def name(body: memoryview) -> Name:
+    """Who an object is, whatever else is wrong with it. Raises Unreadable when it does not even say that."""
+    try:
+        return _decode_named(body).metadata
+    except (wire.DecodeError, RecursionError):
+        return _name_by_parts(body)
+
+
+def _name_by_parts(body: memoryview) -> Name:
+    try:
+        parts = shallow.members(shallow.members(body)["metadata"])
+        said = {
+            field: _decode_string(parts[field]) for field in ("name", "namespace", "uid") if field in parts
+        }
+        return Name(**said, resource_version=_decode_string(parts["resourceVersion"]))
+    except UNREADABLE as error:
+        raise errors.Unreadable(f"the object has no name: {error!r}") from error

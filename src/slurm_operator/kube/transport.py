@@ -1,0 +1,222 @@
+"""HTTP to one API server: connections, identity, deadlines, waiting when asked to, errors in our words."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
+from enum import Enum
+from typing import Any
+
+import aiohttp
+
+from slurm_operator import __version__, wire
+from slurm_operator.kube import errors
+from slurm_operator.kube.access import Access
+from slurm_operator.kube.request import READS, Request
+from slurm_operator.kube.tls import TlsContexts
+
+_SHORTEST_PAUSE_SECONDS = 0.1
+_LONGEST_PAUSE_SECONDS = 5.0
+
+
+class Pool(Enum):
+    """Connections that must not wait for each other."""
+
+    CALLS = "calls"
+    WATCHES = "watches"
+    LEASE = "lease"
+
+
+class Call(wire.Record):
+    """One request, for metrics: its code (0 when no answer came) and the seconds until the answer began."""
+
+    verb: str
+    resource: str
+    code: int
+    seconds: float
+
+
+# Asked in the moment of sending: a request may have waited for a connection longer than our lease lives.
+_may_send: ContextVar[Callable[[], bool]] = ContextVar("may_send", default=lambda: True)
+
+
+class _HeldBackRequest(aiohttp.ClientRequest):
+    """Asks once more, when a connection is there and only the sending is left."""
+
+    async def send(self, conn: Any) -> aiohttp.ClientResponse:
+        if self.method not in READS and not _may_send.get()():
+            raise errors.NotLeader(f"{self.method} {self.url.path} was not sent: the lease may be lost")
+        return await super().send(conn)
+
+
+class Transport:
+    """Sends requests. Use `async with`; outside of it there are no connections."""
+
+    def __init__(self, access: Access, on_call: Callable[[Call], None], connections: int) -> None:
+        self._access = access
+        self._on_call = on_call
+        self._connections = {Pool.CALLS: connections, Pool.WATCHES: 0, Pool.LEASE: 2}  # 0 is no limit
+        self._tls = TlsContexts(access.trust)
+        self._sessions: dict[Pool, aiohttp.ClientSession] = {}
+
+    def open(self) -> None:
+        self._sessions = {pool: _session(limit) for pool, limit in self._connections.items()}
+
+    async def close(self) -> None:
+        sessions, self._sessions = self._sessions, {}
+        for session in sessions.values():
+            await session.close()
+
+    async def send(
+        self,
+        request: Request,
+        *,
+        deadline_seconds: float,
+        pool: Pool = Pool.CALLS,
+        may_send: Callable[[], bool] = lambda: True,
+    ) -> bytes:
+        """The body of the answer. Waits and tries again when asked to, until the deadline."""
+        clock = asyncio.get_running_loop().time
+        ends = clock() + deadline_seconds
+        attempt = 0
+        while True:
+            try:
+                return await self._with_fresh_identity(request, pool, ends, may_send)
+            except (errors.TooManyRequests, errors.ServerError) as refusal:
+                pause = _pause(refusal, attempt)
+                if pause is None or clock() + pause >= ends:
+                    raise
+            attempt += 1
+            await asyncio.sleep(pause)
+
+    async def _with_fresh_identity(
+        self, request: Request, pool: Pool, ends: float, may_send: Callable[[], bool]
+    ) -> bytes:
+        try:
+            return await self._once(request, pool, ends, may_send)
+        except errors.Unauthorised:
+            if not await self._has_new_identity():
+                raise
+            return await self._once(request, pool, ends, may_send)
+
+    async def _has_new_identity(self) -> bool:
+        refused = await self._access.credentials.identity()
+        self._access.credentials.distrust()
+        return await self._access.credentials.identity() != refused
+
+    async def _once(self, request: Request, pool: Pool, ends: float, may_send: Callable[[], bool]) -> bytes:
+        left = max(ends - asyncio.get_running_loop().time(), 0.001)
+        asked = _may_send.set(may_send)
+        try:
+            async with self._answer(request, pool, aiohttp.ClientTimeout(total=left)) as response:
+                return await response.read()
+        finally:
+            _may_send.reset(asked)
+
+    @asynccontextmanager
+    async def stream(
+        self, request: Request, *, idle_seconds: float, connect_seconds: float
+    ) -> AsyncIterator[aiohttp.StreamReader]:
+        """The body as it comes. Raises Timeout when nothing comes for so long, Unreachable when it breaks."""
+        limits = aiohttp.ClientTimeout(total=None, sock_connect=connect_seconds, sock_read=idle_seconds)
+        try:
+            async with self._answer(request, Pool.WATCHES, limits) as response:
+                yield response.content
+        except errors.Unauthorised:
+            self._access.credentials.distrust()  # Who watches tries again anyway, then with a new identity.
+            raise
+
+    @asynccontextmanager
+    async def _answer(
+        self, request: Request, pool: Pool, limits: aiohttp.ClientTimeout
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        """A response of 2xx. All else is raised as one of our errors; every request is counted once."""
+        identity = await self._access.credentials.identity()
+        started = asyncio.get_running_loop().time()
+        code = 0
+        try:
+            async with (
+                _in_our_words(request, self._access.server),
+                self._sessions[pool].request(
+                    request.method,
+                    self._access.server + request.path,
+                    params=request.params,
+                    data=request.body,
+                    headers=_headers(request, identity.headers),
+                    ssl=self._tls.context(identity.certificate) if self._is_tls else True,
+                    server_hostname=self._access.trust.server_name or None,
+                    timeout=limits,
+                    allow_redirects=False,
+                ) as response,
+            ):
+                code = response.status
+                self._count(request, code, started)
+                if not 200 <= code < 300:
+                    raise _refusal(request, response, await response.read())
+                yield response
+        finally:
+            if not code:
+                self._count(request, 0, started)
+
+    def _count(self, request: Request, code: int, started: float) -> None:
+        took = asyncio.get_running_loop().time() - started
+        self._on_call(Call(verb=request.verb, resource=request.resource, code=code, seconds=took))
+
+    @property
+    def _is_tls(self) -> bool:
+        return self._access.server.startswith("https:")
+
+
+@asynccontextmanager
+async def _in_our_words(request: Request, server: str) -> AsyncIterator[None]:
+    """What the HTTP library raises, as Timeout or Unreachable."""
+    try:
+        yield
+    except TimeoutError as error:
+        raise errors.Timeout(
+            f"{request}: no answer from {server} in time", may_have_happened=request.is_write
+        ) from error
+    except aiohttp.ClientConnectorError as error:
+        raise errors.Unreachable(f"{request}: cannot connect to {server}: {error}") from error
+    except (aiohttp.ClientError, OSError) as error:
+        why = str(error) or type(error).__name__
+        raise errors.Unreachable(
+            f"{request}: the connection to {server} broke: {why}", may_have_happened=request.is_write
+        ) from error
+
+
+def _session(limit: int) -> aiohttp.ClientSession:
+    return aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(limit=limit, keepalive_timeout=60, ttl_dns_cache=30),
+        cookie_jar=aiohttp.DummyCookieJar(),
+        request_class=_HeldBackRequest,
+        # Inside one data centre compressing costs both sides more time than sending.
+        headers={"User-Agent": f"slurm-operator/{__version__}", "Accept-Encoding": "identity"},
+    )
+
+
+def _headers(request: Request, identity: tuple[tuple[str, str], ...]) -> list[tuple[str, str]]:
+    headers = [("Accept", request.accept), *identity]
+    return [*headers, ("Content-Type", request.content_type)] if request.body is not None else headers
+
+
+def _refusal(request: Request, response: aiohttp.ClientResponse, body: bytes) -> errors.ApiError:
+    after = response.headers.get("Retry-After", "")
+    return errors.from_body(
+        response.status,
+        body,
+        attempted=str(request),
+        reason=response.reason or "",
+        retry_after=float(after) if after.isdecimal() else None,
+    )
+
+
+def _pause(refusal: errors.ApiError, attempt: int) -> float | None:
+    """Seconds to wait before asking again, None when the server did not ask us to."""
+    if isinstance(refusal, errors.BudgetRefused):
+        return None  # Not about load: only a change of the pods will help.
+    if refusal.retry_after is None and not isinstance(refusal, errors.TooManyRequests):
+        return None
+    least: float = min(_SHORTEST_PAUSE_SECONDS * 2**attempt, _LONGEST_PAUSE_SECONDS)
+    return max(refusal.retry_after or 0.0, least) * random.uniform(1.0, 1.25)  # noqa: S311  No secret in it.
