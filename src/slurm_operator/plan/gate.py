@@ -1,0 +1,185 @@
+"""The gate: no worker is removed without a proof that no job can be on it, and only this file makes proofs.
+
+It opens on positive, fresh knowledge alone. No answer, an old answer, an answer about somebody else, a name
+that Slurm does not know: the gate stays shut, and says why in words that reach the status.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from slurm_operator import wire
+from slurm_operator.manifests.objects import ContainerStatus, Pod
+from slurm_operator.slurm.job import SlurmJob
+from slurm_operator.slurm.node import SlurmNode
+from slurm_operator.slurm.snapshot import Snapshot, Unreachable
+
+SLURMD = "slurmd"
+
+# A proof rests on answers of Slurm; this is how old they may be when the delete is sent.
+PROOF_LIFETIME = timedelta(seconds=5)
+
+# How many jobs a message names before it says "and so many more".
+JOBS_TOLD = 5
+
+
+class Drained(wire.Record, tag="Drained"):
+    """DRAIN is set, nothing is busy, and no unfinished job names the node: all read after our last write."""
+
+    pod_uid: str
+    slurm_node: str
+    asked_at: datetime
+
+
+class NeverStarted(wire.Record, tag="NeverStarted"):
+    """No slurmd has ever run in this pod, so no job can have. Good only for this version of the pod."""
+
+    pod_uid: str
+    resource_version: str
+
+
+class NotRunning(wire.Record, tag="NotRunning"):
+    """slurmd has crashed and is not up again, and Slurm, freshly asked, has no job there.
+
+    Its container took every process along. Good only for this version of the pod: the next one may run.
+    """
+
+    pod_uid: str
+    resource_version: str
+    asked_at: datetime
+
+
+class Ended(wire.Record, tag="Ended"):
+    """Every container of the pod has ended for good, as its kubelet reports."""
+
+    pod_uid: str
+
+
+Proof = Drained | NeverStarted | NotRunning | Ended
+
+
+class Shut(wire.Record, tag="Shut"):
+    """Why a worker may not be removed now. `jobs` are those that hold it up, as far as we know."""
+
+    reason: str
+    message: str
+    jobs: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Worker:
+    """A slurmd pod, and what is known of the Slurm cluster it serves."""
+
+    pod: Pod
+    slurm_node: str
+    slurm: Snapshot | Unreachable
+
+    @property
+    def slurmd(self) -> ContainerStatus | None:
+        statuses = self.pod.status.container_statuses
+        return next((status for status in statuses if status.name == SLURMD), None)
+
+    @property
+    def has_crashed(self) -> bool:
+        """slurmd ran, and now its container is down, until the kubelet starts it again."""
+        slurmd = self.slurmd
+        return slurmd is not None and slurmd.has_ever_started and slurmd.state.running is None
+
+
+def gate(worker: Worker, now: datetime) -> Proof | Shut:
+    """The proof that this worker may be removed, or why it may not."""
+    pod = worker.pod
+    if pod.has_ended:
+        return Ended(pod_uid=pod.metadata.uid)
+    if worker.slurmd is None or not worker.slurmd.has_ever_started:
+        return NeverStarted(pod_uid=pod.metadata.uid, resource_version=pod.metadata.resource_version)
+    match worker.slurm:
+        case Unreachable(since=since, why=why):
+            return Shut(
+                reason="SlurmUnreachable",
+                message=f"cannot see its jobs since {since:%H:%M:%S} UTC: {why}",
+            )
+        case Snapshot() as snapshot:
+            return _ask_slurm(worker, snapshot, now)
+
+
+def _ask_slurm(worker: Worker, snapshot: Snapshot, now: datetime) -> Drained | NotRunning | Shut:
+    name = worker.slurm_node
+    if now - snapshot.asked_at > PROOF_LIFETIME:
+        age = (now - snapshot.asked_at).total_seconds()
+        return Shut(
+            reason="OldAnswer", message=f"what is known of Slurm is {age:.0f} s old; it is read again"
+        )
+    if not snapshot.is_current(name):
+        return Shut(reason="OldAnswer", message="Slurm has not been read since our last write to the node")
+    jobs = jobs_on(name, snapshot)
+    if worker.has_crashed:
+        return _crashed(worker, jobs, snapshot.asked_at)
+    slurm_node = snapshot.nodes.get(name)
+    if slurm_node is None:
+        return Shut(
+            reason="UnknownToSlurm",
+            message=f"Slurm does not know {name}, though slurmd has run: a job may still be there. "
+            "The worker registers again by itself",
+        )
+    if not is_record_of(slurm_node, worker):
+        return Shut(
+            reason="AnotherWorker",
+            message=f"Slurm's record of {name} is about another pod ({slurm_node.address or 'no address'}); "
+            "this one has not registered yet",
+        )
+    return _drained(worker, slurm_node, jobs, snapshot.asked_at)
+
+
+def _crashed(worker: Worker, jobs: Sequence[SlurmJob], asked_at: datetime) -> NotRunning | Shut:
+    meta = worker.pod.metadata
+    if jobs:
+        return Shut(
+            reason="Crashed",
+            message=f"slurmd is down and starts again by itself; Slurm still counts {told(jobs)} there",
+            jobs=tuple(job.job_id for job in jobs),
+        )
+    return NotRunning(pod_uid=meta.uid, resource_version=meta.resource_version, asked_at=asked_at)
+
+
+def _drained(
+    worker: Worker, slurm_node: SlurmNode, jobs: Sequence[SlurmJob], asked_at: datetime
+) -> Drained | Shut:
+    job_ids = tuple(job.job_id for job in jobs)
+    if not slurm_node.state.is_drain:
+        return Shut(reason="NotDraining", message="new jobs may still start there", jobs=job_ids)
+    if jobs:
+        return Shut(reason="Draining", message=f"waiting for {told(jobs)}", jobs=job_ids)
+    if not slurm_node.state.is_drained:
+        return Shut(reason="Draining", message=f"Slurm still calls it {slurm_node.state}")
+    return Drained(pod_uid=worker.pod.metadata.uid, slurm_node=worker.slurm_node, asked_at=asked_at)
+
+
+def jobs_on(name: str, snapshot: Snapshot) -> list[SlurmJob]:
+    """Unfinished jobs whose node list has it: suspended ones hold no CPU, but they are there.
+
+    A pending job that merely insists on the node is not on it, and would wait for it as it waits for the job.
+    """
+    return [job for job in snapshot.jobs_naming(name) if name in job.nodes or name == job.batch_host]
+
+
+def is_record_of(slurm_node: SlurmNode, worker: Worker) -> bool:
+    """Whether the record is this pod's own: its address, and a slurmd not older than the container.
+
+    Both are set anew by every registration. `instance_id` and `extra` are not: they keep their first values.
+    """
+    addresses = {worker.pod.status.pod_ip, *(ip.ip for ip in worker.pod.status.pod_ips)} - {""}
+    if slurm_node.address not in addresses:
+        return False
+    slurmd = worker.slurmd
+    running = slurmd.state.running if slurmd is not None else None
+    if running is None or running.started_at is None or slurm_node.slurmd_start_time is None:
+        return False
+    return slurm_node.slurmd_start_time >= running.started_at.replace(microsecond=0)
+
+
+def told(jobs: Sequence[SlurmJob]) -> str:
+    """Jobs by id, owner and state, the first few of them."""
+    shown = [f"job {job.job_id} of {job.user or job.user_id} ({job.state})" for job in jobs[:JOBS_TOLD]]
+    more = len(jobs) - len(shown)
+    return ", ".join(shown) + (f" and {more} more" if more else "")
