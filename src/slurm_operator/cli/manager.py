@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,10 @@ from slurm_operator.runtime.logs import LEVELS, configure
 from slurm_operator.runtime.manager import Manager
 from slurm_operator.runtime.settings import Address, Settings, SettingsProblem, with_file
 
+Decorator = Callable[[Callable[..., None]], Callable[..., None]]
 
-def switch(name: str, text: str, *, default: bool = False, envvar: str | None = None) -> Any:
+
+def switch(name: str, text: str, *, default: bool = False, envvar: str | None = None) -> Decorator:
     """A flag that may be written `--x`, `--x=true` or `--x=false`, as Go programs take them."""
     return click.option(
         name,
@@ -29,7 +32,7 @@ def switch(name: str, text: str, *, default: bool = False, envvar: str | None = 
     )
 
 
-def worker_options(command: Any) -> Any:
+def worker_options(command: Callable[..., None]) -> Callable[..., None]:
     for name in reversed(RECONCILER_NAMES):
         command = click.option(
             f"--{name}-workers",

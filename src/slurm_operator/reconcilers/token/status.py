@@ -1,0 +1,51 @@
+"""What a Token says about itself."""
+
+from slurm_operator.manifests.meta import Manifest
+from slurm_operator.plan.conditions import DEGRADED, PROGRESSING, READY, Condition, false, true
+from slurm_operator.plan.plan import Outcome, Plan
+from slurm_operator.plan.wiring import StatusReport
+from slurm_operator.reconcilers.token.decide import due
+from slurm_operator.reconcilers.token.observe import Issued, Seen
+
+
+def status(seen: Seen, plan: Plan, outcome: Outcome) -> StatusReport:
+    return StatusReport(conditions=conditions(seen, plan, outcome), fields=facts(seen))
+
+
+def facts(seen: Seen) -> Manifest:
+    token, issued = seen.token, seen.issued
+    fields: Manifest = {"observedGeneration": token.metadata.generation, "secret": token.secret_name}
+    if issued is not None:
+        fields |= {"issuedAt": issued.at, "expiresAt": issued.until, "keyDigest": issued.key_digest}
+        if token.spec.refresh:
+            fields["renewsAt"] = due(issued)
+    return fields
+
+
+def conditions(seen: Seen, plan: Plan, outcome: Outcome) -> list[Condition]:
+    if outcome.failed:
+        error = outcome.failed[0].error
+        message = f"{error} It is tried again; while the old token lasts it stays in the Secret."
+        return [
+            _ready(seen.issued) if seen.issued is not None else false(READY, "NotSigned", message),
+            true(PROGRESSING, "Retrying", error),
+            true(DEGRADED, "SigningFailed", message),
+        ]
+    for wait in plan.waits:
+        return [
+            false(READY, wait.reason, wait.message),
+            false(PROGRESSING, wait.reason, "Nothing happens until this is mended."),
+            true(DEGRADED, wait.reason, wait.message),
+        ]
+    if seen.issued is None:
+        message = f"The token is being put into Secret {seen.token.secret_name!r}."
+        return [
+            false(READY, "Signing", message),
+            true(PROGRESSING, "Signing", message),
+            false(DEGRADED, "AsExpected"),
+        ]
+    return [_ready(seen.issued), false(PROGRESSING, "UpToDate"), false(DEGRADED, "AsExpected")]
+
+
+def _ready(issued: Issued) -> Condition:
+    return true(READY, "Signed", f"Valid until {issued.until:%Y-%m-%d %H:%M:%S} UTC.")

@@ -1,0 +1,53 @@
+"""A World made by hand: what a reconciler sees when these objects exist."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from slurm_operator.api.kind import Kind
+from slurm_operator.api.meta import ObjectKey, key_of
+from slurm_operator.manifests.meta import Child
+from slurm_operator.manifests.objects import ConfigMap, Secret, Unread
+
+
+@dataclass
+class HandmadeWorld:
+    """Answers as the real one would, from lists."""
+
+    things: list[Any] = field(default_factory=list)
+    children_: dict[Kind, list[Child]] = field(default_factory=dict)
+    named: dict[tuple[type, ObjectKey], Secret | ConfigMap | Unread] = field(default_factory=dict)
+    served: set[Kind] = field(default_factory=set)
+
+    def get(self, type_, namespace, name):
+        return next((t for t in self.all(type_, namespace) if t.metadata.name == name), None)
+
+    def all(self, type_, namespace=""):
+        found = (t for t in self.things if type(t) is type_ and namespace in ("", t.metadata.namespace))
+        return sorted(found, key=key_of)
+
+    def find(self, type_, index, value):
+        raise AssertionError("this world has no indexes")
+
+    def child(self, kind, namespace, name):
+        key = ObjectKey(namespace, name)
+        return next((c for c in self.children_.get(kind, ()) if key_of(c) == key), None)
+
+    def children(self, kind, owner_uid):
+        return [
+            child
+            for child in self.children_.get(kind, ())
+            if any(owner.uid == owner_uid for owner in child.metadata.owner_references)
+        ]
+
+    def secret(self, namespace, name):
+        return self.named.get((Secret, ObjectKey(namespace, name)))
+
+    def config_map(self, namespace, name):
+        return self.named.get((ConfigMap, ObjectKey(namespace, name)))
+
+    def serves(self, kind):
+        return kind in self.served
+
+    def with_secret(self, secret: Secret | Unread, key: ObjectKey) -> "HandmadeWorld":
+        self.named[Secret, key] = secret
+        return self
