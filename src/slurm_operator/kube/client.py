@@ -21,7 +21,8 @@ from slurm_operator.kube.request import (
     on_object,
     watching,
 )
-from slurm_operator.kube.transport import Call, Pool, Transport
+from slurm_operator.kube.transport import Call as Call
+from slurm_operator.kube.transport import Pool, Transport
 from slurm_operator.manifests.kinds import POD
 from slurm_operator.manifests.meta import Manifest
 
@@ -83,6 +84,21 @@ class Client:
             deadline_seconds=deadline_seconds or self.deadline_seconds,
             may_send=may_send,
         )
+
+    async def request(
+        self, method: str, path: str, *, body: object = None, params: Mapping[str, str] | None = None
+    ) -> Any:
+        """Any other call: the decoded JSON of the answer. A write unless it is a GET or asks for a review."""
+        request = Request(
+            verb=method.lower(),
+            method=method,
+            path=path,
+            resource=path.rsplit("/", 1)[-1],
+            params=params or {},
+            body=None if body is None else wire.encode(body),
+            is_question=path.endswith("reviews"),
+        )
+        return _manifest(await self.send(request))
 
     async def get(self, kind: Kind, key: ObjectKey) -> Manifest:
         """The object as it is now. Raises NotFound."""

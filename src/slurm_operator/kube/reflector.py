@@ -2,8 +2,8 @@
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Iterable
-from typing import Generic, Protocol, TypeVar
+from collections.abc import AsyncIterator, Callable
+from typing import Generic, TypeVar
 
 import structlog
 
@@ -13,9 +13,9 @@ from slurm_operator.kube import envelope, errors
 from slurm_operator.kube.backoff import Backoff
 from slurm_operator.kube.client import Client, Decode
 from slurm_operator.kube.request import Selection
+from slurm_operator.kube.sinks import Sink
 
 T = TypeVar("T", bound=HasMeta)
-T_contra = TypeVar("T_contra", bound=HasMeta, contravariant=True)
 
 # The server ends a watch after so long. Not all at once: whoever started together would come back together.
 _SHORTEST_WATCH_SECONDS = 300
@@ -28,35 +28,21 @@ _HEALTHY_SECONDS = 10.0
 log = structlog.get_logger(__name__)
 
 
-class Sink(Protocol[T_contra]):
-    """Who is told. `kube.store.Store` is one."""
-
-    def begin_list(self) -> int: ...
-
-    def replace(
-        self,
-        namespace: str,
-        things: Iterable[T_contra],
-        *,
-        resource_version: str,
-        begun: int,
-        unreadable: Iterable[ObjectKey] = (),
-    ) -> None: ...
-
-    def saw(self, namespace: str, thing: T_contra) -> None: ...
-
-    def saw_deleted(self, namespace: str, key: ObjectKey, uid: str, resource_version: str) -> None: ...
-
-    def reached(self, namespace: str, resource_version: str) -> None: ...
-
-
 _decode_status = wire.decoder(errors.Status)
 
 
 class Reflector(Generic[T]):
     """One selection, one watch. `trouble` is why it is not up to date now; counters are since start."""
 
-    def __init__(self, client: Client, selection: Selection, decode: Decode[T], sink: Sink[T]) -> None:
+    def __init__(
+        self,
+        client: Client,
+        selection: Selection,
+        decode: Decode[T],
+        sink: Sink[T],
+        *,
+        on_trouble: Callable[[errors.KubeError], None] = lambda trouble: None,
+    ) -> None:
         self.selection = selection
         self.synced = asyncio.Event()
         self.trouble: errors.KubeError | None = None
@@ -68,6 +54,7 @@ class Reflector(Generic[T]):
         self._client = client
         self._decode = decode
         self._sink = sink
+        self._on_trouble = on_trouble
         self._version = ""
         self._heard_at = float("-inf")
         self._backoff = Backoff()
@@ -218,6 +205,7 @@ class Reflector(Generic[T]):
         """Said once, not with every try."""
         if self.trouble is None:
             log.warning("cannot watch; trying on", what=str(self.selection), why=str(error))
+            self._on_trouble(error)
         self.trouble = error
 
 
