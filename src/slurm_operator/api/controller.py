@@ -1,0 +1,284 @@
+"""Controller: slurmctld and everything that belongs to it."""
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any, ClassVar, Self
+
+from slurm_operator.api import keys, names
+from slurm_operator.api.cel import unchanged
+from slurm_operator.api.conditions import Condition
+from slurm_operator.api.crd import READY, STATUS, Column, Definition
+from slurm_operator.api.kind import Kind
+from slurm_operator.api.meta import Meta
+from slurm_operator.api.model import Rule, model, prop
+from slurm_operator.api.pods import ClaimSpec, Container, PodTemplate
+from slurm_operator.api.problems import Problem, References, spec_problems, warning
+from slurm_operator.api.refs import Address, ConfigMapKey, Reference, SecretKey
+from slurm_operator.api.services import Metrics, Service
+
+
+@model
+class HighAvailability:
+    """Backup slurmctlds that take over when the first one is gone."""
+
+    enabled: bool = prop("Whether to run backups.", default=False)
+    backups: int = prop("How many backups.", default=1, minimum=1)
+
+
+@model
+class Persistence(ClaimSpec):
+    """Where slurmctld keeps its state. The fields of a PersistentVolumeClaim stand beside these two."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            expression="!self.?enabled.orValue(true) || !oldSelf.?enabled.orValue(true) || "
+            + unchanged("self.?existingClaim.orValue('')"),
+            message="existingClaim cannot change: slurmctld would lose its state and forget all jobs",
+            path=".existingClaim",
+        ),
+    )
+
+    enabled: bool = prop(
+        "Whether the state outlives the pod. Without it a restart forgets all jobs.",
+        default=True,
+        immutable=True,
+    )
+    existing_claim: str = prop("A PersistentVolumeClaim of your own to use.", default="", max_length=253)
+
+
+@model
+class ControllerSettings:
+    """What can be said about slurmctld, wherever it is said."""
+
+    slurmctld: dict[str, Any] = prop("Laid over the slurmctld container.", default={}, shape=Container)
+    reconfigure: dict[str, Any] = prop(
+        "Laid over the sidecar that notices changed files; only with inplaceReconfigure.",
+        default={},
+        shape=Container,
+    )
+    logfile: dict[str, Any] = prop("Laid over the sidecar that prints the log.", default={}, shape=Container)
+    inplace_reconfigure: bool = prop(
+        "Whether even a change that asks for a restart is only reconfigured. Changes that Slurm takes while "
+        "running never restart slurmctld, whatever stands here.",
+        default=False,
+    )
+    template: PodTemplate = prop("Laid over the slurmctld pods.", default=PodTemplate())
+    ha: HighAvailability = prop("Backup controllers.", default=HighAvailability())
+    persistence: Persistence = prop("Where slurmctld keeps its state.", default=Persistence())
+    config_file_refs: list[Reference] = prop(
+        "ConfigMaps whose entries become files in /etc/slurm, such as gres.conf.", default=[]
+    )
+    prolog_script_refs: list[Reference] = prop("ConfigMaps with scripts for Prolog.", default=[])
+    epilog_script_refs: list[Reference] = prop("ConfigMaps with scripts for Epilog.", default=[])
+    prolog_slurmctld_script_refs: list[Reference] = prop(
+        "ConfigMaps with scripts for PrologSlurmctld.", default=[]
+    )
+    epilog_slurmctld_script_refs: list[Reference] = prop(
+        "ConfigMaps with scripts for EpilogSlurmctld.", default=[]
+    )
+    service: Service = prop("Laid over the Service that clients use.", default=Service())
+    metrics: Metrics = prop("Metrics of jobs, nodes, partitions and the scheduler.", default=Metrics())
+
+    def problems(self, old: Self | None, refs: References) -> Iterator[Problem]:
+        yield from (problem.under("service") for problem in self.service.problems())
+        for index, ref in enumerate(self.config_file_refs):
+            for problem in _config_file_problems(ref.name, refs):
+                yield problem.under(f"configFileRefs[{index}].name")
+        yield from self._claim_problems(refs)
+
+    def _claim_problems(self, refs: References) -> Iterator[Problem]:
+        claim = self.persistence.existing_claim
+        modes = refs.claims.get(claim)
+        if self.ha.enabled and modes is not None and "ReadWriteMany" not in modes:
+            yield Problem(
+                path="persistence.existingClaim",
+                message=f"PersistentVolumeClaim {claim!r} cannot be mounted by several pods at once; with "
+                "ha.enabled its accessModes must contain ReadWriteMany",
+            )
+
+
+def _config_file_problems(config_map: str, refs: References) -> Iterator[Problem]:
+    if config_map not in refs.config_maps:
+        return
+    keys = refs.config_maps[config_map]
+    if keys is None:
+        yield warning("", f"there is no ConfigMap {config_map!r} yet; its files are added when there is")
+    for key in sorted(keys or ()):
+        if key in names.RESERVED_FILES:
+            yield Problem(
+                path="",
+                message=f"ConfigMap {config_map!r} has {key}, which the operator writes; use extraConf",
+            )
+        elif key not in names.CONFIG_FILES:
+            yield warning(
+                "",
+                f"ConfigMap {config_map!r} has {key}, which Slurm does not look for by itself; "
+                "another file has to include it",
+            )
+
+
+@model
+class ControllerSpec(ControllerSettings):
+    """What you want of slurmctld."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        *keys.KEYS_STAY,
+        Rule(
+            expression="!self.external || has(self.externalConfig)",
+            message="externalConfig says where slurmctld runs; external: true needs it",
+            path=".externalConfig",
+        ),
+        Rule(
+            expression="self.external || !self.ha.enabled || "
+            "(self.persistence.enabled && self.persistence.?existingClaim.orValue('') != '')",
+            message="backups take over from the state on a shared volume: "
+            "ha.enabled needs persistence.enabled and persistence.existingClaim",
+            path=".ha",
+        ),
+    )
+
+    cluster_name: str = prop(
+        "Slurm's ClusterName. Left out: <namespace>_<name>.",
+        default="",
+        immutable=True,
+        max_length=names.CLUSTER_NAME_LENGTH,
+        pattern=r"^\S*$",
+    )
+    slurm_key_ref: SecretKey | None = keys.SLURM_KEY_REF
+    jwt_key_ref: SecretKey | None = keys.JWT_KEY_REF
+    jwt_hs256_key_ref: SecretKey | None = keys.JWT_HS256_KEY_REF
+    jwks_key_ref: ConfigMapKey | None = keys.JWKS_KEY_REF
+    accounting_ref: Reference | None = prop("The Accounting that keeps this cluster's records.", default=None)
+    external: bool = prop(
+        "slurmctld runs outside Kubernetes; then only externalConfig, the keys and accountingRef matter.",
+        default=False,
+    )
+    external_config: Address | None = prop("Where the external slurmctld listens.", default=None)
+    extra_conf: str = prop("Lines added to slurm.conf.", default="")
+
+    @property
+    def accounting(self) -> str:
+        """The name of the Accounting, or the empty string."""
+        return self.accounting_ref.name if self.accounting_ref is not None else ""
+
+    def problems(self, old: Self | None, refs: References) -> Iterator[Problem]:
+        yield from ControllerSettings.problems(self, old, refs)
+        if self.external and (self.slurm_key_ref is None or keys.signing_key(self) is None):
+            yield warning(
+                "slurmKeyRef" if self.slurm_key_ref is None else "jwtKeyRef",
+                "an external slurmctld has its own keys; without them nothing here can talk to it",
+            )
+
+
+@model
+class SlurmctldStatus:
+    """One slurmctld as Slurm sees it."""
+
+    pod: str = prop("Its pod, or the host of an external one.")
+    role: str = prop("primary or backup.", default="")
+    responding: bool = prop("Whether it answers.", default=False)
+    active: bool = prop("Whether it is the one in charge.", default=False)
+
+
+@model
+class RefusedConfig:
+    """A change of configuration that was not applied."""
+
+    file: str = prop("Which file.", default="")
+    line: int = prop("Which line of it; 0 if unknown.", default=0)
+    message: str = prop("What is wrong with it.", default="")
+    digest: str = prop("Digest over all files of the refused configuration.", default="")
+
+
+@model
+class ConfigStatus:
+    """How far the configuration has come."""
+
+    wanted: str = prop("Digest over all files that the spec asks for.", default="")
+    applied: str = prop("Digest over all files that slurmctld reports to run with.", default="")
+    applied_at: datetime | None = prop("Since when.", default=None)
+    owed: str = prop("What the rest takes: reconfigure, restart or nothing.", default="")
+    refused: RefusedConfig | None = prop("Why the last change was not applied.", default=None)
+
+
+@model
+class ControllerStatus:
+    """What slurmctld is like now."""
+
+    observed_generation: int = prop("Generation of the spec this is about.", default=0, format="int64")
+    conditions: list[Condition] = prop("Ready, Progressing, Degraded.", default=[], keys=["type"])
+    cluster_name: str = prop("Slurm's ClusterName in use.", default="")
+    slurm_version: str = prop("Version that slurmctld reports.", default="")
+    endpoint: str = prop("host:port for clients and workers.", default="")
+    active: str = prop("Pod of the slurmctld in charge.", default="")
+    replicas: int = prop("slurmctld pods.", default=0)
+    ready_replicas: int = prop("slurmctld pods that are ready.", default=0)
+    controllers: list[SlurmctldStatus] = prop("Every slurmctld.", default=[], keys=["pod"])
+    config: ConfigStatus | None = prop("How far the configuration has come.", default=None)
+    slurm_key_secret: str = prop("Secret with the Slurm key in use.", default="")
+    jwt_key_secret: str = prop("Secret with the signing key in use.", default="")
+    node_sets: int = prop("NodeSets that register here.", default=0)
+    state_lost_since: datetime | None = prop(
+        "Since when slurmctld has been without its former state; removals stop until workers are back.",
+        default=None,
+    )
+
+
+@model
+class Controller:
+    """A slurmctld: the head of one Slurm cluster.
+
+    NodeSets, LoginSets and RestApis name it in their controllerRef.
+    """
+
+    KIND: ClassVar[Kind] = Kind(group=names.GROUP, version="v1beta1", kind="Controller", plural="controllers")
+    CRD: ClassVar[Definition] = Definition(
+        short_names=("slurmctld",),
+        columns=(
+            READY,
+            Column(name="VERSION", path=".status.slurmVersion", description="Version of Slurm."),
+            Column(name="ACTIVE", path=".status.active", description="Pod in charge.", priority=1),
+            STATUS,
+        ),
+        also_served=("v1alpha1",),
+    )
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            expression="size(self.metadata.name) <= (self.spec.external ? 49 : 43)",
+            message="the name is too long: Services are named after it, and theirs may have 63 characters; "
+            "use at most 43, or 49 with external",
+        ),
+    )
+
+    metadata: Meta = prop("Name, labels, annotations.", default=Meta())
+    spec: ControllerSpec = prop("What you want.", default=ControllerSpec())
+    status: ControllerStatus = prop("How it is; written by the operator.", default=ControllerStatus())
+
+    @property
+    def cluster_name(self) -> str:
+        return names.cluster_name(self.spec.cluster_name, self.metadata.namespace, self.metadata.name)
+
+    def problems(self, old: Self | None, refs: References) -> Iterator[Problem]:
+        """What a schema cannot express; the webhook and the reconciler both ask."""
+        yield from spec_problems(self.spec, old.spec if old else None, refs)
+        yield from self._cluster_name_problems(old, refs)
+
+    def _cluster_name_problems(self, old: Self | None, refs: References) -> Iterator[Problem]:
+        name = self.cluster_name
+        if old is not None and old.cluster_name != name:
+            yield Problem(
+                path="spec.clusterName",
+                message=f"cannot change from {old.cluster_name!r} to {name!r}: "
+                "state and accounting records are kept under the old name",
+            )
+        elif old is None and len(name) > names.CLUSTER_NAME_LENGTH:
+            yield Problem(
+                path="spec.clusterName",
+                message=f"Slurm would know this cluster as {name!r}, which is longer than "
+                f"{names.CLUSTER_NAME_LENGTH} characters; give it a shorter clusterName",
+            )
+        for other in refs.cluster_names.get(name, ()):
+            yield Problem(
+                path="spec.clusterName",
+                message=f"Controller {other!r} is already known as {name!r} to the same Accounting",
+            )

@@ -1,0 +1,343 @@
+"""NodeSet: identical slurmd pods, each of them one Slurm node."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any, ClassVar, Self
+
+from slurm_operator.api import names
+from slurm_operator.api.cel import unchanged
+from slurm_operator.api.crd import STATUS, Column, Definition
+from slurm_operator.api.kind import Kind
+from slurm_operator.api.meta import Meta
+from slurm_operator.api.model import Choice, Rule, model, prop
+from slurm_operator.api.nodeset_status import NodeSetStatus
+from slurm_operator.api.pods import ClaimTemplate, Container, Metadata, PodSpec
+from slurm_operator.api.problems import Problem, References, spec_problems, warning
+from slurm_operator.api.refs import Reference, SecretKey
+from slurm_operator.api.updates import UpdateStrategy
+
+_CONTROLLER = "self.?controllerRef.name.orValue(self.?clusterName.orValue(''))"
+
+
+class ScalingMode(Choice):
+    """How the number of workers is decided."""
+
+    STATEFUL_SET = "StatefulSet", "`replicas` workers, numbered from 0."
+    DAEMON_SET = (
+        "DaemonSet",
+        "one worker on every Kubernetes node that the template fits; replicas is ignored.",
+    )
+
+
+class DrainType(Choice):
+    """What happens to jobs on a worker that has to go."""
+
+    WAIT = "Wait", "they finish, however long that takes."
+    REQUEUE = "Requeue", "after the deadline, jobs that may be requeued are; the others finish."
+    CANCEL = "Cancel", "after the deadline, jobs are requeued where allowed and cancelled where not."
+
+
+class Retention(Choice):
+    """What becomes of a volume that is no longer used."""
+
+    RETAIN = "Retain", "it stays."
+    DELETE = "Delete", "it goes, with its data."
+
+
+class Pruning(Choice):
+    """Which records of vanished workers are removed from Slurm."""
+
+    NEVER = "Never", "only those that the operator retired itself."
+    NODE_NOT_FOUND = "NodeNotFound", "also those whose Kubernetes node is gone."
+
+
+@model
+class DrainPolicy:
+    """What happens to jobs on a worker that has to go: scale-in, update, deletion."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            expression="self.type == 'Wait' || has(self.deadline)",
+            message="Requeue and Cancel end jobs, so they need a deadline that says when",
+            path=".deadline",
+        ),
+    )
+
+    type: DrainType = prop("Whether jobs may be ended for it.", default=DrainType.WAIT)
+    deadline: timedelta | None = prop(
+        "How long jobs may hold up a worker, counted from its drain, such as 2h. With Wait it ends nothing; "
+        "the NodeSet is only reported as Degraded.",
+        default=None,
+        rules=[Rule(expression="duration(self) >= duration('0s')", message="a deadline cannot be negative")],
+    )
+    message: str = prop(
+        "Shown to the owners of jobs that are about to be ended.", default="", max_length=1024
+    )
+
+
+@model
+class WorkerSsh:
+    """ssh into workers, for users who have a job there (pam_slurm_adopt)."""
+
+    enabled: bool = prop("Whether workers run sshd.", default=False)
+    extra_sshd_config: str = prop("Lines added to sshd_config.", default="")
+    sssd_conf_ref: SecretKey | None = prop(
+        "Secret with sssd.conf, which says where users come from. Left out: users of the image.", default=None
+    )
+
+
+@model
+class Partition:
+    """A partition that is exactly this NodeSet."""
+
+    enabled: bool = prop("Whether there is one.", default=False)
+    config: str = prop(
+        "Options of its line, such as `Default=YES MaxTime=1-0`.",
+        default="",
+        max_length=16384,
+        rules=[
+            Rule(
+                expression=r"!self.contains('\n') && !self.contains('\r')",
+                message="is one line of slurm.conf; more lines belong into the Controller's extraConf",
+            )
+        ],
+    )
+
+
+@model
+class ClaimRetention:
+    """What becomes of the workers' volumes."""
+
+    when_deleted: Retention = prop("When the NodeSet is deleted.", default=Retention.RETAIN)
+    when_scaled: Retention = prop("When a worker leaves for good.", default=Retention.RETAIN)
+
+
+@model
+class WorkerPodSpec(PodSpec):
+    """A worker pod, as in Kubernetes. Every field is accepted."""
+
+    # A name goes into slurm.conf, so what could break out of a line must not get through.
+    hostname: str = prop(
+        "Prefix of host names and so of Slurm node names: `gpu-` gives gpu-0, gpu-1. Slurm knows the set and "
+        "its partition by it.",
+        default="",
+        max_length=253,
+        rules=[
+            Rule(
+                expression="self == '' || self.matches("
+                r"'^([a-z0-9]([-a-z0-9]*[a-z0-9])?\\.)*[a-z0-9][-a-z0-9]*$')",
+                message="starts host names, so it may have lower-case letters, digits, '-' and '.' only",
+            )
+        ],
+    )
+
+
+@model
+class WorkerTemplate:
+    """Laid over the worker pods."""
+
+    metadata: Metadata = prop("Labels and annotations of the pods.", default=Metadata())
+    spec: dict[str, Any] = prop("Any part of a pod.", default={}, shape=WorkerPodSpec)
+
+
+@model
+class NodeSetSettings:
+    """What can be said about workers, wherever it is said."""
+
+    replicas: int = prop("How many workers to run in StatefulSet mode.", default=1, minimum=0)
+    scaling_mode: ScalingMode = prop(
+        "How the number of workers is decided.", default=ScalingMode.STATEFUL_SET
+    )
+    slurmd: dict[str, Any] = prop("Laid over the slurmd container.", default={}, shape=Container)
+    logfile: dict[str, Any] = prop("Laid over the sidecar that prints the log.", default={}, shape=Container)
+    template: WorkerTemplate = prop("Laid over the worker pods.", default=WorkerTemplate())
+    extra_conf: str = prop(
+        "Parameters of the Slurm nodes, such as `Gres=gpu:2 Weight=10`; handed to slurmd --conf.",
+        default="",
+        max_length=32768,
+        rules=[
+            Rule(
+                expression=r"self.matches('^\\s*([^\\s=]*=\\S*(\\s+|$))*$')",
+                message="is a list of Key=Value, with spaces between them and none inside",
+            )
+        ],
+    )
+    partition: Partition = prop("A partition that is exactly this NodeSet.", default=Partition())
+    ssh: WorkerSsh = prop("ssh into workers, for users with a job there.", default=WorkerSsh())
+    drain_policy: DrainPolicy = prop(
+        "What happens to jobs on a worker that has to go. By default it waits for them.",
+        default=DrainPolicy(),
+    )
+    termination_grace_period_seconds: int = prop(
+        "How long a worker that somebody else deletes may wait for its jobs; "
+        "template.spec.terminationGracePeriodSeconds wins.",
+        default=3600,
+        minimum=0,
+    )
+    update_strategy: UpdateStrategy = prop(
+        "How workers are replaced when the template changes.", default=UpdateStrategy()
+    )
+    revision_history_limit: int = prop(
+        "How many former revisions to keep for rollbacks.", default=0, minimum=0
+    )
+    volume_claim_templates: list[dict[str, Any]] = prop(
+        "Volumes that each worker has of its own.", default=[], shape=ClaimTemplate, max_items=64
+    )
+    persistent_volume_claim_retention_policy: ClaimRetention = prop(
+        "What becomes of these volumes.", default=ClaimRetention()
+    )
+    min_ready_seconds: int = prop(
+        "How long a worker must be ready to count as available.", default=0, minimum=0
+    )
+    ordinal_padding: int = prop(
+        "Digits of the ordinals: 3 gives cpu-007. StatefulSet mode only.", default=0, minimum=0, maximum=10
+    )
+    pin_to_node: bool = prop(
+        "Whether a worker comes back on the Kubernetes node of its first start. StatefulSet mode only.",
+        default=False,
+    )
+    workload_disruption_protection: bool = prop(
+        "Whether evictions and deletions by others are refused while a job may run there.", default=True
+    )
+    prune_slurm_node_records: Pruning = prop(
+        "Which records of vanished workers are removed from Slurm.", default=Pruning.NEVER
+    )
+    oversubscribe_node: bool = prop(
+        "Whether several workers may share a Kubernetes node. For trying things out.", default=False
+    )
+    pod_info_in_comment: bool = prop(
+        "Whether Slurm nodes say in their comment which pod they are. "
+        "A comment of somebody else is never touched.",
+        default=True,
+    )
+
+    @property
+    def hostname_prefix(self) -> str:
+        return str(self.template.spec.get("hostname") or "")
+
+    def problems(self, old: Self | None, refs: References) -> Iterator[Problem]:
+        if old is not None and self.volume_claim_templates != old.volume_claim_templates:
+            yield Problem(
+                path="volumeClaimTemplates",
+                message="cannot change: the workers' volumes exist; make a new NodeSet beside this one",
+            )
+        budget = self.update_strategy.rolling_update.max_unavailable
+        if isinstance(budget, str) and not budget.removesuffix("%").isdecimal():
+            yield warning(
+                "updateStrategy.rollingUpdate.maxUnavailable",
+                f"{budget!r} is neither a number nor a percentage such as 25%; 1 is used",
+            )
+        if self.scaling_mode is ScalingMode.DAEMON_SET and self.pin_to_node:
+            yield warning(
+                "pinToNode", "makes no difference in DaemonSet mode: there workers belong to their node"
+            )
+
+
+@model
+class NodeSetSpec(NodeSetSettings):
+    """What you want of these workers."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            expression=f"{_CONTROLLER} != ''",
+            message="controllerRef.name says which Controller these workers register with; it is needed",
+            path=".controllerRef",
+        ),
+        Rule(
+            expression=unchanged(_CONTROLLER),
+            message="controllerRef cannot change: running jobs belong to the old cluster; make a new NodeSet",
+            path=".controllerRef",
+        ),
+    )
+
+    controller_ref: Reference = prop("The Controller these workers register with.", default=Reference())
+    cluster_name: str = prop(
+        "Named the Cluster in v1alpha1.",
+        default="",
+        max_length=253,
+        deprecated="use controllerRef.name; it is read as that",
+    )
+    selector: dict[str, Any] = prop(
+        "Selected pods in v1alpha1.", default={}, deprecated="is ignored: workers are found by fixed labels"
+    )
+    service_name: str = prop(
+        "Named the Service in v1alpha1.",
+        default="",
+        deprecated="is ignored: the workers of a Controller share one Service, slurm-workers-<controller>",
+    )
+
+    @property
+    def controller(self) -> str:
+        """The name of the Controller; a manifest of v1alpha1 may say it in `clusterName`."""
+        return self.controller_ref.name or self.cluster_name
+
+
+@model
+class NodeSet:
+    """Identical slurmd pods; each pod is one Slurm node."""
+
+    KIND: ClassVar[Kind] = Kind(group=names.GROUP, version="v1beta1", kind="NodeSet", plural="nodesets")
+    CRD: ClassVar[Definition] = Definition(
+        short_names=("nodesets", "nss", "slurmd"),
+        columns=(
+            Column(name="DESIRED", path=".status.desired", type="integer", description="Workers wanted."),
+            Column(name="REPLICAS", path=".status.replicas", type="integer", description="Worker pods."),
+            Column(
+                name="UPDATED",
+                path=".status.updatedReplicas",
+                type="integer",
+                description="Of the newest revision.",
+            ),
+            Column(name="READY", path=".status.readyReplicas", type="integer", description="Ready workers."),
+            Column(
+                name="IDLE",
+                path=".status.slurmIdle",
+                type="integer",
+                description="Without a job.",
+                priority=1,
+            ),
+            Column(
+                name="ALLOCATED",
+                path=".status.slurmAllocated",
+                type="integer",
+                description="With jobs.",
+                priority=1,
+            ),
+            Column(
+                name="DOWN",
+                path=".status.slurmDown",
+                type="integer",
+                description="Down in Slurm.",
+                priority=1,
+            ),
+            Column(
+                name="DRAIN",
+                path=".status.slurmDrain",
+                type="integer",
+                description="Taking no new jobs.",
+                priority=1,
+            ),
+            STATUS,
+        ),
+        has_scale=True,
+        also_served=("v1alpha1",),
+    )
+
+    metadata: Meta = prop("Name, labels, annotations.", default=Meta())
+    spec: NodeSetSpec = prop("What you want.")
+    status: NodeSetStatus = prop("How it is; written by the operator.", default=NodeSetStatus())
+
+    @property
+    def slurm_name(self) -> str:
+        """What slurm.conf calls this NodeSet."""
+        return names.slurm_node_set(self.spec.hostname_prefix, self.metadata.name)
+
+    def problems(self, old: Self | None, refs: References) -> Iterator[Problem]:
+        """What a schema cannot express; the webhook and the reconciler both ask."""
+        yield from spec_problems(self.spec, old.spec if old else None, refs)
+        for other in refs.node_set_names.get(self.slurm_name, ()):
+            yield Problem(
+                path="spec.template.spec.hostname",
+                message=f"NodeSet {other!r} is already known as {self.slurm_name!r} to the same Controller; "
+                "use another hostname prefix",
+            )

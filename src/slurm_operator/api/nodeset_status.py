@@ -1,0 +1,79 @@
+"""What a NodeSet says about its workers."""
+
+from datetime import datetime
+
+from slurm_operator.api.conditions import Condition
+from slurm_operator.api.model import model, prop
+
+
+@model
+class DrainStatus:
+    """A worker that is on its way out."""
+
+    slurm_node: str = prop("Name of the Slurm node.")
+    pod: str = prop("Its pod.", default="")
+    reason: str = prop("Why it goes: ScaleIn, Update, Cordon, Deletion.", default="")
+    since: datetime | None = prop("Since when it takes no new jobs.", default=None)
+    deadline: datetime | None = prop("When the drain policy ends its jobs, if it does.", default=None)
+    forecast: datetime | None = prop(
+        "When its last job ends at the latest, by the jobs' time limits.", default=None
+    )
+    jobs: list[str] = prop("Jobs that hold it up, by id.", default=[])
+    message: str = prop("What it waits for.", default="")
+
+
+@model
+class ReservationStatus:
+    """The maintenance reservation in Slurm."""
+
+    name: str = prop("Its name.", default="")
+    requested_start: datetime | None = prop(
+        "The start that the spec asked for when it was made.", default=None
+    )
+    start_time: datetime | None = prop("When it starts next.", default=None)
+    end_time: datetime | None = prop("When it ends next.", default=None)
+    active: bool = prop("Whether it is under way.", default=False)
+
+
+@model
+class RegistrationStatus:
+    """A worker whose Slurm node is not what the pod promises."""
+
+    slurm_node: str = prop("Name of the Slurm node.")
+    message: str = prop("What differs: declared, seen by slurmd, registered with Slurm.", default="")
+
+
+@model
+class NodeSetStatus:
+    """What the workers are like now."""
+
+    observed_generation: int = prop("Generation of the spec this is about.", default=0, format="int64")
+    conditions: list[Condition] = prop(
+        "Ready, Progressing, Degraded; ReservationCreated with ScheduledUpdate.", default=[], keys=["type"]
+    )
+    desired: int = prop("Workers that should run.", default=0)
+    replicas: int = prop("Worker pods.", default=0)
+    updated_replicas: int = prop("Worker pods of the newest revision.", default=0)
+    ready_replicas: int = prop("Worker pods that are ready.", default=0)
+    available_replicas: int = prop("Worker pods that have been ready for minReadySeconds.", default=0)
+    unavailable_replicas: int = prop("Workers that are missing or not available.", default=0)
+    registered_replicas: int = prop("Workers that Slurm knows.", default=0)
+    slurm_idle: int = prop("Slurm nodes without a job.", default=0)
+    slurm_allocated: int = prop("Slurm nodes with jobs.", default=0)
+    slurm_down: int = prop("Slurm nodes that are down.", default=0)
+    slurm_drain: int = prop("Slurm nodes that take no new jobs.", default=0)
+    node_set_hash: str = prop("Newest revision.", default="")
+    collision_count: int | None = prop("How often two revisions had the same hash.", default=None)
+    ordinal_to_node: dict[str, str] = prop("Kubernetes node of each ordinal, with pinToNode.", default={})
+    selector: str = prop("Finds the worker pods; for autoscalers.", default="")
+    slurm_name: str = prop("What slurm.conf calls this NodeSet.", default="")
+    slurm_version: str = prop("Version of slurmd.", default="")
+    drains: list[DrainStatus] = prop(
+        "Workers on their way out, those that end soonest first; at most 32.", default=[], keys=["slurmNode"]
+    )
+    draining: int = prop("How many workers are on their way out.", default=0)
+    drained_by: datetime | None = prop("When the last of them is free at the latest.", default=None)
+    mismatches: list[RegistrationStatus] = prop(
+        "Workers whose Slurm node is not what the pod promises; at most 32.", default=[], keys=["slurmNode"]
+    )
+    reservation: ReservationStatus | None = prop("The maintenance reservation.", default=None)

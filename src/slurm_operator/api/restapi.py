@@ -1,0 +1,89 @@
+"""RestApi: slurmrestd, through which programs, and this operator, talk to Slurm."""
+
+from collections.abc import Iterator
+from typing import Any, ClassVar, Self
+
+from slurm_operator.api import names
+from slurm_operator.api.conditions import Condition
+from slurm_operator.api.crd import READY, STATUS, Column, Definition
+from slurm_operator.api.kind import Kind
+from slurm_operator.api.meta import Meta
+from slurm_operator.api.model import Rule, model, prop
+from slurm_operator.api.pods import Container, PodTemplate
+from slurm_operator.api.problems import Problem, References, spec_problems
+from slurm_operator.api.refs import Reference
+from slurm_operator.api.services import Service
+
+
+@model
+class RestApiSettings:
+    """What can be said about slurmrestd, wherever it is said."""
+
+    replicas: int = prop("How many slurmrestd pods to run.", default=1, minimum=0)
+    slurmrestd: dict[str, Any] = prop("Laid over the slurmrestd container.", default={}, shape=Container)
+    template: PodTemplate = prop("Laid over the slurmrestd pods.", default=PodTemplate())
+    service: Service = prop("Laid over the Service in front of slurmrestd.", default=Service())
+
+    def problems(self, old: Self | None, refs: References) -> Iterator[Problem]:
+        yield from (problem.under("service") for problem in self.service.problems())
+
+
+@model
+class RestApiSpec(RestApiSettings):
+    """What you want of slurmrestd."""
+
+    controller_ref: Reference = prop(
+        "The Controller that slurmrestd serves.",
+        rules=[
+            Rule(
+                expression="self.?name.orValue('') != ''",
+                message="controllerRef.name says which Controller slurmrestd serves; it is needed",
+            )
+        ],
+    )
+
+
+@model
+class RestApiStatus:
+    """What slurmrestd is like now."""
+
+    observed_generation: int = prop("Generation of the spec this is about.", default=0, format="int64")
+    conditions: list[Condition] = prop("Ready, Progressing, Degraded.", default=[], keys=["type"])
+    replicas: int = prop("slurmrestd pods.", default=0)
+    ready_replicas: int = prop("slurmrestd pods that are ready.", default=0)
+    selector: str = prop("Finds the slurmrestd pods.", default="")
+    url: str = prop("Where clients reach it.", default="")
+    slurm_version: str = prop("Version of slurmrestd.", default="")
+    api_versions: list[str] = prop("API versions that it speaks, such as v0.0.44.", default=[])
+    in_use: bool = prop("Whether the operator itself talks to Slurm through it.", default=False)
+
+
+@model
+class RestApi:
+    """A slurmrestd: Slurm's REST interface."""
+
+    KIND: ClassVar[Kind] = Kind(group=names.GROUP, version="v1beta1", kind="RestApi", plural="restapis")
+    CRD: ClassVar[Definition] = Definition(
+        short_names=("slurmrestd",),
+        columns=(
+            READY,
+            Column(name="URL", path=".status.url", description="Where clients reach it.", priority=1),
+            STATUS,
+        ),
+        also_served=("v1alpha1",),
+    )
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            expression="size(self.metadata.name) <= 55",
+            message="the name is too long: a Service is named after it, and may have 63 characters; "
+            "use at most 55",
+        ),
+    )
+
+    metadata: Meta = prop("Name, labels, annotations.", default=Meta())
+    spec: RestApiSpec = prop("What you want.")
+    status: RestApiStatus = prop("How it is; written by the operator.", default=RestApiStatus())
+
+    def problems(self, old: Self | None, refs: References) -> Iterator[Problem]:
+        """What a schema cannot express; the webhook and the reconciler both ask."""
+        yield from spec_problems(self.spec, old.spec if old else None, refs)
