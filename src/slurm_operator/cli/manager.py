@@ -61,6 +61,9 @@ def worker_options(command: Callable[..., None]) -> Callable[..., None]:
     "--leader-elect-id", default="slurm-operator", envvar="LEADER_ELECTION_ID", help="Name of the Lease."
 )
 @click.option("--leader-elect-namespace", default="", help="Namespace of the Lease; empty is our own.")
+@click.option("--leader-elect-lease-duration", type=click.IntRange(min=2), default=15, show_default=True)
+@click.option("--leader-elect-renew-deadline", type=float, default=10.0, show_default=True)
+@click.option("--leader-elect-retry-period", type=float, default=2.0, show_default=True)
 @click.option("--config", type=click.Path(path_type=Path), help="Optional settings file.")
 @click.option(
     "--propagated-node-conditions",
@@ -122,6 +125,9 @@ def settings_of(flags: dict[str, Any]) -> Settings:
         leader_elect=flags["leader_elect"],
         leader_elect_id=flags["leader_elect_id"],
         leader_elect_namespace=flags["leader_elect_namespace"],
+        lease_seconds=flags["leader_elect_lease_duration"],
+        renew_deadline_seconds=flags["leader_elect_renew_deadline"],
+        retry_seconds=flags["leader_elect_retry_period"],
         profile=Address.parse(flags["profile_addr"]) if flags["profile"] else Address("localhost", 0),
         workers={
             name: flags[f"{name}_workers"]
@@ -130,6 +136,11 @@ def settings_of(flags: dict[str, Any]) -> Settings:
         },
         propagated_node_conditions=comma_separated(flags["propagated_node_conditions"]),
     )
+    if not settings.retry_seconds < settings.renew_deadline_seconds < settings.lease_seconds:
+        raise SettingsProblem(
+            "A lease needs --leader-elect-retry-period < --leader-elect-renew-deadline "
+            "< --leader-elect-lease-duration (seconds)."
+        )
     return with_file(settings, flags["config"]) if flags["config"] is not None else settings
 
 

@@ -8,7 +8,8 @@ from slurm_operator.api.meta import HasMeta, ObjectKey, key_of
 from slurm_operator.kube.cache import Cache
 from slurm_operator.kube.client import Client
 from slurm_operator.kube.referenced import Referenced, config_maps, secrets
-from slurm_operator.manifests.meta import Child, decode_child
+from slurm_operator.manifests import kinds
+from slurm_operator.manifests.meta import Child, Manifest, decode_child
 from slurm_operator.manifests.objects import ConfigMap, Secret, Unread
 from slurm_operator.runtime.sources import OWNER, Sources, child_indexes
 
@@ -61,6 +62,13 @@ class Known:
     def of_kind(self, kind: Kind) -> Sequence[Cache[Any]]:
         """The caches that hold objects of this kind; our own writes are put into them at once."""
         return self._by_kind.get(kind, ())
+
+    def note_referenced(self, kind: Kind, manifest: Manifest) -> None:
+        """The same for Secrets and ConfigMaps that somebody asked for by name."""
+        if kind == kinds.SECRET:
+            self.secrets.note_written(manifest)
+        elif kind == kinds.CONFIG_MAP:
+            self.config_maps.note_written(manifest)
 
     def view(self) -> "View":
         return View(self)
@@ -137,4 +145,4 @@ class View:
         asked.add(key)
         if referenced.knows(key):
             return referenced.get(key)
-        return Unread(why=f"{key} has not been read yet")
+        return Unread(why=str(referenced.trouble(key) or "the API server has not answered yet"))

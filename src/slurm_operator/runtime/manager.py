@@ -86,7 +86,14 @@ class Manager:
         if settings.leader_elect:
             namespace = settings.leader_elect_namespace or access.namespace
             identity = f"{socket.gethostname()}_{uuid.uuid4()}"
-            self._elector = Elector(self._client, ObjectKey(namespace, settings.leader_elect_id), identity)
+            self._elector = Elector(
+                self._client,
+                ObjectKey(namespace, settings.leader_elect_id),
+                identity,
+                duration_seconds=settings.lease_seconds,
+                renew_deadline_seconds=settings.renew_deadline_seconds,
+                retry_seconds=settings.retry_seconds,
+            )
 
     def _may_write(self) -> bool:
         return self._elector is None or self._elector.is_leader

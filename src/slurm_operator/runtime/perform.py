@@ -124,6 +124,7 @@ class Performer:
         """Our own write is visible to the next pass at once, whatever the watch is doing."""
         metadata = manifest["metadata"]
         key = ObjectKey(metadata.get("namespace", ""), metadata["name"])
+        self._known.note_referenced(kind, manifest)
         for cache in self._known.of_kind(kind):
             cache.note_written(manifest)
             self.written.append(Written(cache, key, metadata.get("resourceVersion", "")))

@@ -44,6 +44,9 @@ class Settings:
     leader_elect: bool = False
     leader_elect_id: str = "slurm-operator"
     leader_elect_namespace: str = ""
+    lease_seconds: int = 15
+    renew_deadline_seconds: float = 10.0
+    retry_seconds: float = 2.0
     profile: Address = Address("localhost", 0)
     workers: dict[str, int] = field(default_factory=dict)
     default_workers: int = 4

@@ -1,0 +1,258 @@
+"""The whole manager as a process: it acts, hands over, stands still when stopped, and restarts without a write."""
+
+import base64
+import json
+import signal
+import subprocess
+from pathlib import Path
+
+import jwt
+import pytest
+
+from slurm_operator.api.crd import crd
+from slurm_operator.local.controlplane import ControlPlane
+from slurm_operator.operator import OUR_KINDS
+from support.managers import running_manager, until
+
+KEY = b"0123456789abcdef0123456789abcdef"
+
+LEASE = ("--leader-elect", "--leader-elect-lease-duration=4", "--leader-elect-renew-deadline=3",
+         "--leader-elect-retry-period=0.5", "--leader-elect-namespace=default")  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def plane(tmp_path_factory):
+    """A server of our own: its audit log tells who wrote what."""
+    with ControlPlane(tmp_path_factory.mktemp("manager"), audit="Metadata").running() as plane:
+        for kind in OUR_KINDS:
+            plane.caller.call("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", crd(kind))
+        plane.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+        yield plane
+
+
+@pytest.fixture
+def ns(plane, request) -> str:
+    name = request.node.name.replace("_", "-").lower()[:50].strip("-")
+    plane.caller.call("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
+    return name
+
+
+def secret(ns: str, name: str, value: bytes = KEY) -> dict:
+    return {
+        "apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": ns},
+        "data": {"jwt.key": base64.b64encode(value).decode()},
+    }  # fmt: skip
+
+
+def token(ns: str, name: str = "ci", **spec) -> dict:
+    return {
+        "apiVersion": "slinky.slurm.net/v1beta1", "kind": "Token", "metadata": {"name": name, "namespace": ns},
+        "spec": {"jwtKeyRef": {"name": "keys", "key": "jwt.key"}, "username": "ada", **spec},
+    }  # fmt: skip
+
+
+def apply(plane, *manifests: dict) -> None:
+    plane.kubectl("apply", "-f", "-", stdin="\n---\n".join(json.dumps(manifest) for manifest in manifests))
+
+
+def read(plane, ns: str, kind: str, name: str) -> dict | None:
+    out = plane.kubectl("get", kind, name, "-n", ns, "-o", "json", "--ignore-not-found")
+    return json.loads(out) if out.strip() else None
+
+
+def claims(plane, ns: str, key: bytes, name: str = "ci-jwt-ada") -> dict | None:
+    found = read(plane, ns, "secret", name)
+    if found is None:
+        return None
+    return jwt.decode(base64.b64decode(found["data"]["SLURM_JWT"]), key, algorithms=["HS256"])
+
+
+def writes_by(plane, user: str) -> list[dict]:
+    """What this user changed, as the API server's own log has it."""
+    entries = [json.loads(line) for line in plane.audit_log.read_text().splitlines()]
+    return [
+        entry
+        for entry in entries
+        if entry["user"]["username"] == user and entry["verb"] not in ("get", "list", "watch")
+    ]
+
+
+def is_lease(entry: dict) -> bool:
+    return entry.get("objectRef", {}).get("resource") == "leases"
+
+
+def admin(plane, user: str) -> Path:
+    return plane.kubeconfig_for(user, "system:masters")
+
+
+def wait_ready(plane, ns: str, name: str = "ci") -> None:
+    plane.kubectl("wait", "--for=condition=Ready", f"token/{name}", "-n", ns, "--timeout=60s")
+
+
+def test_a_token_is_signed_told_and_follows_its_key(plane, ns, tmp_path):
+    apply(plane, token(ns))
+    with running_manager(admin(plane, "op-a"), tmp_path / "log", "--namespaces", ns) as manager:
+        manager.wait_ready()
+        until(lambda: (read(plane, ns, "token", "ci")["status"] or {}).get("conditions"), what="a status")
+        ready = {c["type"]: c for c in read(plane, ns, "token", "ci")["status"]["conditions"]}["Ready"]
+        assert (ready["status"], ready["reason"]) == ("False", "SigningKeyMissing")
+        assert "There is no Secret 'keys'" in ready["message"]
+
+        apply(plane, secret(ns, "keys"))
+        wait_ready(plane, ns)
+        assert claims(plane, ns, KEY)["sun"] == "ada"
+
+        other = KEY[::-1]
+        apply(plane, secret(ns, "keys", other))
+        until(lambda: signed_with(plane, ns, other), what="a token signed with the new key")
+        wait_ready(plane, ns)
+        events = plane.kubectl("get", "events.events.k8s.io", "-n", ns, "-o", "json")
+        reasons = {event["reason"] for event in json.loads(events)["items"]}
+        assert {"SigningKeyMissing", "Signed", "Renewed"} <= reasons
+        assert KEY.decode() not in manager.log.read_text() + events
+
+
+def signed_with(plane, ns: str, key: bytes) -> bool:
+    try:
+        return claims(plane, ns, key) is not None
+    except jwt.InvalidSignatureError:
+        return False
+
+
+def test_health_and_metrics_are_served(plane, ns, tmp_path):
+    with running_manager(admin(plane, "op-h"), tmp_path / "log", "--namespaces", ns) as manager:
+        manager.wait_ready()
+        assert manager.get("/healthz") == (200, "ok\n")
+        apply(plane, secret(ns, "keys"), token(ns))
+        wait_ready(plane, ns)
+        until(lambda: "slurm_operator_cached_objects" in manager.get("/metrics", manager.metrics)[1])
+        text = manager.get("/metrics", manager.metrics)[1]
+        for name in (
+            "slurm_operator_queue_depth{", "slurm_operator_reconcile_seconds_bucket{", "slurm_operator_kube_requests_total{",
+            "slurm_operator_event_loop_lag_seconds ", "slurm_operator_is_leader 1.0",
+        ):  # fmt: skip
+            assert name in text, name
+        manager.signal(signal.SIGTERM)
+        assert manager.wait() == 0
+
+
+def test_secure_metrics_ask_the_api_server_who_may_read_them(plane, ns, tmp_path):
+    plane.kubectl("create", "serviceaccount", "scraper", "-n", ns)
+    with running_manager(
+        admin(plane, "op-m"), tmp_path / "log", "--namespaces", ns, "--metrics-secure"
+    ) as manager:
+        manager.wait_ready()
+        bearer = plane.kubectl("create", "token", "scraper", "-n", ns).strip()
+
+        def scrape(*headers: str) -> str:
+            command = ["curl", "-sk", f"https://127.0.0.1:{manager.metrics}/metrics"]
+            return subprocess.run([*command, *headers], capture_output=True, text=True, check=True).stdout
+
+        assert scrape() == "A bearer token is needed.\n"
+        assert "does not know this token" in scrape("-H", "Authorization: Bearer nonsense")
+        assert "may not get /metrics" in scrape("-H", f"Authorization: Bearer {bearer}")
+        plane.kubectl("create", "clusterrole", f"reader-{ns}", "--verb=get", "--non-resource-url=/metrics")
+        plane.kubectl(
+            "create",
+            "clusterrolebinding",
+            f"reader-{ns}",
+            f"--clusterrole=reader-{ns}",
+            f"--serviceaccount={ns}:scraper",
+        )
+        until(
+            lambda: "slurm_operator_is_leader" in scrape("-H", f"Authorization: Bearer {bearer}"),
+            what="access",
+        )
+
+
+def test_when_the_leader_is_killed_the_other_takes_over(plane, ns, tmp_path):
+    apply(plane, secret(ns, "keys"))
+    flags = ("--namespaces", ns, *LEASE, "--leader-elect-id", ns)
+    with (
+        running_manager(admin(plane, "op-one"), tmp_path / "one", *flags) as one,
+        running_manager(admin(plane, "op-two"), tmp_path / "two", *flags) as two,
+    ):
+        one.wait_ready(), two.wait_ready()
+        apply(plane, token(ns, "first"))
+        wait_ready(plane, ns, "first")
+        leader = one if any(not is_lease(e) for e in writes_by(plane, "op-one")) else two
+        leader.signal(signal.SIGKILL)
+
+        apply(plane, token(ns, "second"))
+
+        wait_ready(plane, ns, "second")
+
+
+def test_a_leader_that_was_stopped_past_its_lease_writes_nothing_when_it_wakes_up(plane, ns, tmp_path):
+    apply(plane, secret(ns, "keys"))
+    flags = ("--namespaces", ns, *LEASE, "--leader-elect-id", ns)
+    with running_manager(admin(plane, "op-old"), tmp_path / "old", *flags) as old:
+        old.wait_ready()
+        apply(plane, token(ns, "first"))
+        wait_ready(plane, ns, "first")
+        with running_manager(admin(plane, "op-new"), tmp_path / "new", *flags) as new:
+            new.wait_ready()
+            old.signal(signal.SIGSTOP)
+            # Events that the old one will find waiting when it wakes up.
+            apply(plane, *(token(ns, f"while-away-{number}") for number in range(20)))
+            for number in range(20):
+                wait_ready(plane, ns, f"while-away-{number}")
+            before = len(writes_by(plane, "op-old"))
+
+            old.signal(signal.SIGCONT)
+
+            assert old.wait() == 3
+            assert len(writes_by(plane, "op-old")) == before
+
+
+def test_a_restart_in_an_unchanged_world_writes_nothing_but_the_lease(plane, ns, tmp_path):
+    flags = ("--namespaces", ns, *LEASE, "--leader-elect-id", ns)
+    apply(plane, secret(ns, "keys"), *(token(ns, f"t{number}") for number in range(5)))
+    with running_manager(admin(plane, "op-before"), tmp_path / "before", *flags) as manager:
+        manager.wait_ready()
+        for number in range(5):
+            wait_ready(plane, ns, f"t{number}")
+        manager.signal(signal.SIGTERM)
+        assert manager.wait() == 0
+
+    with running_manager(admin(plane, "op-after"), tmp_path / "after", *flags) as manager:
+        manager.wait_ready()
+        until(lambda: 'reconciles_total{reconciler="token",result="done"} 5.0' in manager.get("/metrics", manager.metrics)[1],
+              what="five passes without anything to do")  # fmt: skip
+        manager.signal(signal.SIGTERM)
+        assert manager.wait() == 0
+
+    assert [entry for entry in writes_by(plane, "op-after") if not is_lease(entry)] == []
+
+
+def test_referenced_secrets_in_400_namespaces_do_not_exhaust_connections(plane, tmp_path):
+    spaces = [f"many-{number}" for number in range(400)]
+    apply(plane, *({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in spaces))
+    apply(plane, *(thing for name in spaces for thing in (secret(name, "keys"), token(name))))
+    with running_manager(admin(plane, "op-many"), tmp_path / "log") as manager:
+        manager.wait_ready()
+        until(lambda: ready_tokens(plane) >= 400, seconds=180, what="400 signed tokens")
+        apply(plane, token("many-7", "one-more"))
+        wait_ready(plane, "many-7", "one-more")
+        assert "error" not in {json.loads(line)["level"] for line in manager.log.read_text().splitlines()}
+
+
+def ready_tokens(plane) -> int:
+    items = json.loads(plane.kubectl("get", "tokens", "-A", "-o", "json"))["items"]
+    conditions = [c for item in items for c in item.get("status", {}).get("conditions", ())]
+    return sum(1 for c in conditions if c["type"] == "Ready" and c["status"] == "True")
+
+
+@pytest.mark.parametrize(
+    ("flags", "says"),
+    [
+        (("--metrics-addr", "nowhere"), "is not an address to listen on"),
+        (("--config", "/does/not/exist"), "Cannot read the settings file"),
+        (("--leader-elect-renew-deadline=99",), "A lease needs"),
+        (("--kubeconfig", "/does/not/exist"), "/does/not/exist"),
+    ],
+)
+def test_bad_flags_end_at_once_with_what_to_do(plane, tmp_path, flags, says):
+    with running_manager(admin(plane, "op-bad"), tmp_path / "log", *flags) as manager:
+        assert manager.wait() != 0
+        assert says in manager.log.read_text()

@@ -1,0 +1,82 @@
+"""`slurm-operator manager` as a process of its own, against a real API server."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+@dataclass
+class ManagerProcess:
+    process: subprocess.Popen[bytes]
+    health: int
+    metrics: int
+    log: Path
+
+    def signal(self, number: signal.Signals) -> None:
+        self.process.send_signal(number)
+
+    def wait(self, seconds: float = 30) -> int:
+        return self.process.wait(seconds)
+
+    def get(self, path: str, port: int | None = None) -> tuple[int, str]:
+        url = f"http://127.0.0.1:{port or self.health}{path}"
+        try:
+            with urllib.request.urlopen(url, timeout=5) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
+
+    @property
+    def is_ready(self) -> bool:
+        try:
+            return self.get("/readyz")[0] == 200
+        except OSError:
+            return False
+
+    def wait_ready(self) -> "ManagerProcess":
+        until(lambda: self.is_ready or self.process.poll() is not None, what=f"manager ready; see {self.log}")
+        assert self.process.poll() is None, self.log.read_text()[-3000:]
+        return self
+
+
+@contextmanager
+def running_manager(
+    kubeconfig: Path, log: Path, *flags: str, env: dict[str, str] | None = None
+) -> Iterator[ManagerProcess]:
+    """A manager with health and metrics on free ports of loopback; killed at the end, if it still runs."""
+    health, metrics = free_port(), free_port()
+    command = [
+        sys.executable, "-m", "slurm_operator.cli", "manager", "--kubeconfig", str(kubeconfig),
+        "--health-addr", f"127.0.0.1:{health}", "--metrics-addr", f"127.0.0.1:{metrics}", *flags,
+    ]  # fmt: skip
+    with log.open("ab") as out:
+        process = subprocess.Popen(command, stderr=out, stdout=out, env={**os.environ, **(env or {})})
+    try:
+        yield ManagerProcess(process, health, metrics, log)
+    finally:
+        if process.poll() is None:
+            process.send_signal(signal.SIGCONT)
+            process.kill()
+            process.wait()
+
+
+def until(condition, *, seconds: float = 60, what: str = "it") -> None:
+    """Wait for a condition; how long it takes is not what is tested."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, f"waited {seconds:.0f} s for {what}"
+        time.sleep(0.05)
