@@ -1,0 +1,71 @@
+"""The two root filesystems: one with all of Slurm, one with just Python."""
+
+from pathlib import Path
+
+from slurm_operator.local.errors import LocalError
+from slurm_operator.local.image.debian import SUITE, BuiltRoot, DebianRoot, User, built, unpacked
+from slurm_operator.local.paths import Paths
+from slurm_operator.local.progress import Progress
+
+SLURM_SERIES = "26.05"
+
+DATABASE = "/usr/share/slurm-operator/database"
+
+# An initialised database saves the longest step of a cluster's first start. It is small because nothing
+# has been written to it yet; MariaDB makes the log as large as it likes when it starts.
+_EMPTY_DATABASE = f"""
+set -e
+chroot "$1" mariadb-install-db --no-defaults --user=mysql --datadir={DATABASE} --skip-test-db \\
+    --auth-root-authentication-method=socket --innodb-log-file-size=4M --innodb-undo-tablespaces=0 > /dev/null
+chroot "$1" chown --recursive mysql:mysql {DATABASE}
+"""
+
+SLURM_ROOT = DebianRoot(
+    name="slurm",
+    minutes="2 to 3 minutes, once",
+    users=(User("slurm", 401, "/var/lib/slurm"), User("mysql", 995)),
+    packages=(
+        *("slurmctld", "slurmd", "slurmdbd", "slurmrestd", "sackd", "slurm-client"),
+        *("slurm-wlm-jwt-plugin", "slurm-wlm-mysql-plugin", "libpam-slurm-adopt"),
+        *("mariadb-server", "openssh-server", "openssh-client"),
+        *("sssd-common", "sssd-ldap", "sssd-krb5", "sssd-proxy", "libnss-sss", "libpam-sss"),
+        *("supervisor", "tini", "catatonit"),
+        *("iproute2", "procps", "curl", "jq", "ca-certificates"),
+        # These two instead of all of systemd, which Slurm's packages would take otherwise.
+        *("adduser", "systemd-standalone-sysusers"),
+    ),
+    finish=_EMPTY_DATABASE,
+)
+
+OPERATOR_ROOT = DebianRoot(
+    name="operator",
+    minutes="about a minute, once",
+    packages=("python3", "ca-certificates", "tini"),
+)
+
+
+def slurm_root(paths: Paths, progress: Progress) -> BuiltRoot:
+    """All of Slurm in one tar, of the series that this program was tried with."""
+    root = built(SLURM_ROOT, paths, progress)
+    check_series(root.versions()["slurmctld"], root.directory)
+    return root
+
+
+def slurm_rootfs(paths: Paths, progress: Progress) -> Path:
+    """The same, as a directory to run programs in."""
+    slurm_root(paths, progress)
+    return unpacked(SLURM_ROOT, paths, progress)
+
+
+def operator_root(paths: Paths, progress: Progress) -> BuiltRoot:
+    return built(OPERATOR_ROOT, paths, progress)
+
+
+def check_series(version: str, directory: Path) -> None:
+    """Raises when the distribution has moved on to another Slurm."""
+    if not version.startswith(f"{SLURM_SERIES}."):
+        raise LocalError(
+            f"The distribution's suite {SUITE!r} now carries Slurm {version}; this program was tried with "
+            f"{SLURM_SERIES} only. Use a newer slurm-operator, or set SLURM_SERIES in {__name__} and run the "
+            f"tests. What was made is in {directory}; it stays there unused."
+        )

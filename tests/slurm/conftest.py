@@ -1,0 +1,64 @@
+"""Real Slurm daemons for the tests of this floor: started once, put back in order before each test.
+
+`slurm` and `slurm_with_accounting` are shared; a test that breaks something for good, or needs another
+slurm.conf, makes its own with `new_slurm`.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from slurm_operator.local.daemons import SlurmDaemons
+from slurm_operator.local.image.roots import slurm_rootfs
+from slurm_operator.local.paths import Paths
+from slurm_operator.local.progress import PlainProgress
+
+WORKERS = ("w-0", "w-1")
+
+
+@pytest.fixture(scope="session")
+def rootfs() -> Path:
+    return slurm_rootfs(Paths.of(), PlainProgress())
+
+
+@pytest.fixture(scope="session")
+def _shared_slurm(rootfs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SlurmDaemons]:
+    with SlurmDaemons(rootfs, tmp_path_factory.mktemp("slurm")) as slurm:
+        yield slurm
+
+
+@pytest.fixture(scope="session")
+def _shared_slurm_with_accounting(
+    rootfs: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[SlurmDaemons]:
+    with SlurmDaemons(rootfs, tmp_path_factory.mktemp("slurm-with-accounting"), accounting=True) as slurm:
+        yield slurm
+
+
+@pytest.fixture
+def slurm(_shared_slurm: SlurmDaemons) -> SlurmDaemons:
+    """Two idle workers, no jobs, no reservations, no accounting."""
+    _shared_slurm.reset(*WORKERS)
+    return _shared_slurm
+
+
+@pytest.fixture
+def slurm_with_accounting(_shared_slurm_with_accounting: SlurmDaemons) -> SlurmDaemons:
+    """The same, with slurmdbd and MariaDB."""
+    _shared_slurm_with_accounting.reset(*WORKERS)
+    return _shared_slurm_with_accounting
+
+
+@pytest.fixture
+def new_slurm(rootfs: Path, tmp_path: Path) -> Iterator[Callable[..., SlurmDaemons]]:
+    """Makes a Slurm of the test's own; takes what `SlurmDaemons` takes beside its directories."""
+    with ExitStack() as stack:
+
+        def make(**options: Any) -> SlurmDaemons:
+            directory = tmp_path / f"slurm-{len(list(tmp_path.iterdir()))}"
+            return stack.enter_context(SlurmDaemons(rootfs, directory, **options))
+
+        yield make
