@@ -113,8 +113,16 @@ def _failure(attempt: str, reply: Reply) -> errors.SlurmFailure:
     try:
         troubles = wire.decode(reply.body, Envelope).errors or []
     except (wire.DecodeError, UnicodeDecodeError):
-        troubles = [Trouble(description=reply.body[:500].decode(errors="replace").strip())]
+        return _failure_in_between(attempt, reply)
     return failure(attempt, troubles or [Trouble(description=f"HTTP {reply.status}")], reply.status)
+
+
+def _failure_in_between(attempt: str, reply: Reply) -> errors.SlurmFailure:
+    """Without Slurm's JSON it is slurmrestd's own short text, or a proxy that lost slurmrestd on the way."""
+    text = reply.body[:500].decode(errors="replace").strip() or f"HTTP {reply.status}"
+    if reply.status in (401, 511):
+        return errors.SlurmUnauthorised(attempt, text)
+    return errors.SlurmCutOff(attempt, text) if reply.status >= 500 else errors.SlurmRefused(attempt, text)
 
 
 def _is_good(reply: Reply) -> bool:

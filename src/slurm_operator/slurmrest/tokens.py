@@ -1,11 +1,14 @@
 """Slurm's JSON Web Tokens, signed in the process from the shared key."""
 
 import uuid
-import warnings
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
-import jwt
+from jwt.algorithms import HMACAlgorithm
+from jwt.api_jws import PyJWS
+
+from slurm_operator import wire
+from slurm_operator.slurmrest.errors import SlurmUnauthorised
 
 # Clocks of two machines may differ. A token is valid from a little before it was made, and replaced while
 # more than this is left of it: slurmctld accepts it with its clock this far off in either direction.
@@ -30,14 +33,30 @@ def signed(key: bytes, *, user: str, now: datetime, lifetime: timedelta) -> str:
         "exp": min(int((now + lifetime).timestamp()), LATEST_EXPIRY),
         "jti": str(uuid.uuid4()),
     }
-    with warnings.catch_warnings():
-        # A short key is its owner's choice; Slurm takes it, and there is nobody at this point to warn.
-        warnings.simplefilter("ignore", jwt.warnings.InsecureKeyLengthWarning)
-        return jwt.encode(claims, key, algorithm="HS256")
+    return _JWS.encode(wire.encode(claims), key, algorithm="HS256")
+
+
+class _BytesAsTheyAre(HMACAlgorithm):
+    """Takes every key that slurmctld takes.
+
+    PyJWT refuses what looks like a private key, against mix-ups while checking foreign tokens; but Slurm's
+    manual once had people make this shared secret with `openssl genrsa`, and many clusters have such a file.
+    """
+
+    def prepare_key(self, key: str | bytes) -> bytes:
+        return key if isinstance(key, bytes) else key.encode()
+
+    def check_key_length(self, key: bytes) -> str | None:
+        return None
+
+
+_JWS = PyJWS(algorithms=["HS256"])
+_JWS.unregister_algorithm("HS256")
+_JWS.register_algorithm("HS256", _BytesAsTheyAre(HMACAlgorithm.SHA256))
 
 
 class TokenSource:
-    """Hands out a token with at least half of its life left. The key is asked for at each signing."""
+    """Hands out a token with at least half of its life left. Asks for the key when it signs; b"" is none."""
 
     def __init__(
         self,
@@ -57,7 +76,10 @@ class TokenSource:
     def token(self) -> str:
         now = self._now()
         if self._signed_at is None or not timedelta(0) <= now - self._signed_at < self._lifetime / 2:
-            self._token = signed(self._key(), user=self._user, now=now, lifetime=self._lifetime)
+            key = self._key()
+            if not key:
+                raise SlurmUnauthorised("sign a token", "there is no key to sign with")
+            self._token = signed(key, user=self._user, now=now, lifetime=self._lifetime)
             self._signed_at = now
         return self._token
 

@@ -1,0 +1,64 @@
+"""One Slurm cluster as the runtime sees it: facts to look at, writes to hand in."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from slurm_operator.runtime.clock import Clock, SystemClock
+from slurm_operator.runtime.slurm_ledger import Ledger
+from slurm_operator.runtime.slurm_poller import SlurmPoller
+from slurm_operator.runtime.slurm_writer import SlurmWriter
+from slurm_operator.slurm.snapshot import Changes, Snapshot, Unreachable
+from slurm_operator.slurm.writes import SlurmWrite, WriteResult
+from slurm_operator.slurmrest.client import SlurmRest
+from slurm_operator.slurmrest.tokens import KeyProvider
+from slurm_operator.slurmrest.transport import DEADLINE_SECONDS
+
+
+class SlurmCluster:
+    """Start `run` in a task; `close` ends it. Several URLs are several slurmrestds of the same cluster."""
+
+    def __init__(
+        self,
+        name: str,
+        urls: Sequence[str],
+        key: KeyProvider,
+        *,
+        may_write: Callable[[], bool],
+        clock: Clock | None = None,
+        deadline_s: float = DEADLINE_SECONDS,
+    ) -> None:
+        clock = clock or SystemClock()
+        ledger = Ledger()
+        self.name = name
+        self.client = SlurmRest(urls, key, now=clock.now, deadline_s=deadline_s)
+        self.poller = SlurmPoller(self.client, clock, ledger)
+        self.writer = SlurmWriter(self.client, self.poller, ledger, clock, may_write)
+
+    def facts(self) -> Snapshot | Unreachable:
+        """What can be relied on at this moment. Never waits."""
+        return self.poller.facts()
+
+    def wanted(self, who: str, *, soon: bool) -> None:
+        """`who` waits for something to happen in Slurm, or no longer does."""
+        self.poller.wanted(who, soon=soon)
+
+    def subscribe(self, callback: Callable[[Changes], None]) -> Callable[[], None]:
+        """Calls back after every round with what it changed, often nothing. Gives the way to stop that."""
+        return self.poller.subscribe(callback)
+
+    async def write(self, write: SlurmWrite) -> WriteResult:
+        """Comes back when it is known what became of it; does not raise for what Slurm says."""
+        return await self.writer.write(write)
+
+    async def run(self) -> None:
+        """Reads and writes until cancelled; then closes its connections."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self.poller.run())
+                group.create_task(self.writer.run())
+        finally:
+            await self.close()
+
+    async def close(self) -> None:
+        self.writer.stop()
+        await self.client.close()

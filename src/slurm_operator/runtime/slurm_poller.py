@@ -1,0 +1,200 @@
+"""Reads one Slurm cluster for everybody: one Snapshot, as fresh as somebody needs it and no fresher."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+
+import structlog
+
+from slurm_operator import wire
+from slurm_operator.runtime.clock import Clock
+from slurm_operator.runtime.slurm_ledger import Ledger
+from slurm_operator.runtime.slurm_lists import Lists
+from slurm_operator.slurm.node import SlurmNode
+from slurm_operator.slurm.snapshot import Changes, Snapshot, Unreachable, changes
+from slurm_operator.slurmrest.client import SlurmRest
+from slurm_operator.slurmrest.errors import NotServed, SlurmFailure
+
+# While somebody waits for Slurm, and while nobody does.
+SOON_SECONDS = 1.0
+IDLE_SECONDS = 15.0
+
+# Reading takes a fifteenth of the time at most, however large the cluster: slurmctld has other work.
+COST_FACTOR = 15
+
+LONGEST_BACKOFF_SECONDS = 10.0
+
+# Older than this, or than two rounds and some patience, an answer says nothing about now.
+TOO_OLD_SECONDS = 30.0
+
+# Who answers the ping and which configuration is live changes seldom, and a dead standby makes the ping slow.
+HEAD_EVERY_SECONDS = 30.0
+
+# Comparing this many records takes a few milliseconds, which is all the loop can spare.
+_COMPARED_ON_LOOP = 2000
+
+log = structlog.get_logger(__name__)
+
+
+def pause_seconds(cost_s: float, *, soon: bool) -> float:
+    """How long to leave Slurm alone after a round that took `cost_s`."""
+    return max(SOON_SECONDS if soon else IDLE_SECONDS, COST_FACTOR * cost_s)
+
+
+def backoff_seconds(failures: int) -> float:
+    """How long to leave Slurm alone after so many failures in a row."""
+    return min(LONGEST_BACKOFF_SECONDS, 2.0 ** (failures - 1))
+
+
+class SlurmPoller:
+    """`facts()` is what is known now. Never more than one reading call is in flight."""
+
+    def __init__(self, client: SlurmRest, clock: Clock, ledger: Ledger) -> None:
+        self._client = client
+        self._clock = clock
+        self._ledger = ledger
+        self._lists = Lists(client.read, clock)
+        self._reading = asyncio.Lock()
+        self._stir = asyncio.Event()
+        self._waiting: set[str] = set()
+        self._subscribers: list[Callable[[Changes], None]] = []
+        self._snapshot: Snapshot | None = None
+        self._announced: Snapshot | Unreachable = Unreachable(since=clock.now(), why="not read yet")
+        self._why = ""
+        self._failures = 0
+        self._cost_s = 0.0
+        self._read_at = self._ended_at = clock.monotonic()
+        self._head_at: float | None = None
+        self._at_once = True
+
+    def facts(self) -> Snapshot | Unreachable:
+        """What can be relied on at this moment."""
+        if self._snapshot is None:
+            since = self._announced.since if isinstance(self._announced, Unreachable) else self._clock.now()
+            return Unreachable(since=since, why=self._why or "not read yet")
+        age = self._clock.monotonic() - self._read_at
+        if age > max(TOO_OLD_SECONDS, 2 * self._pause_s() + LONGEST_BACKOFF_SECONDS):
+            why = self._why or f"the last answer is {age:.0f} s old"
+            return Unreachable(since=self._snapshot.asked_at, why=why)
+        if self._snapshot.behind != self._ledger.behind:
+            self._snapshot = wire.replace(self._snapshot, behind=self._ledger.behind)
+        return self._snapshot
+
+    def subscribe(self, callback: Callable[[Changes], None]) -> Callable[[], None]:
+        """Calls back after every round with what it changed, often nothing. Gives the way to stop that."""
+        self._subscribers.append(callback)
+        return lambda: self._subscribers.remove(callback)
+
+    def wanted(self, who: str, *, soon: bool) -> None:
+        """`who` waits for something to happen in Slurm, or no longer does."""
+        if soon:
+            self._waiting.add(who)
+        else:
+            self._waiting.discard(who)
+        self._stir.set()
+
+    def read_again(self, *, head: bool = False) -> None:
+        """Read at once: we have just changed something. With `head` also what slurmctld says of itself."""
+        self._at_once = True
+        if head:
+            self._head_at = None
+        self._stir.set()
+
+    async def nodes_now(self, *, whole: bool = False) -> Mapping[str, SlurmNode]:
+        """The nodes as of a request that starts after this call; `whole` does not settle for "unchanged"."""
+        async with self._reading:
+            if whole:
+                self._lists.forget()
+            return await self._lists.nodes()
+
+    async def run(self) -> None:
+        """Reads until cancelled."""
+        while True:
+            await self.poll()
+            while (left_s := self._left_s()) > 0:
+                self._stir.clear()
+                await self._clock.wait(self._stir, left_s)
+
+    async def poll(self) -> None:
+        """One round. Whatever goes wrong is kept as the reason why nothing is known."""
+        self._at_once = False
+        try:
+            await self._round()
+        except SlurmFailure as failure:
+            self._failed(failure)
+        finally:
+            self._ended_at = self._clock.monotonic()
+
+    async def _round(self) -> None:
+        began_at = self._clock.monotonic()
+        async with self._reading:
+            if self._ledger.has_unsure or self._failures:
+                self._lists.forget()
+            snapshot = await self._lists.snapshot()
+        self._read_at = began_at
+        settled = self._ledger.read(began_at, self._clock.monotonic())
+        self._cost_s = self._clock.monotonic() - began_at
+        self._failures, self._why = 0, ""
+        await self._publish(self._with_head(snapshot), settled)
+        if self._head_at is None or self._clock.monotonic() - self._head_at >= HEAD_EVERY_SECONDS:
+            self._head_at = self._clock.monotonic()
+            await self._read_head()
+
+    def _with_head(self, snapshot: Snapshot) -> Snapshot:
+        """What is read less often, carried over."""
+        old = self._snapshot
+        return wire.replace(
+            snapshot,
+            pings=old.pings if old else (),
+            slurmctld_parameters=old.slurmctld_parameters if old else None,
+            api_version=self._client.version,
+            behind=self._ledger.behind,
+        )
+
+    async def _read_head(self) -> None:
+        """Pings and live configuration. Nice to know: without an answer the rest still stands."""
+        assert self._snapshot is not None
+        pings, parameters = self._snapshot.pings, self._snapshot.slurmctld_parameters
+        async with self._reading:
+            try:
+                pings = await self._client.read.ping()
+                parameters = await self._client.read.slurmctld_parameters()
+            except NotServed:
+                parameters = None
+            except SlurmFailure as failure:
+                log.info("slurmctld not pinged", url=self._client.url, error=str(failure))
+        if (pings, parameters) != (self._snapshot.pings, self._snapshot.slurmctld_parameters):
+            head = wire.replace(self._snapshot, pings=pings, slurmctld_parameters=parameters)
+            await self._publish(head, frozenset())
+
+    async def _publish(self, snapshot: Snapshot, settled: frozenset[str]) -> None:
+        old = self._announced
+        if isinstance(old, Snapshot) and len(old.nodes) + len(old.jobs) > _COMPARED_ON_LOOP:
+            found = await asyncio.to_thread(changes, old, snapshot)
+        else:
+            found = changes(old, snapshot)
+        self._snapshot = self._announced = snapshot
+        self._tell(wire.replace(found, nodes=found.nodes | settled))
+
+    def _failed(self, failure: SlurmFailure) -> None:
+        self._failures += 1
+        self._why = str(failure)
+        log.warning("slurm not read", url=self._client.url, failures=self._failures, error=self._why)
+        self._client.next_url()
+        facts = self.facts()
+        if isinstance(facts, Unreachable) and (isinstance(self._announced, Snapshot) or self._failures == 1):
+            self._announced = facts
+            self._tell(Changes(everything=True))
+
+    def _tell(self, found: Changes) -> None:
+        for callback in tuple(self._subscribers):
+            callback(found)
+
+    def _pause_s(self) -> float:
+        return pause_seconds(self._cost_s, soon=bool(self._waiting))
+
+    def _left_s(self) -> float:
+        """Until the next round is due."""
+        if self._at_once and not self._failures:
+            return 0.0
+        pause_s = backoff_seconds(self._failures) if self._failures else self._pause_s()
+        return self._ended_at + pause_s - self._clock.monotonic()

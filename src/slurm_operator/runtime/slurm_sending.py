@@ -1,0 +1,185 @@
+"""Carries out one write: checks that it may, sends it, and finds out what became of each node."""
+
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+
+from slurm_operator import wire
+from slurm_operator.runtime.clock import Clock
+from slurm_operator.runtime.slurm_ledger import Ledger
+from slurm_operator.runtime.slurm_poller import SlurmPoller
+from slurm_operator.slurm import writes
+from slurm_operator.slurm.screening import needs_fresh_nodes, screen
+from slurm_operator.slurm.writes import Answer, NodeWrite, SlurmWrite, Verdict, subjects
+from slurm_operator.slurmrest.client import SlurmRest
+from slurm_operator.slurmrest.errors import (
+    SlurmFailure,
+    SlurmNotAllowed,
+    SlurmRefused,
+    UnknownJob,
+    UnknownNode,
+    UnknownReservation,
+)
+from slurm_operator.slurmrest.sender import job_fields, named, node_fields
+
+MAX_NODES_PER_REQUEST = 1000
+
+_VERBS: dict[type[NodeWrite], str] = {
+    writes.DrainNodes: "drain",
+    writes.ResumeNodes: "resume",
+    writes.UpdateNodes: "update",
+    writes.SetNodesDown: "set down",
+    writes.PowerNodes: "power",
+    writes.DeleteNodes: "delete",
+}
+
+
+class NotLeading(SlurmFailure):
+    """We held it back ourselves."""
+
+    phrase = "we may not"
+
+
+def for_all(names: Iterable[str], verdict: Verdict, message: str = "") -> dict[str, Answer]:
+    return dict.fromkeys(names, Answer(verdict=verdict, message=message))
+
+
+def answer_to(failure: SlurmFailure) -> Answer:
+    """What a failed call means for the write it was."""
+    return Answer(verdict=_verdict(failure), message=str(failure))
+
+
+def _verdict(failure: SlurmFailure) -> Verdict:
+    if failure.may_have_happened:
+        return Verdict.UNSURE
+    if isinstance(failure, UnknownNode | UnknownJob | UnknownReservation):
+        return Verdict.UNKNOWN
+    return Verdict.REFUSED if isinstance(failure, SlurmRefused) else Verdict.NOT_SENT
+
+
+class Sending:
+    """Gives an answer for each subject, whatever happens. One `carry_out` at a time."""
+
+    def __init__(
+        self,
+        client: SlurmRest,
+        poller: SlurmPoller,
+        ledger: Ledger,
+        clock: Clock,
+        may_write: Callable[[], bool],
+    ) -> None:
+        self._send = client.send
+        self._poller = poller
+        self._ledger = ledger
+        self._clock = clock
+        self._may_write = may_write
+
+    async def carry_out(self, write: SlurmWrite) -> dict[str, Answer]:
+        """Afterwards the poller reads at once, so that everybody sees what came of it."""
+        try:
+            if isinstance(write, NodeWrite):
+                return await self._to_nodes(write)
+            subject, call = subjects(write)[0], self._call(write)
+            return {subject: _outcome(write, await self._attempt(call))}
+        finally:
+            self._poller.read_again(head=isinstance(write, writes.Reconfigure))
+
+    def _call(self, write: SlurmWrite) -> Callable[[], Awaitable[None]]:
+        """The request of a write that is not about nodes."""
+        send = self._send
+        match write:
+            case writes.Reconfigure():
+                return send.reconfigure
+            case writes.AddNodes(line=line):
+                return lambda: send.add_nodes(line)
+            case writes.Reserve():
+                return lambda: send.reserve(write)
+            case writes.Unreserve(name=name):
+                return lambda: send.unreserve(name)
+            case writes.UpdateJob(job_id=job_id):
+                return lambda: send.update_job(job_id, job_fields(write))
+            case writes.SignalJob(job_id=job_id, signal=signal):
+                return lambda: send.signal_job(job_id, signal)
+            case writes.RequeueJob(job_id=job_id, hold=hold):
+                return lambda: send.requeue_job(job_id, hold=hold)
+            case writes.CancelJob(job_id=job_id):
+                return lambda: send.cancel_job(job_id)
+            case _:
+                raise TypeError(f"{type(write).__name__} is about nodes")
+
+    async def _to_nodes(self, write: NodeWrite) -> dict[str, Answer]:
+        unsure = self._ledger.is_unsure(write.nodes)
+        if not (unsure or needs_fresh_nodes(write)):
+            return await self._in_parts(write, write.nodes)
+        return await self._screened(write, write.nodes, self._in_parts, whole=unsure)
+
+    async def _screened(
+        self,
+        write: NodeWrite,
+        names: Sequence[str],
+        go_on: Callable[[NodeWrite, Sequence[str]], Awaitable[dict[str, Answer]]],
+        *,
+        whole: bool,
+    ) -> dict[str, Answer]:
+        """Reads the nodes, answers for those that must be left alone, and goes on with the others."""
+        try:
+            nodes = await self._poller.nodes_now(whole=whole)
+        except SlurmFailure as failure:
+            return for_all(names, Verdict.NOT_SENT, f"held back, because {failure}")
+        send, answers = screen(wire.replace(write, nodes=tuple(names)), nodes)
+        return answers | await go_on(write, send) if send else answers
+
+    async def _in_parts(self, write: NodeWrite, names: Sequence[str]) -> dict[str, Answer]:
+        size = 1 if isinstance(write, writes.DeleteNodes) else MAX_NODES_PER_REQUEST
+        answers: dict[str, Answer] = {}
+        for start in range(0, len(names), size):
+            answers |= await self._part(write, names[start : start + size])
+        return answers
+
+    async def _part(self, write: NodeWrite, names: Sequence[str]) -> dict[str, Answer]:
+        """One request. slurmctld takes all of it or nothing, so after a refusal we look for whom it meant."""
+        failure = await self._attempt(self._node_call(write, names), names)
+        if failure is None:
+            return for_all(names, Verdict.DONE)
+        is_about_some = isinstance(failure, SlurmRefused) and not isinstance(failure, SlurmNotAllowed)
+        if is_about_some and len(names) > 1:
+            return await self._without_culprit(write, names)
+        return dict.fromkeys(names, answer_to(failure))
+
+    async def _without_culprit(self, write: NodeWrite, names: Sequence[str]) -> dict[str, Answer]:
+        """The refused names again, in halves and freshly screened, until each has an answer of its own."""
+        middle = len(names) // 2
+        first = await self._screened(write, names[:middle], self._part, whole=True)
+        return first | await self._screened(write, names[middle:], self._part, whole=False)
+
+    def _node_call(self, write: NodeWrite, names: Sequence[str]) -> Callable[[], Awaitable[None]]:
+        if isinstance(write, writes.DeleteNodes):
+            return lambda: self._send.delete_node(names[0])
+        attempt = f"{_VERBS[type(write)]} {named(names)}"
+        return lambda: self._send.update_nodes(attempt, names, node_fields(write))
+
+    async def _attempt(
+        self, call: Callable[[], Awaitable[None]], nodes: Sequence[str] = ()
+    ) -> SlurmFailure | None:
+        """None when it is done. The ledger hears of it before and after."""
+        if not self._may_write():
+            return NotLeading("write to Slurm", "another operator holds the Lease")
+        sure = False
+        self._ledger.begin(nodes)
+        try:
+            await call()
+        except SlurmFailure as failure:
+            sure = not failure.may_have_happened
+            return failure
+        else:
+            sure = True
+            return None
+        finally:
+            self._ledger.end(nodes, self._clock.monotonic(), sure=sure)
+
+
+def _outcome(write: SlurmWrite, failure: SlurmFailure | None) -> Answer:
+    """Done, or what went wrong; a reservation that is not there need not be deleted."""
+    if failure is None:
+        return Answer(verdict=Verdict.DONE)
+    if isinstance(write, writes.Unreserve) and isinstance(failure, UnknownReservation):
+        return Answer(verdict=Verdict.ALREADY)
+    return answer_to(failure)

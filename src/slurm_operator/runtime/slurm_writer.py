@@ -1,0 +1,135 @@
+"""The one writer of a Slurm cluster: one write in flight, merged where it can be, never repeated blindly."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from slurm_operator import wire
+from slurm_operator.runtime.clock import Clock
+from slurm_operator.runtime.slurm_ledger import Ledger
+from slurm_operator.runtime.slurm_poller import SlurmPoller
+from slurm_operator.runtime.slurm_sending import Sending, for_all
+from slurm_operator.slurm import writes
+from slurm_operator.slurm.writes import Answer, NodeWrite, SlurmWrite, Verdict, WriteResult, subjects
+from slurm_operator.slurmrest.client import SlurmRest
+
+# Reconcilers that decide in the same moment should share one request.
+TICK_SECONDS = 0.02
+
+# A reconfigure makes every slurmd start anew, so several changes wait for each other; but not forever.
+RECONFIGURE_QUIET_SECONDS = 2.0
+RECONFIGURE_LATEST_SECONDS = 10.0
+
+_STOPPING = "the operator is stopping"
+
+
+@dataclass
+class Batch:
+    """One write on its way, and everybody who asked for a part of it."""
+
+    write: SlurmWrite
+    first_at: float
+    due_at: float
+    askers: list[tuple[tuple[str, ...], asyncio.Future[WriteResult]]] = field(default_factory=list)
+
+    def settle(self, answers: dict[str, Answer]) -> None:
+        for wanted, future in self.askers:
+            if not future.done():
+                future.set_result(WriteResult(answers={subject: answers[subject] for subject in wanted}))
+
+
+def merged(first: SlurmWrite, second: SlurmWrite) -> SlurmWrite | None:
+    """One write that does both; None when they differ in more than the nodes they name."""
+    if isinstance(first, writes.Reconfigure) and isinstance(second, writes.Reconfigure):
+        return first
+    if not isinstance(first, NodeWrite) or not isinstance(second, NodeWrite):
+        return None
+    if wire.replace(first, nodes=()) != wire.replace(second, nodes=()):
+        return None
+    return wire.replace(first, nodes=tuple(dict.fromkeys((*first.nodes, *second.nodes))))
+
+
+class SlurmWriter:
+    """`write` comes back when it is known what became of it. `may_write` is asked before everything sent."""
+
+    def __init__(
+        self,
+        client: SlurmRest,
+        poller: SlurmPoller,
+        ledger: Ledger,
+        clock: Clock,
+        may_write: Callable[[], bool],
+    ) -> None:
+        self._sending = Sending(client, poller, ledger, clock, may_write)
+        self._clock = clock
+        self._waiting: list[Batch] = []
+        self._stir = asyncio.Event()
+
+    async def write(self, write: SlurmWrite) -> WriteResult:
+        """What became of it, for each subject."""
+        if not subjects(write):
+            return WriteResult(answers={})
+        future: asyncio.Future[WriteResult] = asyncio.get_running_loop().create_future()
+        self._join(write).askers.append((subjects(write), future))
+        self._stir.set()
+        return await future
+
+    async def run(self) -> None:
+        """Sends until cancelled; then whoever still waits is told so."""
+        try:
+            while True:
+                if (batch := self._next()) is not None:
+                    await self._process(batch)
+                else:
+                    self._stir.clear()
+                    await self._clock.wait(self._stir, self._idle_s())
+        finally:
+            self.stop()
+
+    async def _process(self, batch: Batch) -> None:
+        answers = for_all(subjects(batch.write), Verdict.UNSURE, _STOPPING)
+        try:
+            answers = await self._sending.carry_out(batch.write)
+        finally:
+            batch.settle(answers)
+
+    def stop(self) -> None:
+        for batch in self._waiting:
+            batch.settle(for_all(subjects(batch.write), Verdict.NOT_SENT, _STOPPING))
+        self._waiting.clear()
+
+    def _join(self, write: SlurmWrite) -> Batch:
+        """The batch this write goes with. It never overtakes another one about the same subject."""
+        now = self._clock.monotonic()
+        for batch in reversed(self._waiting):
+            together = merged(batch.write, write)
+            if together is not None:
+                batch.write = together
+                if isinstance(write, writes.Reconfigure):
+                    batch.due_at = self._reconfigure_due(batch.first_at, now)
+                return batch
+            if not set(subjects(batch.write)).isdisjoint(subjects(write)):
+                break
+        due_at = now + TICK_SECONDS
+        if isinstance(write, writes.Reconfigure):
+            due_at = self._reconfigure_due(now, now)
+        self._waiting.append(Batch(write, now, due_at))
+        return self._waiting[-1]
+
+    @staticmethod
+    def _reconfigure_due(first_at: float, now: float) -> float:
+        return min(now + RECONFIGURE_QUIET_SECONDS, first_at + RECONFIGURE_LATEST_SECONDS)
+
+    def _idle_s(self) -> float:
+        """Until the first batch is due."""
+        if not self._waiting:
+            return 3600.0
+        return max(0.0, min(batch.due_at for batch in self._waiting) - self._clock.monotonic())
+
+    def _next(self) -> Batch | None:
+        now = self._clock.monotonic()
+        for batch in self._waiting:
+            if batch.due_at <= now:
+                self._waiting.remove(batch)
+                return batch
+        return None
