@@ -28,7 +28,7 @@ SLURMS_OWN_REASONS = (
     "ResumeTimeout reached",
 )
 
-_PARTS = re.compile(r"(?P<cause>.*?)(?:: (?P<text>.*?))?(?: \(pod (?P<uid>[0-9a-f-]{4,36})\))?", re.DOTALL)
+_POD = re.compile(r" ?\(pod ([0-9a-f-]{4,36})\)$")
 
 
 def sanitised(text: str) -> str:
@@ -75,6 +75,7 @@ class OurReason:
         """The parts of a reason that we set; None when somebody else did. Older wordings have no uid."""
         if not is_our_reason(reason):
             return None
-        matched = _PARTS.fullmatch(reason.removeprefix(OUR_REASON_PREFIX))
-        assert matched is not None  # Each part may be empty.
-        return cls(cause=matched["cause"], text=matched["text"] or "", pod_uid=matched["uid"] or "")
+        body = reason.removeprefix(OUR_REASON_PREFIX)
+        pod = _POD.search(body)
+        cause, _, text = body[: pod.start() if pod else None].partition(": ")
+        return cls(cause=cause, text=text, pod_uid=pod[1] if pod else "")

@@ -1,0 +1,1 @@
+"""What may stand in each configuration file of Slurm 26.05."""
