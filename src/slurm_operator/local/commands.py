@@ -117,7 +117,7 @@ def audit_flags(directory: Path, level: AuditLevel) -> list[str]:
 
 
 def controller_manager(
-    program: Path, certificates: Certificates, kubeconfig: Path, *, port: int, node_ranges: bool
+    program: Path, certificates: Certificates, kubeconfig: Path, *, port: int = 10257
 ) -> list[str]:
     return [
         str(program),
@@ -135,17 +135,15 @@ def controller_manager(
         # At the default rate it takes 4 s to make one service account per controller, and pods wait for that.
         "--kube-api-qps=1000",
         "--kube-api-burst=2000",
-        *([f"--cluster-cidr={POD_RANGE}", "--allocate-node-cidrs"] if node_ranges else []),
     ]
 
 
-def scheduler(program: Path, kubeconfig: Path, *, port: int) -> list[str]:
+def scheduler(program: Path, kubeconfig: Path) -> list[str]:
     return [
         str(program),
         f"--kubeconfig={kubeconfig}",
         f"--authentication-kubeconfig={kubeconfig}",
         f"--authorization-kubeconfig={kubeconfig}",
         "--bind-address=127.0.0.1",
-        f"--secure-port={port}",
         "--leader-elect=false",
     ]

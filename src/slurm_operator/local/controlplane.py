@@ -87,7 +87,6 @@ class Plane:
                     self.certificates,
                     self.kubeconfig,
                     port=_free_port(),
-                    node_ranges=False,
                 ),
             )
 

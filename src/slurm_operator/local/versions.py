@@ -26,13 +26,13 @@ WHEEL_HASHES: dict[str, tuple[str, ...]] = {
     ),
 }
 
-# Distribution packages, by the program that tells whether one is there.
+# Programs of the distribution, and the Debian package that has each.
 DEBIAN_PACKAGES: dict[str, str] = {
-    "/usr/sbin/runc": "runc",
+    "/usr/sbin/runc": "runc",  # A runc built by Go alone would have no seccomp.
     "/usr/lib/cni/bridge": "containernetworking-plugins",
-    "/usr/bin/mmdebstrap": "mmdebstrap",
+    "/usr/sbin/iptables": "iptables",
     "/usr/sbin/nft": "nftables",
-    "/usr/sbin/conntrack": "conntrack",
-    "/usr/bin/nsenter": "util-linux",
     "/usr/sbin/ip": "iproute2",
+    "/usr/bin/nsenter": "util-linux",
+    "/usr/bin/mmdebstrap": "mmdebstrap",
 }

