@@ -13,6 +13,7 @@ import aiohttp
 from slurm_operator import __version__, wire
 from slurm_operator.kube import errors
 from slurm_operator.kube.access import Access
+from slurm_operator.kube.credentials import Headers, Identity
 from slurm_operator.kube.request import READS, Request
 from slurm_operator.kube.tls import TlsContexts
 
@@ -93,23 +94,35 @@ class Transport:
     async def _with_fresh_identity(
         self, request: Request, pool: Pool, ends: float, may_send: Callable[[], bool]
     ) -> bytes:
+        identity = await self._access.credentials.identity()
         try:
-            return await self._once(request, pool, ends, may_send)
+            return await self._once(request, identity, pool, ends, may_send)
         except errors.Unauthorised:
-            if not await self._has_new_identity():
+            other = await self._identity_after(identity)
+            if other == identity:
                 raise
-            return await self._once(request, pool, ends, may_send)
+            return await self._once(request, other, pool, ends, may_send)
 
-    async def _has_new_identity(self) -> bool:
-        refused = await self._access.credentials.identity()
-        self._access.credentials.distrust()
-        return await self._access.credentials.identity() != refused
+    async def _identity_after(self, refused: Identity) -> Identity:
+        """A newer identity than the one the server refused, if there is one; many may ask at once."""
+        credentials = self._access.credentials
+        if await credentials.identity() == refused:
+            credentials.distrust()
+        return await credentials.identity()
 
-    async def _once(self, request: Request, pool: Pool, ends: float, may_send: Callable[[], bool]) -> bytes:
+    async def _once(
+        self,
+        request: Request,
+        identity: Identity,
+        pool: Pool,
+        ends: float,
+        may_send: Callable[[], bool],
+    ) -> bytes:
         left = max(ends - asyncio.get_running_loop().time(), 0.001)
         asked = _may_send.set(may_send)
         try:
-            async with self._answer(request, pool, aiohttp.ClientTimeout(total=left)) as response:
+            limits = aiohttp.ClientTimeout(total=left)
+            async with self._answer(request, identity, pool, limits) as response:
                 return await response.read()
         finally:
             _may_send.reset(asked)
@@ -120,19 +133,19 @@ class Transport:
     ) -> AsyncIterator[aiohttp.StreamReader]:
         """The body as it comes. Raises Timeout when nothing comes for so long, Unreachable when it breaks."""
         limits = aiohttp.ClientTimeout(total=None, sock_connect=connect_seconds, sock_read=idle_seconds)
+        identity = await self._access.credentials.identity()
         try:
-            async with self._answer(request, Pool.WATCHES, limits) as response:
+            async with self._answer(request, identity, Pool.WATCHES, limits) as response:
                 yield response.content
         except errors.Unauthorised:
-            self._access.credentials.distrust()  # Who watches tries again anyway, then with a new identity.
+            await self._identity_after(identity)  # Who watches tries again anyway.
             raise
 
     @asynccontextmanager
     async def _answer(
-        self, request: Request, pool: Pool, limits: aiohttp.ClientTimeout
+        self, request: Request, identity: Identity, pool: Pool, limits: aiohttp.ClientTimeout
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         """A response of 2xx. All else is raised as one of our errors; every request is counted once."""
-        identity = await self._access.credentials.identity()
         started = asyncio.get_running_loop().time()
         code = 0
         try:
@@ -196,7 +209,7 @@ def _session(limit: int) -> aiohttp.ClientSession:
     )
 
 
-def _headers(request: Request, identity: tuple[tuple[str, str], ...]) -> list[tuple[str, str]]:
+def _headers(request: Request, identity: Headers) -> list[tuple[str, str]]:
     headers = [("Accept", request.accept), *identity]
     return [*headers, ("Content-Type", request.content_type)] if request.body is not None else headers
 
