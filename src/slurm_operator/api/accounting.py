@@ -150,6 +150,7 @@ class Accounting:
             expression="size(self.metadata.name) <= 52",
             message="the name is too long: a Service is named after it, and may have 63 characters; "
             "use at most 52",
+            path=".metadata",
         ),
     )
 

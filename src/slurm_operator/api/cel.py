@@ -4,6 +4,8 @@ The API server refuses rules that might cost too much. It takes `==` between opt
 as it cannot see how long they are, but thinks little of `in`; so that is how values are compared here.
 """
 
+from slurm_operator.api import durations
+
 
 def unchanged(expression: str) -> str:
     """The expression has the same value before and after."""
@@ -13,6 +15,16 @@ def unchanged(expression: str) -> str:
 def kept_once_set(expression: str) -> str:
     """The expression may get a value, and then keeps it."""
     return f"{_before(expression)} in ['', {expression}]"
+
+
+def matches(pattern: str) -> str:
+    """The string looks like the pattern."""
+    return f"self.matches('{pattern.replace(chr(92), chr(92) * 2)}')"
+
+
+def as_duration(expression: str) -> str:
+    """The expression holds, unless the string is no duration at all: another rule says that better."""
+    return f"!{matches(durations.PATTERN)} || {expression}"
 
 
 def _before(expression: str) -> str:

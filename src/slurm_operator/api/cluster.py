@@ -5,8 +5,9 @@ from typing import Any, ClassVar, Self
 
 from slurm_operator.api import keys, names
 from slurm_operator.api.accounting import AccountingSettings, Database
+from slurm_operator.api.cel import matches
 from slurm_operator.api.cluster_status import ClusterStatus
-from slurm_operator.api.controller import ControllerSettings, Persistence
+from slurm_operator.api.controller import NO_SPACES, ControllerSettings, Persistence
 from slurm_operator.api.crd import READY, STATUS, Column, Definition
 from slurm_operator.api.kind import Kind
 from slurm_operator.api.loginset import LoginSetSettings
@@ -21,7 +22,12 @@ PART_NAME: Any = prop(
     "Its name; the object is called <cluster>-<name>.",
     min_length=1,
     max_length=40,
-    pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$",
+    rules=[
+        Rule(
+            expression=matches(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"),
+            message="may have lower-case letters, digits and '-', but no '-' at either end",
+        )
+    ],
 )
 
 
@@ -100,7 +106,12 @@ class ClusterLogin(LoginSetSettings):
 class ClusterPartition:
     """A partition."""
 
-    name: str = prop("Name of the partition.", min_length=1, max_length=253, pattern=r"^[^\s=,]+$")
+    name: str = prop(
+        "Name of the partition.",
+        min_length=1,
+        max_length=253,
+        rules=[Rule(expression=matches(r"^[^\s=,]+$"), message="has no spaces, commas or '='")],
+    )
     node_sets: list[str] = prop(
         "NodeSets in it, by their name here; left out means all.", default=[], max_items=64
     )
@@ -157,7 +168,7 @@ class ClusterSpec:
         default="",
         immutable=True,
         max_length=names.CLUSTER_NAME_LENGTH,
-        pattern=r"^\S*$",
+        rules=[NO_SPACES],
     )
     image: str = prop("Image of all daemons. Left out: the operator's default images.", default="")
     images: Images = prop("Images of single daemons.", default=Images())
@@ -178,7 +189,8 @@ class ClusterSpec:
     server: str | None = prop(
         "URL of a slurmrestd elsewhere: that Slurm is only watched, nothing is made or changed.",
         default=None,
-        pattern=r"^https?://\S+$",
+        max_length=2048,
+        rules=[Rule(expression=matches(r"^https?://\S+$"), message="is a URL, such as http://slurm:6820")],
     )
     token: ClusterToken | None = prop("How to log in to that Slurm.", default=None)
 
@@ -216,7 +228,7 @@ class Cluster:
 
     KIND: ClassVar[Kind] = Kind(group=names.GROUP, version="v1beta1", kind="Cluster", plural="clusters")
     CRD: ClassVar[Definition] = Definition(
-        short_names=("slurm",),
+        short_names=("scl",),
         columns=(
             READY,
             Column(name="VERSION", path=".status.slurmVersion", description="Version of Slurm."),
@@ -238,6 +250,7 @@ class Cluster:
             expression="size(self.metadata.name) <= 43",
             message="the name is too long: Services are named after it, and theirs may have 63 characters; "
             "use at most 43",
+            path=".metadata",
         ),
     )
 

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any, ClassVar, Self
 
 from slurm_operator.api import keys, names
-from slurm_operator.api.cel import unchanged
+from slurm_operator.api.cel import matches, unchanged
 from slurm_operator.api.conditions import Condition
 from slurm_operator.api.crd import READY, STATUS, Column, Definition
 from slurm_operator.api.kind import Kind
@@ -15,6 +15,8 @@ from slurm_operator.api.pods import ClaimSpec, Container, PodTemplate
 from slurm_operator.api.problems import Problem, References, spec_problems, warning
 from slurm_operator.api.refs import Address, ConfigMapKey, Reference, SecretKey
 from slurm_operator.api.services import Metrics, Service
+
+NO_SPACES = Rule(expression=matches(r"^\S*$"), message="is one word of slurm.conf: no spaces")
 
 
 @model
@@ -142,7 +144,7 @@ class ControllerSpec(ControllerSettings):
         default="",
         immutable=True,
         max_length=names.CLUSTER_NAME_LENGTH,
-        pattern=r"^\S*$",
+        rules=[NO_SPACES],
     )
     slurm_key_ref: SecretKey | None = keys.SLURM_KEY_REF
     jwt_key_ref: SecretKey | None = keys.JWT_KEY_REF
@@ -247,6 +249,7 @@ class Controller:
             expression="size(self.metadata.name) <= (self.spec.external ? 49 : 43)",
             message="the name is too long: Services are named after it, and theirs may have 63 characters; "
             "use at most 43, or 49 with external",
+            path=".metadata",
         ),
     )
 

@@ -112,6 +112,7 @@ class LoginSet:
         Rule(
             expression="size(self.metadata.name) <= 63",
             message="the name is too long: the Service has the same one, and may have 63 characters",
+            path=".metadata",
         ),
     )
 

@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Any, ClassVar, Self
 
 from slurm_operator.api import names
-from slurm_operator.api.cel import unchanged
+from slurm_operator.api.cel import as_duration, matches, unchanged
 from slurm_operator.api.crd import STATUS, Column, Definition
 from slurm_operator.api.kind import Kind
 from slurm_operator.api.meta import Meta
@@ -68,7 +68,9 @@ class DrainPolicy:
         "How long jobs may hold up a worker, counted from its drain, such as 2h. With Wait it ends nothing; "
         "the NodeSet is only reported as Degraded.",
         default=None,
-        rules=[Rule(expression="duration(self) >= duration('0s')", message="a deadline cannot be negative")],
+        rules=[
+            Rule(expression=as_duration("duration(self) >= duration('0s')"), message="cannot be negative")
+        ],
     )
     message: str = prop(
         "Shown to the owners of jobs that are about to be ended.", default="", max_length=1024
@@ -124,8 +126,7 @@ class WorkerPodSpec(PodSpec):
         max_length=253,
         rules=[
             Rule(
-                expression="self == '' || self.matches("
-                r"'^([a-z0-9]([-a-z0-9]*[a-z0-9])?\\.)*[a-z0-9][-a-z0-9]*$')",
+                expression=matches(r"^(([a-z0-9]([-a-z0-9]*[a-z0-9])?\.)*[a-z0-9][-a-z0-9]*)?$"),
                 message="starts host names, so it may have lower-case letters, digits, '-' and '.' only",
             )
         ],
@@ -144,6 +145,14 @@ class WorkerTemplate:
 class NodeSetSettings:
     """What can be said about workers, wherever it is said."""
 
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            expression=unchanged("self.?volumeClaimTemplates.orValue([])"),
+            message="volumeClaimTemplates cannot change: the volumes exist; make a new NodeSet for others",
+            path=".volumeClaimTemplates",
+        ),
+    )
+
     replicas: int = prop("How many workers to run in StatefulSet mode.", default=1, minimum=0)
     scaling_mode: ScalingMode = prop(
         "How the number of workers is decided.", default=ScalingMode.STATEFUL_SET
@@ -157,7 +166,7 @@ class NodeSetSettings:
         max_length=32768,
         rules=[
             Rule(
-                expression=r"self.matches('^\\s*([^\\s=]*=\\S*(\\s+|$))*$')",
+                expression=matches(r"^\s*([^\s=]*=\S*(\s+|$))*$"),
                 message="is a list of Key=Value, with spaces between them and none inside",
             )
         ],
@@ -216,11 +225,6 @@ class NodeSetSettings:
         return str(self.template.spec.get("hostname") or "")
 
     def problems(self, old: Self | None, refs: References) -> Iterator[Problem]:
-        if old is not None and self.volume_claim_templates != old.volume_claim_templates:
-            yield Problem(
-                path="volumeClaimTemplates",
-                message="cannot change: the workers' volumes exist; make a new NodeSet beside this one",
-            )
         budget = self.update_strategy.rolling_update.max_unavailable
         if isinstance(budget, str) and not budget.removesuffix("%").isdecimal():
             yield warning(
@@ -238,6 +242,7 @@ class NodeSetSpec(NodeSetSettings):
     """What you want of these workers."""
 
     RULES: ClassVar[tuple[Rule, ...]] = (
+        *NodeSetSettings.RULES,
         Rule(
             expression=f"{_CONTROLLER} != ''",
             message="controllerRef.name says which Controller these workers register with; it is needed",

@@ -77,6 +77,7 @@ class RestApi:
             expression="size(self.metadata.name) <= 55",
             message="the name is too long: a Service is named after it, and may have 63 characters; "
             "use at most 55",
+            path=".metadata",
         ),
     )
 

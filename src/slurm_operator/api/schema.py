@@ -6,6 +6,7 @@ from types import UnionType
 from typing import Annotated, Any, Final, Union, get_args, get_origin
 
 from slurm_operator.api import durations
+from slurm_operator.api.cel import matches
 from slurm_operator.api.meta import Meta
 from slurm_operator.api.model import Choice, Field, Prop, Rule, fields_of, is_model, item_type
 from slurm_operator.api.reading import plain
@@ -26,7 +27,7 @@ _SIMPLE: Final[Mapping[Any, Schema]] = {
     float: {"type": "number"},
     int: {"type": "integer", "format": "int32"},
     datetime: {"type": "string", "format": "date-time"},
-    timedelta: {"type": "string", "pattern": durations.PATTERN, "maxLength": _DURATION_LENGTH},
+    timedelta: {"type": "string", "maxLength": _DURATION_LENGTH},
     Meta: {"type": "object"},
 }
 
@@ -68,7 +69,7 @@ def _field(field: Field, defaults: bool, is_override: bool) -> Schema:
 def describe(field: Field) -> str:
     """What `kubectl explain` says: the description, the meaning of each word, what to use instead."""
     parts = [field.prop.description]
-    parts += [f"{choice}: {choice.meaning}" for choice in _choices(field.type)]
+    parts += [f"{choice}: {choice.meaning}" for choice in _choices(field.type) if choice]
     if field.prop.deprecated:
         parts.append(f"Deprecated: {field.prop.deprecated}")
     return "\n".join(parts)
@@ -125,6 +126,8 @@ def _rules(field: Field) -> Iterator[Rule]:
             expression="self == oldSelf",
             message=f"{field.name} cannot change; delete the object and create it anew to use another one",
         )
+    if field.type is timedelta:
+        yield Rule(expression=matches(durations.PATTERN), message="write a duration like 90s, 15m or 1h30m")
     yield from field.prop.rules
 
 

@@ -31,10 +31,12 @@ class Service:
 
     metadata: Metadata = prop("Labels and annotations of the Service.", default=Metadata())
     spec: dict[str, Any] = prop("Any part of a Service.", default={}, shape=KubeServiceSpec)
-    port: int = prop("Port of the Service; 0 means the daemon's own.", default=0, minimum=0, maximum=65535)
-    node_port: int = prop(
-        "Port on every Kubernetes node, for NodePort and LoadBalancer; 0 lets Kubernetes choose.",
-        default=0,
+    port: int | None = prop(
+        "Port of the Service; absent or 0 means the daemon's own.", default=None, minimum=0, maximum=65535
+    )
+    node_port: int | None = prop(
+        "Port on every Kubernetes node, for NodePort and LoadBalancer; absent or 0 lets Kubernetes choose.",
+        default=None,
         minimum=0,
         maximum=65535,
     )

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from typing import ClassVar, Self
 
 from slurm_operator.api import keys, names
+from slurm_operator.api.cel import as_duration
 from slurm_operator.api.conditions import Condition
 from slurm_operator.api.crd import READY, STATUS, Column, Definition
 from slurm_operator.api.kind import Kind
@@ -36,7 +37,9 @@ class TokenSpec:
     lifetime: timedelta = prop(
         "How long the token is valid, such as 1h.",
         default=timedelta(minutes=15),
-        rules=[Rule(expression="duration(self) >= duration('0s')", message="a lifetime cannot be negative")],
+        rules=[
+            Rule(expression=as_duration("duration(self) >= duration('0s')"), message="cannot be negative")
+        ],
     )
     refresh: bool = prop(
         "Whether the token is renewed when 80 % of its life is over. If not, its Secret is immutable.",

@@ -3,6 +3,7 @@
 from datetime import datetime, timedelta
 from typing import ClassVar
 
+from slurm_operator.api.cel import as_duration
 from slurm_operator.api.model import Choice, Rule, model, prop
 
 
@@ -51,7 +52,9 @@ class ScheduledUpdate:
         default=timedelta(minutes=30),
         rules=[
             Rule(
-                expression="duration(self) == duration('0s') || duration(self) >= duration('1m')",
+                expression=as_duration(
+                    "duration(self) == duration('0s') || duration(self) >= duration('1m')"
+                ),
                 message="Slurm counts reservations in minutes; use 1m or more",
             )
         ],
