@@ -4,6 +4,7 @@ import base64
 import json
 import signal
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import jwt
@@ -185,18 +186,18 @@ def test_when_the_leader_is_killed_the_other_takes_over(plane, ns, tmp_path):
 
 def test_a_leader_that_was_stopped_past_its_lease_writes_nothing_when_it_wakes_up(plane, ns, tmp_path):
     apply(plane, secret(ns, "keys"))
-    flags = ("--namespaces", ns, *LEASE, "--leader-elect-id", ns)
+    names = [f"t{number}" for number in range(120)]
+    flags = ("--namespaces", ns, *LEASE, "--leader-elect-id", ns, "--token-workers=2")
     with running_manager(admin(plane, "op-old"), tmp_path / "old", *flags) as old:
         old.wait_ready()
-        apply(plane, token(ns, "first"))
-        wait_ready(plane, ns, "first")
+        with ThreadPoolExecutor() as beside:
+            applied = beside.submit(apply, plane, *(token(ns, name) for name in names))
+            until(lambda: len(writes_by(plane, "op-old")) > 20, what="the old leader in the midst of its work")
+            old.signal(signal.SIGSTOP)
+            applied.result()
         with running_manager(admin(plane, "op-new"), tmp_path / "new", *flags) as new:
             new.wait_ready()
-            old.signal(signal.SIGSTOP)
-            # Events that the old one will find waiting when it wakes up.
-            apply(plane, *(token(ns, f"while-away-{number}") for number in range(20)))
-            for number in range(20):
-                wait_ready(plane, ns, f"while-away-{number}")
+            plane.kubectl("wait", "--for=condition=Ready", "token", "--all", "-n", ns, "--timeout=120s")
             before = len(writes_by(plane, "op-old"))
 
             old.signal(signal.SIGCONT)

@@ -9,6 +9,7 @@ from slurm_operator.kube.cache import Cache
 from slurm_operator.kube.client import Client
 from slurm_operator.kube.referenced import Referenced, config_maps, secrets
 from slurm_operator.manifests import kinds
+from slurm_operator.manifests.labels import matches as labels_match
 from slurm_operator.manifests.meta import Child, Manifest, decode_child
 from slurm_operator.manifests.objects import ConfigMap, Secret, Unread
 from slurm_operator.runtime.sources import OWNER, Sources, child_indexes
@@ -49,26 +50,33 @@ class Known:
         self.served: set[Kind] = set()
         self._wanted: dict[Pass, frozenset[ObjectKey]] = {}
         self._wanted_by: dict[ObjectKey, set[Pass]] = {}
-        self._by_kind: dict[Kind, list[Cache[Any]]] = {}
+        self._by_kind: dict[Kind, list[tuple[str, Cache[Any]]]] = {}
         for source in sources.records:
-            self._by_kind.setdefault(source.kind, []).append(self.records[source.type])
+            self._by_kind.setdefault(source.kind, []).append(
+                (source.label_selector, self.records[source.type])
+            )
         for kind, cache in self.children.items():
-            self._by_kind.setdefault(kind, []).append(cache)
+            self._by_kind.setdefault(kind, []).append((sources.child_selector, cache))
 
     @property
     def caches(self) -> list[tuple[Kind, Cache[Any]]]:
-        return [(kind, cache) for kind, caches in self._by_kind.items() for cache in caches]
+        return [(kind, cache) for kind, caches in self._by_kind.items() for _, cache in caches]
 
-    def of_kind(self, kind: Kind) -> Sequence[Cache[Any]]:
-        """The caches that hold objects of this kind; our own writes are put into them at once."""
-        return self._by_kind.get(kind, ())
-
-    def note_referenced(self, kind: Kind, manifest: Manifest) -> None:
-        """The same for Secrets and ConfigMaps that somebody asked for by name."""
+    def note_written(self, kind: Kind, manifest: Manifest) -> list[Cache[Any]]:
+        """Show the answer to our write to the next pass. Gives the caches whose watch will show it too."""
         if kind == kinds.SECRET:
             self.secrets.note_written(manifest)
         elif kind == kinds.CONFIG_MAP:
             self.config_maps.note_written(manifest)
+        labels = manifest["metadata"].get("labels", {})
+        showing = [cache for selector, cache in self._by_kind.get(kind, ()) if labels_match(selector, labels)]
+        for cache in showing:
+            cache.note_written(manifest)
+        return showing
+
+    def note_deleted(self, kind: Kind, key: ObjectKey, uid: str) -> None:
+        for _, cache in self._by_kind.get(kind, ()):
+            cache.note_deleted(key, uid)
 
     def view(self) -> "View":
         return View(self)

@@ -103,7 +103,7 @@ class Manager:
         loop = asyncio.get_running_loop()
         self._ending = loop.create_future()
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._end, 0)
+            loop.add_signal_handler(number, self.end, 0)
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(self._client)
             await self._start_servers(stack)
@@ -112,7 +112,8 @@ class Manager:
             await self._start_caches(stack)
             return await self._lead()
 
-    def _end(self, code: int) -> None:
+    def end(self, code: int = 0) -> None:
+        """Stop working, in order; `run` then returns the code."""
         if not self._ending.done():
             self._ending.set_result(code)
 
@@ -254,7 +255,7 @@ class Manager:
         def tell(task: "asyncio.Task[None]") -> None:
             if not task.cancelled():
                 log.critical("a part of the manager broke", part=name, exc_info=task.exception())
-                self._end(BROKEN)
+                self.end(BROKEN)
 
         task = asyncio.create_task(work)
         task.add_done_callback(tell)

@@ -91,8 +91,7 @@ class Performer:
         except NotFound:
             left = None
         if left is None:
-            for cache in self._known.of_kind(kind):
-                cache.note_deleted(key, uid)
+            self._known.note_deleted(kind, key, uid)
         else:
             self._note(kind, left)
 
@@ -124,9 +123,7 @@ class Performer:
         """Our own write is visible to the next pass at once, whatever the watch is doing."""
         metadata = manifest["metadata"]
         key = ObjectKey(metadata.get("namespace", ""), metadata["name"])
-        self._known.note_referenced(kind, manifest)
-        for cache in self._known.of_kind(kind):
-            cache.note_written(manifest)
+        for cache in self._known.note_written(kind, manifest):
             self.written.append(Written(cache, key, metadata.get("resourceVersion", "")))
 
 

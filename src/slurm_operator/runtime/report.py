@@ -79,8 +79,7 @@ class Reporter:
         except KubeError as error:
             return str(error)
         self._learn(about, status, written)
-        for cache in self._known.of_kind(reconciler.kind):
-            cache.note_written(written)
+        self._known.note_written(reconciler.kind, written)
         self._tell_transition(reconciler, about, report, live)
         return None
 
