@@ -12,7 +12,7 @@ READY_PORT = 8181
 def corefile(address: str, kubeconfig: Path) -> str:
     """No cache and a short life, so that a new pod has its name at once; names outside do not exist."""
     return f"""\
-.:53 {{
+cluster.local:53 in-addr.arpa:53 ip6.arpa:53 {{
     bind {address}
     errors
     ready :{READY_PORT}
@@ -21,6 +21,9 @@ def corefile(address: str, kubeconfig: Path) -> str:
         pods insecure
         ttl 1
     }}
+}}
+.:53 {{
+    bind {address}
     template ANY ANY . {{
         rcode NXDOMAIN
     }}

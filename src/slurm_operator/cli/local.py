@@ -1,0 +1,154 @@
+"""`slurm-operator local …`: a real Kubernetes and Slurm on this machine."""
+
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NoReturn, TypeVar
+
+import click
+
+from slurm_operator import wire
+from slurm_operator.local import demo, handmade, status, stop
+from slurm_operator.local.cluster import DEFAULT_NAME, Cluster
+from slurm_operator.local.errors import LocalError
+from slurm_operator.local.paths import Paths
+from slurm_operator.local.processes import last_lines
+from slurm_operator.local.progress import progress_for
+
+F = TypeVar("F", bound=Callable[..., object])
+_PASS_ON = {"ignore_unknown_options": True, "allow_interspersed_args": False}
+
+
+def _named(command: F) -> F:
+    return click.option("--name", default=DEFAULT_NAME, show_default=True, help="Which cluster.")(command)
+
+
+@contextmanager
+def _in_words() -> Iterator[None]:
+    """Troubles as one message, without a traceback; being terminated is the same as Ctrl-C."""
+    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    try:
+        yield
+    except LocalError as trouble:
+        raise click.ClickException(str(trouble)) from trouble
+
+
+@click.group()
+def local() -> None:
+    """A real Kubernetes and Slurm on this machine."""
+
+
+@click.command()
+@_named
+@click.option("--nodes", default=2, show_default=True, help="Kubernetes nodes, each with its own kubelet.")
+@click.option("--fake-nodes", default=0, help="Further nodes that only the API server believes in.")
+@click.option("--kubernetes-only", is_flag=True, help="No Slurm.")
+def up(name: str, nodes: int, fake_nodes: int, *, kubernetes_only: bool) -> None:
+    """Start a cluster, run a first job, and say what to try next."""
+    with _in_words():
+        demo.up(
+            name,
+            Paths.of(),
+            progress_for(sys.stderr),
+            nodes=nodes,
+            fake_nodes=fake_nodes,
+            slurm=not kubernetes_only,
+        )
+
+
+@click.command()
+@_named
+def down(name: str) -> None:
+    """Stop a cluster and leave nothing behind."""
+    with _in_words():
+        if not stop.down(name, Paths.of(), progress_for(sys.stderr)):
+            click.echo(f"There is no cluster {name!r}.")
+
+
+@click.command(name="status")
+@_named
+@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text")
+def status_(name: str, output: str) -> None:
+    """What runs. Fails when something that should run does not."""
+    with _in_words():
+        found = status.status(name, Paths.of())
+        click.echo(wire.pretty(found) if output == "json" else demo.described(found))
+        if not found.is_healthy:
+            sys.exit(1)
+
+
+@click.command()
+@_named
+@click.option("-f", "--follow", is_flag=True, help="Go on as the log grows.")
+@click.argument("component", required=False)
+def logs(name: str, component: str | None, *, follow: bool) -> None:
+    """The log of one component; without one, which there are."""
+    with _in_words():
+        parts = Cluster(name, Paths.of()).state.parts
+        if component is None:
+            click.echo("\n".join(sorted(parts)))
+        elif component not in parts:
+            raise LocalError(f"There is no component {component!r}. There are: {', '.join(sorted(parts))}.")
+        elif follow:
+            _become("tail", "-n", "50", "-f", parts[component].log)
+        else:
+            click.echo(last_lines(Path(parts[component].log), count=1000))
+
+
+@click.command(context_settings=_PASS_ON)
+@_named
+@click.argument("args", nargs=-1, type=click.UNPROCESSED)
+def kubectl(name: str, args: tuple[str, ...]) -> None:
+    """kubectl as administrator of the cluster."""
+    with _in_words():
+        cluster = _running(name)
+        _become(str(cluster.kubectl_program), f"--kubeconfig={cluster.kubeconfig}", *args)
+
+
+@click.command(context_settings=_PASS_ON)
+@_named
+@click.argument("args", nargs=-1, type=click.UNPROCESSED)
+def helm(name: str, args: tuple[str, ...]) -> None:
+    """helm as administrator of the cluster; built when it is first used."""
+    with _in_words():
+        cluster = _running(name)
+        os.environ["KUBECONFIG"] = str(cluster.kubeconfig)
+        _become(str(cluster.helm_program), *args)
+
+
+@click.command(context_settings=_PASS_ON)
+@_named
+@click.argument("command", nargs=-1, type=click.UNPROCESSED)
+def shell(name: str, command: tuple[str, ...]) -> None:
+    """A shell in the Slurm cluster, where sinfo and srun work; or one command there."""
+    with _in_words():
+        cluster = _running(name)
+        terminal = ["--stdin", "--tty"] if sys.stdin.isatty() and not command else ["--stdin"]
+        target = ["exec", *terminal, "-n", handmade.NAMESPACE, "deploy/login", "--"]
+        _become(
+            str(cluster.kubectl_program),
+            f"--kubeconfig={cluster.kubeconfig}",
+            *target,
+            *(command or ("bash", "--login")),
+        )
+
+
+def _running(name: str) -> Cluster:
+    cluster = Cluster(name, Paths.of(), progress_for(sys.stderr))
+    _ = cluster.state  # Says so when it does not run.
+    return cluster
+
+
+def _become(*command: str) -> NoReturn:
+    sys.stdout.flush()
+    try:
+        os.execvp(command[0], list(command))  # noqa: S606
+    except OSError as trouble:
+        raise LocalError(f"Cannot run {command[0]}: {trouble}") from trouble
+
+
+for _command in (up, down, status_, logs, kubectl, helm, shell):
+    local.add_command(_command)

@@ -1,0 +1,151 @@
+"""Objects and files that are written for the cluster's components."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from slurm_operator.local import dns, fake, handmade, volumes
+from slurm_operator.local.commands import Certificates
+from slurm_operator.local.network import Link, NodeNetwork
+from slurm_operator.local.nodes import NodeFiles
+
+CLAIM = {
+    "metadata": {"name": "data", "namespace": "slurm", "uid": "u-1"},
+    "spec": {
+        "storageClassName": volumes.CLASS,
+        "accessModes": ["ReadWriteMany"],
+        "resources": {"requests": {"storage": "1Gi"}},
+    },
+}
+
+
+def claim(**spec: str) -> dict[str, Any]:
+    return {**CLAIM, "spec": {**CLAIM["spec"], **spec}}
+
+
+@pytest.mark.parametrize(
+    ("asked", "ours"),
+    [
+        pytest.param(claim(), True, id="ours and waiting"),
+        pytest.param(claim(volumeName="pvc-u-1"), False, id="bound already"),
+        pytest.param(claim(storageClassName="other"), False, id="another class"),
+        pytest.param(claim(storageClassName=""), False, id="no dynamic volume wanted"),
+    ],
+)
+def test_only_waiting_claims_of_our_class_get_a_volume(asked: dict[str, Any], ours: bool) -> None:
+    assert volumes.wants_volume(asked) is ours
+
+
+def test_a_volume_is_reserved_for_its_claim() -> None:
+    made: Any = volumes.volume(CLAIM, Path("/volumes"))
+
+    assert made["spec"]["claimRef"]["uid"] == "u-1"
+    assert made["spec"]["hostPath"]["path"] == "/volumes/pvc-u-1"
+    assert made["spec"]["accessModes"] == ["ReadWriteMany"]
+
+
+@pytest.mark.parametrize(
+    ("phase", "provisioner", "done"),
+    [
+        ("Released", volumes.PROVISIONER, True),
+        ("Bound", volumes.PROVISIONER, False),
+        ("Released", "x", False),
+    ],
+)
+def test_only_our_released_volumes_are_deleted(phase: str, provisioner: str, done: bool) -> None:
+    annotations = {"pv.kubernetes.io/provisioned-by": provisioner}
+
+    assert volumes.is_done({"metadata": {"annotations": annotations}, "status": {"phase": phase}}) is done
+
+
+def test_a_volume_somebody_made_by_hand_is_not_ours() -> None:
+    assert not volumes.is_done({"metadata": {}, "status": {"phase": "Released"}})
+
+
+@given(st.integers(0, 255), st.integers(0, 255))
+def test_links_share_neither_device_nor_address(one: int, other: int) -> None:
+    first, second = Link(one), Link(other)
+
+    assert len(first.device) <= 15, "the kernel's limit"
+    if one != other:
+        assert not {first.device, first.here, first.there} & {second.device, second.here, second.there}
+
+
+def test_only_the_first_node_lives_in_the_cluster_s_own_namespace() -> None:
+    assert [NodeNetwork(number).namespace for number in (1, 2, 3)] == [None, "node-2", "node-3"]
+
+
+def test_nodes_share_no_path_no_group_and_no_range(tmp_path: Path) -> None:
+    first, second = (NodeFiles("demo", NodeNetwork(n), tmp_path / str(n)) for n in (1, 2))
+
+    assert first.socket != second.socket
+    assert first.cgroup != second.cgroup
+    assert first.network.pods != second.network.pods
+
+
+def test_a_kubelet_trusts_only_our_authority_and_keeps_its_images(tmp_path: Path) -> None:
+    certificates = Certificates(tmp_path / "pki", addresses=())
+    node = NodeFiles("demo", NodeNetwork(2), tmp_path / "node-2")
+
+    node.write(certificates, "https://172.30.0.1:6443")
+
+    config = yaml.safe_load((tmp_path / "node-2" / "kubelet.yaml").read_text())
+    assert config["authentication"]["anonymous"]["enabled"] is False
+    assert config["authentication"]["x509"]["clientCAFile"] == str(certificates.ca)
+    assert config["imageGCHighThresholdPercent"] == 100
+    assert config["cgroupRoot"] == "/slurm-operator/demo/node-2"
+    kubeconfig = yaml.safe_load((tmp_path / "node-2" / "kubelet.kubeconfig").read_text())
+    assert kubeconfig["clusters"][0]["cluster"]["server"] == "https://172.30.0.1:6443"
+
+
+def test_coredns_answers_for_the_cluster_and_denies_the_rest() -> None:
+    blocks = dns.corefile("172.30.0.1", Path("/k")).split("\n}\n")
+
+    assert "kubernetes cluster.local" in blocks[0]
+    assert "template" not in blocks[0], "it would answer before the kubernetes plugin is asked"
+    assert "NXDOMAIN" in blocks[1]
+
+
+def test_the_dns_slice_carries_the_service_s_ports() -> None:
+    service, endpoints, *_ = (dict(each) for each in dns.objects("172.30.0.1"))
+
+    assert service["spec"]["ports"] == endpoints["ports"]  # type: ignore[index]
+
+
+def test_fake_nodes_keep_strangers_away() -> None:
+    made: Any = fake.node(7)
+
+    assert made["metadata"]["name"] == "fake-7"
+    assert made["spec"]["taints"][0]["effect"] == "NoSchedule"
+
+
+def test_the_stages_are_yaml_that_kwok_reads() -> None:
+    stages = list(yaml.safe_load_all(fake.stages()))
+
+    assert {stage["kind"] for stage in stages} == {"Stage"}
+    assert [stage["spec"]["resourceRef"]["kind"] for stage in stages] == ["Node", "Pod", "Pod"]
+
+
+def test_the_handmade_manifests_use_one_image_that_is_never_pulled() -> None:
+    objects = list(yaml.safe_load_all(handmade.manifests("docker.io/local/slurm:x", workers=2)))
+    templates = [each["spec"]["template"]["spec"] for each in objects if "template" in each.get("spec", {})]
+    containers = [container for template in templates for container in template["containers"]]
+
+    assert len(containers) == 4
+    assert {container["image"] for container in containers} == {"docker.io/local/slurm:x"}
+    assert {container["imagePullPolicy"] for container in containers} == {"Never"}
+
+
+def test_no_handmade_container_is_privileged_and_each_root_one_drops_all_it_can() -> None:
+    text = handmade.manifests("image", workers=2)
+
+    assert "privileged" not in text
+    assert text.count("runAsUser: 0") == text.count("drop: [ALL], add:")
+
+
+def test_keys_are_new_each_time() -> None:
+    assert handmade.keys()["data"] != handmade.keys()["data"]
