@@ -74,7 +74,7 @@ class Head:
 
     def _own_directory(self, name: str, owner: tuple[int, int]) -> None:
         path = self.box.path(name)
-        path.mkdir(parents=True)
+        path.mkdir(parents=True, exist_ok=True)
         os.chown(path, *owner)
 
     def _daemon(
