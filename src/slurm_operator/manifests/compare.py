@@ -13,6 +13,9 @@ from slurm_operator.manifests.meta import Child, Manifest
 
 APPLIED_DIGEST = "slinky.slurm.net/applied-digest"
 
+# On StatefulSets and Deployments: the digest of what their pod template was made from.
+INPUT_DIGEST = "slinky.slurm.net/input-digest"
+
 # Fields under which strings are quantities: "1000m" is "1" there, "1024Mi" is "1Gi".
 _QUANTITY_MAPS = {"limits", "requests", "capacity", "hard", "allocatable"}
 _QUANTITY_FIELDS = {"sizeLimit", "storage", "divisor"}
@@ -30,10 +33,30 @@ _SUFFIXES = {
 
 
 def stamped(manifest: Manifest) -> Manifest:
-    """The manifest with the digest of itself in an annotation, so that a dropped field shows as a change."""
+    """The manifest with the digest of itself in an annotation, so that a dropped field shows as a change.
+
+    A pod template that follows its input digest is left out: it stays as it is until the input changes.
+    """
     metadata = manifest["metadata"]
-    annotations = {**metadata.get("annotations", {}), APPLIED_DIGEST: digest(manifest)}
-    return manifest | {"metadata": {**metadata, "annotations": annotations}}
+    annotations = metadata.get("annotations", {})
+    compared = _without_template(manifest) if INPUT_DIGEST in annotations else manifest
+    noted = {**annotations, APPLIED_DIGEST: digest(compared)}
+    return manifest | {"metadata": {**metadata, "annotations": noted}}
+
+
+def _without_template(manifest: Manifest) -> Manifest:
+    return manifest | {"spec": {key: value for key, value in manifest["spec"].items() if key != "template"}}
+
+
+def settled_template(desired: Manifest, live: Child | None) -> Manifest:
+    """A workload whose input is the same keeps the pod template it has.
+
+    A new version of this program may build templates differently; that alone must not restart a daemon.
+    """
+    wanted = desired["metadata"].get("annotations", {}).get(INPUT_DIGEST)
+    if live is None or wanted is None or live.metadata.annotations.get(INPUT_DIGEST) != wanted:
+        return desired
+    return desired | {"spec": {**desired["spec"], "template": live.body["spec"]["template"]}}
 
 
 def changes(desired: Manifest, live: Child | None) -> list[str]:

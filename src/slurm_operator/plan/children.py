@@ -1,0 +1,58 @@
+"""From objects that should exist to the writes that are missing."""
+
+from collections.abc import Callable, Iterable
+
+from slurm_operator.api.kind import Kind
+from slurm_operator.api.meta import ObjectKey
+from slurm_operator.manifests import kinds
+from slurm_operator.manifests.compare import changes, settled_template, stamped
+from slurm_operator.manifests.meta import Child, Manifest
+from slurm_operator.plan.actions import Apply, DeleteObject
+
+Live = Callable[[Kind, str, str], Child | None]
+
+# How many fields a message names before it says "and so many more".
+FIELDS_TOLD = 3
+
+
+def missing_writes(desired: Iterable[Manifest], live: Live) -> list[Apply]:
+    """An Apply for each object that is absent or lacks something, with what in its message."""
+    return [write for manifest in desired if (write := missing_write(manifest, live)) is not None]
+
+
+def missing_write(manifest: Manifest, live: Live) -> Apply | None:
+    metadata = manifest["metadata"]
+    there = live(kinds.kind_of(manifest), metadata["namespace"], metadata["name"])
+    if there is not None and there.metadata.is_terminating:
+        return None  # Its successor is made when it is gone.
+    wanted = stamped(settled_template(manifest, there))
+    fields = changes(wanted, there)
+    if not fields:
+        return None
+    reason = "Created" if there is None else "Updated"
+    return Apply(manifest=wanted, reason=reason, message=_told(reason, manifest, fields))
+
+
+def _told(reason: str, manifest: Manifest, fields: list[str]) -> str:
+    name = f"{manifest['kind']} {manifest['metadata']['name']}"
+    if reason == "Created":
+        return f"created {name}"
+    telling = [field for field in fields if not field.startswith("metadata.annotations.slinky")] or fields
+    more = len(telling) - FIELDS_TOLD
+    return f"updated {name}: {', '.join(telling[:FIELDS_TOLD])}" + (f" and {more} more" if more > 0 else "")
+
+
+def surplus(kind: Kind, there: Iterable[Child], desired: Iterable[Manifest], why: str) -> list[DeleteObject]:
+    """A delete for each of our objects of this kind that is no longer wanted."""
+    wanted = {m["metadata"]["name"] for m in desired if kinds.kind_of(m) == kind}
+    return [
+        DeleteObject(
+            kind=kind,
+            key=ObjectKey(child.metadata.namespace, child.metadata.name),
+            uid=child.metadata.uid,
+            reason="Deleted",
+            message=f"deleted {kind.kind} {child.metadata.name}: {why}",
+        )
+        for child in there
+        if child.metadata.name not in wanted and not child.metadata.is_terminating
+    ]

@@ -1,0 +1,82 @@
+"""Which writes are missing, and what a new version of the operator does not write."""
+
+from slurm_operator.manifests import kinds
+from slurm_operator.manifests.compare import INPUT_DIGEST, stamped
+from slurm_operator.manifests.meta import Child, Meta
+from slurm_operator.plan.children import missing_writes, surplus
+
+
+def workload(image="slurm:1", digest="i1", replicas=1) -> dict:
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "metadata": {"name": "c-controller", "namespace": "ns", "annotations": {INPUT_DIGEST: digest}},
+        "spec": {
+            "replicas": replicas,
+            "template": {"spec": {"containers": [{"name": "slurmctld", "image": image}]}},
+        },
+    }
+
+
+def service(port=6817) -> dict:
+    return {
+        "apiVersion": "v1", "kind": "Service", "metadata": {"name": "c-controller", "namespace": "ns"},
+        "spec": {"ports": [{"name": "slurmctld", "port": port}]},
+    }  # fmt: skip
+
+
+def live(*manifests: dict):
+    """These objects, as they are after they were applied."""
+    made = {
+        (kinds.kind_of(m), m["metadata"]["name"]): Child(
+            metadata=Meta(
+                name=m["metadata"]["name"], namespace="ns", uid="u",
+                annotations=stamped(m)["metadata"]["annotations"],
+            ),
+            body=stamped(m),
+        )
+        for m in manifests
+    }  # fmt: skip
+    return lambda kind, namespace, name: made.get((kind, name))
+
+
+def test_what_is_there_is_not_written_again():
+    assert missing_writes([service(), workload()], live(service(), workload())) == []
+
+
+def test_an_absent_object_is_created():
+    [write] = missing_writes([service()], live())
+
+    assert (write.reason, write.message) == ("Created", "created Service c-controller")
+
+
+def test_a_changed_field_is_named():
+    [write] = missing_writes([service(port=1)], live(service()))
+
+    assert write.message == "updated Service c-controller: spec.ports[name=slurmctld].port"
+
+
+def test_a_template_that_only_the_operator_built_differently_restarts_nothing():
+    assert missing_writes([workload(image="built-by-a-newer-operator")], live(workload())) == []
+
+
+def test_a_template_whose_input_changed_is_rolled():
+    [write] = missing_writes([workload(image="slurm:2", digest="i2")], live(workload()))
+
+    assert write.manifest["spec"]["template"]["spec"]["containers"][0]["image"] == "slurm:2"
+
+
+def test_the_rest_of_a_workload_is_corrected_without_touching_its_template():
+    [write] = missing_writes([workload(image="other", replicas=2)], live(workload()))
+
+    assert write.manifest["spec"]["replicas"] == 2
+    assert write.manifest["spec"]["template"]["spec"]["containers"][0]["image"] == "slurm:1"
+
+
+def test_what_is_no_longer_wanted_is_deleted_by_uid():
+    there = live(service())(kinds.SERVICE, "ns", "c-controller")
+
+    [delete] = surplus(kinds.SERVICE, [there], [], "metrics are off")
+
+    assert (delete.uid, delete.message) == ("u", "deleted Service c-controller: metrics are off")
+    assert surplus(kinds.SERVICE, [there], [service()], "") == []
