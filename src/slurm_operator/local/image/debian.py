@@ -120,7 +120,7 @@ def _mmdebstrap(root: DebianRoot, directory: Path, step: Step) -> None:
         *_OPTIONS,
         f"--setup-hook={_SECOND_SOURCE}",
         f"--essential-hook={_accounts(root.users)}",
-        f"--customize-hook={root.finish}",
+        *([f"--customize-hook={root.finish}"] if root.finish else []),
         f"--customize-hook={list_versions} > '{directory}/packages.txt'",
         f"--include={','.join(root.packages)}",
         *(SUITE, str(directory / "root.tar")),

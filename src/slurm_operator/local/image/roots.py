@@ -12,12 +12,20 @@ SLURM_SERIES = "26.05"
 DATABASE = "/usr/share/slurm-operator/database"
 
 # An initialised database saves the longest step of a cluster's first start. It is small because nothing
-# has been written to it yet; MariaDB makes the log as large as it likes when it starts.
+# has been written to it yet; MariaDB makes the log as large as it likes when it starts. Anybody may read
+# it: a pod chooses its own user, and there is nothing in it.
 _EMPTY_DATABASE = f"""
-set -e
-chroot "$1" mariadb-install-db --no-defaults --user=mysql --datadir={DATABASE} --skip-test-db \\
+chroot "$1" mariadb-install-db --no-defaults --user=mysql --datadir={DATABASE} --skip-test-db --skip-name-resolve \\
     --auth-root-authentication-method=socket --innodb-log-file-size=4M --innodb-undo-tablespaces=0 > /dev/null
-chroot "$1" chown --recursive mysql:mysql {DATABASE}
+chroot "$1" chmod --recursive a+rX {DATABASE}
+"""
+
+# Packages made host keys for this root; every container must have its own.
+_TIDY = """
+rm -f "$1"/etc/ssh/ssh_host_* "$1/etc/machine-id" "$1/etc/slurm/plugstack.conf"
+rm -rf "$1/etc/slurm/plugstack.conf.d"
+chroot "$1" pam-auth-update --package --enable mkhomedir
+chroot "$1" install --directory --owner=slurm --group=slurm /var/spool/slurmctld
 """
 
 SLURM_ROOT = DebianRoot(
@@ -34,7 +42,7 @@ SLURM_ROOT = DebianRoot(
         # These two instead of all of systemd, which Slurm's packages would take otherwise.
         *("adduser", "systemd-standalone-sysusers"),
     ),
-    finish=_EMPTY_DATABASE,
+    finish=f"set -e{_EMPTY_DATABASE}{_TIDY}",
 )
 
 OPERATOR_ROOT = DebianRoot(

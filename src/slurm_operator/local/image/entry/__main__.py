@@ -1,0 +1,106 @@
+"""`entry DAEMON ARGUMENT ...`: the first program of every container."""
+
+import os
+import shlex
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+from . import database, ssh
+from .follow import follow
+from .leave import leave
+from .options import argument_words, resource_items, with_node_items, words
+from .slurmctld import node_name
+from .watch import LEAVING, watch
+
+
+def slurmctld(arguments: Sequence[str]) -> int:
+    return follow(["slurmctld", "--systemd", *_options("SLURMCTLD_OPTIONS", arguments)])
+
+
+def slurmd(arguments: Sequence[str]) -> int:
+    """slurmd is the container: when it ends, so does everything. sshd and sssd run beside it where wanted."""
+    LEAVING.unlink(missing_ok=True)  # A restarted container is not leaving.
+    options = _options("SLURMD_OPTIONS", arguments)
+    wants_sshd = ssh.wants_sshd()
+    if wants_sshd:
+        ssh.prepare_sshd()
+        ssh.admit_only_jobs(os.environ)
+    if programs := ssh.helper_programs(os.environ, sshd=wants_sshd):
+        subprocess.Popen(ssh.supervisord(programs))
+    command = ["slurmd", "--systemd", *with_node_items(options, resource_items(os.environ, _hardware()))]
+    return follow(command, beside=partial(watch, node_name(options, socket.gethostname())))
+
+
+def slurmdbd(arguments: Sequence[str]) -> int:
+    return _become(["slurmdbd", "-D", *_options("SLURMDBD_OPTIONS", arguments)])
+
+
+def slurmrestd(arguments: Sequence[str]) -> int:
+    return _become(["slurmrestd", *_options("SLURMRESTD_OPTIONS", arguments)])
+
+
+def sackd(arguments: Sequence[str]) -> int:
+    return follow(["sackd", "--systemd", *_options("SACKD_OPTIONS", arguments)])
+
+
+def login(arguments: Sequence[str]) -> int:
+    """sackd, sshd and sssd, each started again when it ends."""
+    ssh.prepare_sshd()
+    programs = ssh.helper_programs(os.environ, sshd=True)
+    sackd_entry = shlex.join([sys.argv[0], "sackd", *arguments])
+    return _become(ssh.supervisord({"sackd": sackd_entry, **programs}))
+
+
+def mariadb(arguments: Sequence[str]) -> int:
+    Path("/run/mysqld").mkdir(exist_ok=True)
+    database.prepare(database.DATA, database.TEMPLATE)
+    return _become(database.command(database.account_sql(os.environ), arguments))
+
+
+def leaving(arguments: Sequence[str]) -> int:
+    """For the pod's preStop: drains this worker and waits for its jobs."""
+    name = node_name(_options("SLURMD_OPTIONS", arguments), socket.gethostname())
+    return leave(name, os.environ.get("POD_UID", ""))
+
+
+ENTRIES: Mapping[str, Callable[[Sequence[str]], int]] = {
+    "slurmctld": slurmctld,
+    "slurmd": slurmd,
+    "slurmdbd": slurmdbd,
+    "slurmrestd": slurmrestd,
+    "sackd": sackd,
+    "login": login,
+    "mariadb": mariadb,
+    "leave": leaving,
+}
+
+
+def main(argv: Sequence[str]) -> int:
+    if len(argv) < 2 or argv[1] not in ENTRIES:
+        print(f"usage: entry {'|'.join(ENTRIES)} [ARGUMENT ...]", file=sys.stderr)
+        return 2
+    return ENTRIES[argv[1]](argv[2:])
+
+
+def _options(variable: str, arguments: Sequence[str]) -> list[str]:
+    return [*words(os.environ.get(variable, ""), os.environ), *argument_words(arguments, os.environ)]
+
+
+def _hardware() -> dict[str, str]:
+    said = subprocess.run(["slurmd", "-C"], capture_output=True, text=True, check=False).stdout
+    return dict(word.split("=", 1) for word in said.split() if "=" in word)
+
+
+def _become(command: Sequence[str]) -> int:
+    """Replaces this program; there is nothing to do beside the daemon."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.execvp(command[0], list(command))  # noqa: S606
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv))

@@ -1,0 +1,74 @@
+"""Runs before a worker pod ends: takes no new jobs, tells the owners of running ones, waits for them.
+
+The pod's grace period is the limit. A drain that is there already keeps its reason, whoever set it.
+"""
+
+import re
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from .slurmctld import NodeRecord, Unreachable, command, node_record, unfinished_jobs
+from .watch import LEAVING
+
+_POLL_S = 2.0
+_SILENCE_S = 30.0
+_STEP = re.compile(r"^slurmstepd: \[(\d+)\.")
+
+
+def leave(name: str, pod_uid: str) -> int:
+    """Comes back when no job is left on this worker."""
+    LEAVING.touch()
+    told: set[str] = set()
+    heard = time.monotonic()
+    while True:
+        is_drained = _drain(name, pod_uid)
+        jobs = unfinished_jobs(name)
+        here = local_jobs(list(_command_lines(Path("/proc"))))
+        if isinstance(jobs, Unreachable):
+            # Nobody can send a job now, and what runs in this container is the only witness left.
+            if not here and time.monotonic() - heard > _SILENCE_S:
+                return 0
+        else:
+            heard = time.monotonic()
+            told |= _tell(set(jobs) - told, name)
+            if is_drained and not jobs and not here:
+                return 0
+        time.sleep(_POLL_S)
+
+
+def drain_reason(pod_uid: str) -> str:
+    pod = f" (pod {pod_uid})" if pod_uid else ""
+    return f"slurm-operator: PodTerminating: the pod is asked to end{pod}"
+
+
+def local_jobs(command_lines: Sequence[str]) -> set[str]:
+    """Ids of jobs with a step in this container."""
+    return {found[1] for line in command_lines if (found := _STEP.match(line))}
+
+
+def _drain(name: str, pod_uid: str) -> bool:
+    """Whether no new job can start here from now on."""
+    record = node_record(name)
+    if not isinstance(record, NodeRecord):
+        return False
+    if not record.known or "DRAIN" in record.states:
+        return True
+    done = command("scontrol", "update", f"nodename={name}", "state=drain", f"reason={drain_reason(pod_uid)}")
+    return done is not None and done.returncode == 0
+
+
+def _tell(jobs: set[str], name: str) -> set[str]:
+    message = (
+        f"{name} is leaving the cluster; it waits for this job as long as it may. Please finish or requeue."
+    )
+    for job in sorted(jobs):
+        command("scontrol", "notify", job, message)
+    return jobs
+
+
+def _command_lines(proc: Path) -> Iterator[str]:
+    for directory in proc.glob("[0-9]*"):
+        with suppress(OSError):  # It has just ended.
+            yield (directory / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")

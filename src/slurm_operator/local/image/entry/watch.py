@@ -1,0 +1,38 @@
+"""Notices that slurmctld has forgotten this worker, and registers it again.
+
+slurmctld forgets dynamic nodes when it loses its state or somebody deletes them. A living slurmd does not
+find out by itself and would idle for ever, with its jobs unseen.
+"""
+
+import random
+import signal
+import sys
+import time
+from pathlib import Path
+
+from .follow import Main
+from .slurmctld import NodeRecord, node_record
+
+# Made by the command that runs before the pod ends: whoever leaves must not come back.
+LEAVING = Path("/run/slurm-operator-leaving")
+
+_EVERY_S = 30.0
+_SURE_AFTER_S = 5.0
+
+
+def watch(name: str, main: Main) -> None:
+    """Never comes back; meant for a thread."""
+    while True:
+        # Workers that were started together must not ask together.
+        time.sleep(_EVERY_S * random.uniform(0.8, 1.2))  # noqa: S311
+        if _is_forgotten(name):
+            time.sleep(_SURE_AFTER_S)
+            if _is_forgotten(name):
+                print(
+                    f"slurmctld does not know {name} any more: registering again", file=sys.stderr, flush=True
+                )
+                main.signal(signal.SIGHUP)
+
+
+def _is_forgotten(name: str) -> bool:
+    return not LEAVING.exists() and node_record(name) == NodeRecord(known=False)
