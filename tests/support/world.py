@@ -1,12 +1,14 @@
 """A World made by hand: what a reconciler sees when these objects exist."""
 
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 from slurm_operator.api.kind import Kind
 from slurm_operator.api.meta import ObjectKey, key_of
 from slurm_operator.manifests.meta import Child
 from slurm_operator.manifests.objects import ConfigMap, Secret, Unread
+from slurm_operator.slurm.snapshot import Snapshot, Unreachable
 
 
 @dataclass
@@ -17,6 +19,7 @@ class HandmadeWorld:
     children_: dict[Kind, list[Child]] = field(default_factory=dict)
     named: dict[tuple[type, ObjectKey], Secret | ConfigMap | Unread] = field(default_factory=dict)
     served: set[Kind] = field(default_factory=set)
+    slurms: dict[ObjectKey, Snapshot | Unreachable] = field(default_factory=dict)
 
     def get(self, type_, namespace, name):
         return next((t for t in self.all(type_, namespace) if t.metadata.name == name), None)
@@ -44,6 +47,10 @@ class HandmadeWorld:
 
     def config_map(self, namespace, name):
         return self.named.get((ConfigMap, ObjectKey(namespace, name)))
+
+    def slurm(self, namespace, controller):
+        nothing = Unreachable(since=datetime(2026, 1, 1, tzinfo=UTC), why="there is no RestApi")
+        return self.slurms.get(ObjectKey(namespace, controller), nothing)
 
     def serves(self, kind):
         return kind in self.served

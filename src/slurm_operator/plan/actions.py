@@ -13,6 +13,7 @@ from slurm_operator.api.meta import ObjectKey
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.meta import Manifest
 from slurm_operator.manifests.secrets import SecretHandle
+from slurm_operator.slurm.writes import SlurmWrite, subjects
 
 
 class Apply(wire.Record, tag="Apply"):
@@ -81,6 +82,15 @@ class SignToken(wire.Record, tag="SignToken"):
     message: str
 
 
+class WriteSlurm(wire.Record, tag="WriteSlurm"):
+    """Ask something of the Slurm cluster behind a Controller. Equal wishes of one moment are sent as one."""
+
+    controller: ObjectKey
+    write: SlurmWrite
+    reason: str
+    message: str
+
+
 class Wait(wire.Record, tag="Wait"):
     """Deliberately nothing, for now. A plan also says what it is not doing yet."""
 
@@ -98,7 +108,7 @@ class Tell(wire.Record, tag="Tell"):
     warning: bool = False
 
 
-Action = Apply | Create | PatchObject | DeleteObject | GenerateSecret | SignToken | Wait | Tell
+Action = Apply | Create | PatchObject | DeleteObject | GenerateSecret | SignToken | WriteSlurm | Wait | Tell
 
 
 def subject(action: Action) -> str:
@@ -110,6 +120,8 @@ def subject(action: Action) -> str:
             return _named(manifest)
         case PatchObject(kind=kind, key=key) | DeleteObject(kind=kind, key=key):
             return f"{kind.kind} {ObjectKey(*key)}"
+        case WriteSlurm(write=write):
+            return ", ".join(subjects(write))
         case Wait(subject=name) | Tell(subject=name):
             return name
 

@@ -8,9 +8,11 @@ from typing import Any, Generic, TypeVar
 from slurm_operator.api.kind import Kind
 from slurm_operator.api.meta import HasMeta, ObjectKey
 from slurm_operator.manifests.meta import Manifest
+from slurm_operator.manifests.secrets import SecretHandle
 from slurm_operator.plan.conditions import Condition
 from slurm_operator.plan.plan import Outcome, Plan
 from slurm_operator.plan.world import World
+from slurm_operator.slurm.snapshot import Changes
 
 Seen = TypeVar("Seen")
 T = TypeVar("T", bound=HasMeta)
@@ -22,6 +24,21 @@ class Wake(Generic[T]):
 
     type: type[T]
     keys: Callable[[T, World], Iterable[ObjectKey]]
+
+
+@dataclass(frozen=True)
+class SlurmWake:
+    """When this much changed in the Slurm cluster of a Controller, look again at these keys."""
+
+    keys: Callable[[ObjectKey, Changes, World], Iterable[ObjectKey]]
+
+
+@dataclass(frozen=True)
+class SlurmServer:
+    """Where the slurmrestds of one Slurm cluster answer, and the key that opens them."""
+
+    urls: tuple[str, ...]
+    key: SecretHandle
 
 
 @dataclass(frozen=True)
@@ -43,4 +60,5 @@ class Reconciler(Generic[Seen]):
     decide: Callable[[Seen, datetime], Plan]
     status: Callable[[Seen, Plan, Outcome], StatusReport]
     wakes: tuple[Wake[Any], ...] = ()
+    slurm_wake: SlurmWake | None = None
     children: tuple[Kind, ...] = ()

@@ -7,6 +7,7 @@ from slurm_operator.api.kind import Kind
 from slurm_operator.api.meta import HasMeta
 from slurm_operator.manifests.meta import Child
 from slurm_operator.manifests.objects import ConfigMap, Secret, Unread
+from slurm_operator.slurm.snapshot import Snapshot, Unreachable
 
 T = TypeVar("T", bound=HasMeta)
 
@@ -40,6 +41,10 @@ class World(Protocol):
 
     def config_map(self, namespace: str, name: str) -> ConfigMap | Unread | None:
         """A referenced ConfigMap."""
+        ...
+
+    def slurm(self, namespace: str, controller: str) -> Snapshot | Unreachable:
+        """What is known of the Slurm cluster behind a Controller, or why nothing is."""
         ...
 
     def serves(self, kind: Kind) -> bool:

@@ -12,7 +12,9 @@ from slurm_operator.manifests import kinds
 from slurm_operator.manifests.labels import matches as labels_match
 from slurm_operator.manifests.meta import Child, Manifest, decode_child
 from slurm_operator.manifests.objects import ConfigMap, Secret, Unread
+from slurm_operator.runtime.slurm_clusters import SlurmClusters
 from slurm_operator.runtime.sources import OWNER, Sources, child_indexes
+from slurm_operator.slurm.snapshot import Snapshot, Unreachable
 
 T = TypeVar("T", bound=HasMeta)
 
@@ -22,7 +24,10 @@ Pass = tuple[str, ObjectKey]  # A reconciler's name and the key it looks at.
 class Known:
     """The caches of one operator. Reads never wait; `run` keeps them up to date."""
 
-    def __init__(self, client: Client, sources: Sources, namespaces: Sequence[str]) -> None:
+    def __init__(
+        self, client: Client, sources: Sources, namespaces: Sequence[str], slurms: SlurmClusters
+    ) -> None:
+        self.slurms = slurms
         self.records: dict[type, Cache[Any]] = {
             source.type: Cache(
                 client,
@@ -135,6 +140,9 @@ class View:
 
     def config_map(self, namespace: str, name: str) -> ConfigMap | Unread | None:
         return self._referenced(self._known.config_maps, self.config_maps_asked, ObjectKey(namespace, name))
+
+    def slurm(self, namespace: str, controller: str) -> Snapshot | Unreachable:
+        return self._known.slurms.facts(ObjectKey(namespace, controller))
 
     def serves(self, kind: Kind) -> bool:
         return kind in self._known.served

@@ -8,7 +8,7 @@ import asyncio
 import signal
 import socket
 import uuid
-from collections.abc import AsyncIterator, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -22,7 +22,8 @@ from slurm_operator.kube.client import Client
 from slurm_operator.kube.discovery import Discovery
 from slurm_operator.kube.events import Recorder
 from slurm_operator.kube.lease import Elector
-from slurm_operator.plan.wiring import Reconciler, Wake
+from slurm_operator.plan.wiring import Reconciler, SlurmServer, SlurmWake, Wake
+from slurm_operator.plan.world import World
 from slurm_operator.runtime.guard import MetricsGuard, self_signed_context
 from slurm_operator.runtime.known import Known
 from slurm_operator.runtime.lag import LagMeter
@@ -32,12 +33,20 @@ from slurm_operator.runtime.reconcile import Loop, Shell
 from slurm_operator.runtime.report import Reporter
 from slurm_operator.runtime.serve import health_routes, metrics_route, profile_route, serving
 from slurm_operator.runtime.settings import Settings
+from slurm_operator.runtime.slurm_clusters import SlurmClusters
 from slurm_operator.runtime.sources import Sources
+from slurm_operator.slurm.snapshot import Changes
 
 log = structlog.get_logger(__name__)
 
 # A loop that stood still for so long missed lease renewals and probes; starting afresh is the best cure.
 LONGEST_STALL_SECONDS = 30.0
+
+# Under this name the connections to Slurm ask for their signing keys.
+CONNECTIONS = ("connections", ObjectKey("", ""))
+
+# A burst of changes leads to one look at where the Slurm clusters are.
+CONNECT_PAUSE_SECONDS = 0.05
 
 LOST_LEASE = 3
 BROKEN = 1
@@ -50,6 +59,7 @@ class Program:
     sources: Sources
     reconcilers: Sequence[Reconciler[Any]]
     optional_kinds: tuple[Kind, ...] = ()
+    slurm_servers: Callable[[World], Mapping[ObjectKey, SlurmServer]] = lambda world: {}
 
 
 class Manager:
@@ -67,7 +77,8 @@ class Manager:
             on_call=self.metrics.called,
             deadline_seconds=settings.client_timeout_seconds,
         )
-        self.known = Known(self._client, program.sources, settings.namespaces or ("",))
+        self.slurms = SlurmClusters(self._client, self._may_write)
+        self.known = Known(self._client, program.sources, settings.namespaces or ("",), self.slurms)
         self._recorder = Recorder(self._client, instance=socket.gethostname())
         self._lag = LagMeter()
         self._discovery = Discovery(self._client)
@@ -164,6 +175,8 @@ class Manager:
         for loop in self.loops.values():
             self._wire(loop)
         async with AsyncExitStack() as stack:
+            stack.push_async_callback(self.slurms.close)
+            await stack.enter_async_context(self._running("connections to Slurm", self._keep_connected()))
             for name, loop in self.loops.items():
                 await stack.enter_async_context(self._running(f"queue {name}", loop.queue.run(loop.work)))
             yield
@@ -195,7 +208,24 @@ class Manager:
             known.records[wake.type].subscribe(self._waker(wake, queue))
         known.secrets.subscribe(wake_referrers)
         known.config_maps.subscribe(wake_referrers)
+        if reconciler.slurm_wake is not None:
+            self.slurms.subscribe(self._slurm_waker(reconciler.slurm_wake, queue))
         starting = False
+
+    async def _keep_connected(self) -> None:
+        """Connect to the Slurm clusters that there are, whenever what says where they are has changed."""
+        changed = asyncio.Event()
+        changed.set()
+        for cache in self.known.records.values():
+            cache.subscribe(lambda old, new: changed.set())
+        self.known.secrets.subscribe(lambda key, thing: changed.set())
+        while True:
+            await changed.wait()
+            changed.clear()
+            view = self.known.view()
+            self.slurms.arrange(self._program.slurm_servers(view))
+            self.known.want(CONNECTIONS, view)
+            await asyncio.sleep(CONNECT_PAUSE_SECONDS)
 
     def _waker(self, wake: Wake[Any], queue: WorkQueue) -> Any:
         def wake_mapped(old: HasMeta | None, new: HasMeta | None) -> None:
@@ -204,6 +234,13 @@ class Manager:
                 if thing is not None:
                     for key in wake.keys(thing, view):
                         queue.add(key)
+
+        return wake_mapped
+
+    def _slurm_waker(self, wake: SlurmWake, queue: WorkQueue) -> Callable[[ObjectKey, Changes], None]:
+        def wake_mapped(controller: ObjectKey, changes: Changes) -> None:
+            for key in wake.keys(controller, changes, self.known.view()):
+                queue.add(key)
 
         return wake_mapped
 
@@ -229,6 +266,8 @@ class Manager:
                 self.metrics.cached_objects.labels(kind.plural).set(len(cache))
                 self.metrics.undecodable_objects.labels(kind.plural).set(len(cache.unreadable))
                 self.metrics.watch_age_seconds.labels(kind.plural).set(cache.age_seconds)
+            for key, seconds in self.slurms.ages().items():
+                self.metrics.snapshot_age_seconds.labels(key.namespace, key.name).set(seconds)
             self.metrics.loop_lag_seconds.set(self._lag.longest_seconds)
             self.metrics.is_leader.set(self._may_write())
             self.metrics.events_dropped.set(self._recorder.dropped)

@@ -24,10 +24,12 @@ from slurm_operator.plan.actions import (
     SignToken,
     Tell,
     Wait,
+    WriteSlurm,
 )
 from slurm_operator.runtime.act import ActionFailed
 from slurm_operator.runtime.known import Known
 from slurm_operator.runtime.recipes import make
+from slurm_operator.slurm.writes import SlurmWrite
 from slurm_operator.slurmrest.tokens import signed
 
 
@@ -74,6 +76,8 @@ class Performer:
                 await self._generate(action)
             case SignToken():
                 await self._sign(action)
+            case WriteSlurm(controller=controller, write=write):
+                await self._write_slurm(ObjectKey(*controller), write)
             case Wait() | Tell():
                 pass
 
@@ -108,6 +112,14 @@ class Performer:
         token = signed(key, user=action.username, now=action.issued_at, lifetime=action.lifetime)
         manifest = _with_data(action.manifest, {action.entry: token.encode()})
         self._note(kinds.SECRET, await self._client.apply(kinds.SECRET, manifest))
+
+    async def _write_slurm(self, controller: ObjectKey, write: SlurmWrite) -> None:
+        result = await self._known.slurms.write(controller, write)
+        if result is None:
+            raise ActionFailed(f"the Slurm cluster of Controller {controller.name!r} is not connected")
+        if not result.is_good:
+            told = (f"{subject}: {answer.message}" for subject, answer in result.problems.items())
+            raise ActionFailed("; ".join(told))
 
     async def _value(self, handle: SecretHandle) -> bytes:
         """The secret value behind a handle, if it is still the one that was decided about."""

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from slurm_operator.api import keys, names
+from slurm_operator.api import keys, shared_keys
 from slurm_operator.api.controller import Controller
 from slurm_operator.api.meta import ObjectKey
 from slurm_operator.api.refs import SecretKey
@@ -84,11 +84,7 @@ def controllers_key(token: Token, world: World) -> SecretKey | None:
     if token.spec.controller_ref is None:
         return None
     controller = world.get(Controller, token.metadata.namespace, token.spec.controller_ref.name)
-    if controller is None:
-        return None
-    given = keys.signing_key(controller.spec)
-    owner = controller.spec.accounting or controller.metadata.name
-    return given or SecretKey(name=names.auth_jwt_secret(owner), key=names.JWT_KEY_FILE)
+    return shared_keys.signing_key(controller) if controller is not None else None
 
 
 def issued_in(secret: Secret) -> Issued | None:

@@ -1,0 +1,116 @@
+"""Every Slurm cluster that the operator talks to, connected as soon as its address and key are known."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+
+import structlog
+
+from slurm_operator.api.meta import ObjectKey
+from slurm_operator.kube.client import Client
+from slurm_operator.kube.errors import KubeError
+from slurm_operator.kube.referenced import read_secret
+from slurm_operator.manifests.secrets import SecretHandle
+from slurm_operator.plan.wiring import SlurmServer
+from slurm_operator.runtime.slurm_cluster import SlurmCluster
+from slurm_operator.slurm.snapshot import Changes, Snapshot, Unreachable
+from slurm_operator.slurm.writes import SlurmWrite, WriteResult
+
+log = structlog.get_logger(__name__)
+
+RETRY_SECONDS = 2.0
+
+
+class SlurmClusters:
+    """The clusters by their Controller, each with a task of its own: one that hangs holds up no other."""
+
+    def __init__(self, client: Client, may_write: Callable[[], bool]) -> None:
+        self._client = client
+        self._may_write = may_write
+        self._servers: dict[ObjectKey, SlurmServer] = {}
+        self._clusters: dict[ObjectKey, SlurmCluster] = {}
+        self._tasks: dict[ObjectKey, asyncio.Task[None]] = {}
+        self._callbacks: list[Callable[[ObjectKey, Changes], None]] = []
+        self._since = datetime.now(UTC)
+
+    def subscribe(self, callback: Callable[[ObjectKey, Changes], None]) -> None:
+        """Call back with a Controller's key when something changed in its Slurm cluster."""
+        self._callbacks.append(callback)
+
+    def facts(self, key: ObjectKey) -> Snapshot | Unreachable:
+        cluster = self._clusters.get(key)
+        if cluster is not None:
+            return cluster.facts()
+        if key in self._servers:
+            return Unreachable(since=self._since, why="connecting")
+        return Unreachable(
+            since=self._since, why="there is no RestApi for this Controller that is ready to be asked"
+        )
+
+    def wanted(self, key: ObjectKey, who: str, *, soon: bool) -> None:
+        """Somebody waits for something in this cluster, or no longer does; it is read more or less often."""
+        cluster = self._clusters.get(key)
+        if cluster is not None:
+            cluster.wanted(who, soon=soon)
+
+    async def write(self, key: ObjectKey, write: SlurmWrite) -> WriteResult | None:
+        """What became of the write; None when the cluster is not connected."""
+        cluster = self._clusters.get(key)
+        return await cluster.write(write) if cluster is not None else None
+
+    def arrange(self, servers: Mapping[ObjectKey, SlurmServer]) -> None:
+        """Talk to exactly these from now on. A changed address or key is a new connection."""
+        for key in [key for key, server in self._servers.items() if servers.get(key) != server]:
+            del self._servers[key]
+            self._clusters.pop(key, None)
+            self._tasks.pop(key).cancel()
+            self._tell(key, Changes(everything=True))
+        for key, server in servers.items():
+            if key not in self._servers:
+                self._servers[key] = server
+                self._tasks[key] = asyncio.create_task(self._run(key, server))
+
+    async def close(self) -> None:
+        tasks = list(self._tasks.values())
+        self.arrange({})
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def ages(self) -> dict[ObjectKey, float]:
+        """Seconds since each cluster was last seen, for metrics."""
+        now = datetime.now(UTC)
+        return {
+            key: (now - _seen_at(cluster.facts())).total_seconds() for key, cluster in self._clusters.items()
+        }
+
+    async def _run(self, key: ObjectKey, server: SlurmServer) -> None:
+        signing_key = await self._read_key(server.key)
+        cluster = SlurmCluster(str(key), server.urls, lambda: signing_key, may_write=self._may_write)
+        cluster.subscribe(lambda changes: self._tell(key, changes))
+        self._clusters[key] = cluster
+        try:
+            await cluster.run()
+        except Exception:
+            log.exception("reading a Slurm cluster broke; starting over", controller=str(key))
+            self._clusters.pop(key, None)
+            await asyncio.sleep(RETRY_SECONDS)
+            self._tasks[key] = asyncio.create_task(self._run(key, server))
+
+    async def _read_key(self, handle: SecretHandle) -> bytes:
+        """The signing key, kept in memory only here. Asked for until it is there: everything waits for it."""
+        while True:
+            try:
+                values = await read_secret(self._client, ObjectKey(handle.namespace, handle.name))
+                if handle.key in values:
+                    return values[handle.key]
+            except KubeError as error:
+                log.warning("cannot read a signing key", secret=str(handle), error=str(error))
+            await asyncio.sleep(RETRY_SECONDS)
+
+    def _tell(self, key: ObjectKey, changes: Changes) -> None:
+        if not changes.is_empty:
+            for callback in self._callbacks:
+                callback(key, changes)
+
+
+def _seen_at(facts: Snapshot | Unreachable) -> datetime:
+    return facts.asked_at if isinstance(facts, Snapshot) else facts.since
