@@ -15,8 +15,9 @@ DATABASE = "/usr/share/slurm-operator/database"
 # has been written to it yet; MariaDB makes the log as large as it likes when it starts. Anybody may read
 # it: a pod chooses its own user, and there is nothing in it.
 _EMPTY_DATABASE = f"""
-chroot "$1" mariadb-install-db --no-defaults --user=mysql --datadir={DATABASE} --skip-test-db --skip-name-resolve \\
-    --auth-root-authentication-method=socket --innodb-log-file-size=4M --innodb-undo-tablespaces=0 > /dev/null
+chroot "$1" mariadb-install-db --no-defaults --user=mysql --datadir={DATABASE} --skip-test-db > /dev/null \\
+    --skip-name-resolve --auth-root-authentication-method=socket \\
+    --innodb-log-file-size=4M --innodb-undo-tablespaces=0
 chroot "$1" chmod --recursive a+rX {DATABASE}
 """
 
