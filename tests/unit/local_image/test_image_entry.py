@@ -1,0 +1,148 @@
+"""What the entry points make of files and answers."""
+
+from pathlib import Path
+
+import pytest
+
+from slurm_operator.local.image.entry import database, ssh
+from slurm_operator.local.image.entry.__main__ import ENTRIES
+from slurm_operator.local.image.entry.follow import named_main
+from slurm_operator.local.image.entry.leave import drain_reason, local_jobs
+from slurm_operator.local.image.entry.slurmctld import NodeRecord, Unreachable, node_name, record_from
+from slurm_operator.local.image.images import SLURM_DAEMONS
+from slurm_operator.slurm.reasons import OurReason
+
+
+def test_every_daemon_image_has_an_entry():
+    assert set(SLURM_DAEMONS) <= set(ENTRIES)
+
+
+@pytest.mark.parametrize(
+    ("notice", "pid"),
+    [
+        ("MAINPID=42", 42),
+        ("READY=1\nMAINPID=42\nSTATUS=fine", 42),
+        ("READY=1", None),
+        ("BARRIER=1", None),
+        ("MAINPID=", None),
+    ],
+)
+def test_the_successor_is_named_in_a_notice(notice, pid):
+    assert named_main(notice) == pid
+
+
+@pytest.mark.parametrize(
+    ("code", "text", "expected"),
+    [
+        pytest.param(
+            0,
+            "NodeName=w-0 State=IDLE+DRAIN+DYNAMIC_NORM Owner=N/A Reason=disk is loud [root@noon]\n",
+            NodeRecord(True, frozenset({"IDLE", "DRAIN", "DYNAMIC_NORM"}), "disk is loud [root@noon]"),
+            id="drained by somebody",
+        ),
+        pytest.param(
+            0,
+            "NodeName=w-0 State=MIXED\n",
+            NodeRecord(True, frozenset({"MIXED"})),
+            id="no reason: not drained",
+        ),
+        pytest.param(1, "Node w-0 not found\n", NodeRecord(False), id="forgotten"),
+        pytest.param(
+            1,
+            "slurm_load_node error: Unable to contact slurm controller",
+            Unreachable.NO_ANSWER,
+            id="weather",
+        ),
+        pytest.param(0, "", Unreachable.NO_ANSWER, id="an empty answer says nothing"),
+    ],
+)
+def test_silence_is_not_taken_for_a_forgotten_node(code, text, expected):
+    assert record_from(code, text) == expected
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name"),
+    [([], "w-0"), (["-N", "other"], "other"), (["-Nother", "-Z"], "other"), (["-Z", "-N"], "w-0")],
+)
+def test_a_worker_has_the_name_it_registers_with(arguments, name):
+    assert node_name(arguments, "w-0.workers.example") == name
+
+
+def test_the_operator_reads_the_drain_of_a_leaving_worker_as_its_own():
+    read = OurReason.read(drain_reason("4f1c-22"))
+
+    assert read is not None
+    assert (read.cause, read.pod_uid) == ("PodTerminating", "4f1c-22")
+
+
+def test_jobs_are_seen_by_their_steps():
+    lines = ["slurmstepd: [17.batch] ", "slurmstepd: [17.0] ", "slurmstepd: [9.extern] ", "sleep 600 ", ""]
+
+    assert local_jobs(lines) == {"17", "9"}
+
+
+def test_a_mounted_file_is_told_from_one_of_the_image():
+    table = (
+        "36 35 0:32 / / rw - overlay overlay rw\n37 36 8:1 /x /etc/ssh/sshd_config ro - ext4 /dev/vda rw\n"
+    )
+
+    assert ssh.is_mounted(Path("/etc/ssh/sshd_config"), table)
+    assert not ssh.is_mounted(Path("/etc/sssd/sssd.conf"), table)
+
+
+def test_pam_asks_slurm_after_everybody_else_and_once_only():
+    pam = "@include common-auth\n@include common-account\n@include common-session\n"
+    once = ssh.with_adopt(pam, "action_unknown=allow")
+
+    assert once.splitlines()[1:3] == [
+        "@include common-account",
+        "account    required     pam_slurm_adopt.so action_unknown=allow",
+    ]
+    assert ssh.with_adopt(once, "action_unknown=allow") == once
+
+
+def test_supervisord_runs_what_is_asked_for():
+    text = ssh.supervisor_config({"sshd": "sshd -o Banner=100%"})
+
+    assert "[program:sshd]\ncommand=sshd -o Banner=100%%\n" in text
+    assert "files=/etc/supervisor/conf.d/*.conf" in text
+
+
+def test_quotes_in_a_password_stay_in_the_password():
+    sql = database.account_sql(
+        {"MARIADB_DATABASE": "acct`db", "MARIADB_USER": "o'hara", "MARIADB_PASSWORD": "a'b\\c"}
+    )
+
+    assert "CREATE DATABASE IF NOT EXISTS `acct``db`;" in sql
+    assert "CREATE USER IF NOT EXISTS 'o''hara'@'%' IDENTIFIED BY 'a''b\\\\c';" in sql
+    assert "GRANT ALL ON `acct``db`.* TO 'o''hara'@'%';" in sql
+
+
+def test_no_account_is_made_unless_somebody_asks():
+    assert database.account_sql({}) == ""
+
+
+def test_an_interrupted_copy_of_the_database_is_made_again(tmp_path):
+    template, data = tmp_path / "template", tmp_path / "data"
+    (template / "mysql").mkdir(parents=True)
+    (template / "mysql" / "user.frm").write_text("users")
+    (template / "ibdata1").write_text("all of it")
+    (data / "sys").mkdir(parents=True)
+    (data / "ibdata1").write_text("half")
+
+    database.prepare(data, template)
+
+    assert (data / "ibdata1").read_text() == "all of it"
+    assert (data / "mysql" / "user.frm").read_text() == "users"
+
+
+def test_a_database_in_use_is_left_alone(tmp_path):
+    template, data = tmp_path / "template", tmp_path / "data"
+    template.mkdir()
+    (template / "ibdata1").write_text("empty")
+    (data / "mysql").mkdir(parents=True)
+    (data / "ibdata1").write_text("years of accounting")
+
+    database.prepare(data, template)
+
+    assert (data / "ibdata1").read_text() == "years of accounting"
