@@ -1,4 +1,4 @@
-"""Where the Slurm clusters answer: the RestApis of each Controller, oldest first, and the key to sign with."""
+"""Where the Slurm clusters answer: the RestApis of each Controller, oldest first, and the signing key."""
 
 from collections import defaultdict
 

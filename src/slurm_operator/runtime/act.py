@@ -35,6 +35,8 @@ class _Tally:
 
 async def act(plan: Plan, perform: Perform) -> Outcome:
     """Try everything in the plan that may be tried, and say what became of each action."""
+    if not plan.lanes:
+        return Outcome()
     tally = _Tally()
     await asyncio.gather(*(_run_lane(lane, perform, tally) for lane in plan.lanes))
     return Outcome(done=tuple(tally.done), failed=tuple(tally.failed), skipped=tuple(tally.skipped))

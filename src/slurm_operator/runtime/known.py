@@ -88,7 +88,10 @@ class Known:
 
     def want(self, owner: Pass, view: "View") -> None:
         """Watch exactly what this pass asked for by name, and no longer what the last one did."""
-        self._remember(owner, view.secrets_asked | view.config_maps_asked)
+        asked = view.secrets_asked | view.config_maps_asked
+        if not asked and owner not in self._wanted:
+            return
+        self._remember(owner, asked)
         self.secrets.want(owner, view.secrets_asked)
         self.config_maps.want(owner, view.config_maps_asked)
 

@@ -35,6 +35,9 @@ class Reporter:
 
     def tell(self, reconciler: Reconciler[Any], about: HasMeta, plan: Plan, outcome: Outcome) -> None:
         """Events and log lines for what this pass did, could not do, and newly waits for."""
+        self._tell_waits(reconciler.name, key_of(about), plan)
+        if not (outcome.done or outcome.failed):
+            return
         where = regarding(reconciler.kind, about.metadata)
         say = log.bind(reconciler=reconciler.name, key=str(key_of(about)))
         for action in outcome.done:
@@ -48,14 +51,14 @@ class Reporter:
             say.warning(failure.error, **_words(failure.action))
             note = f"{failure.action.message}: {failure.error}"
             self._recorder.record(where, failure.action.reason, note, type_="Warning")
-        self._tell_waits(reconciler.name, key_of(about), plan)
 
     def _tell_waits(self, name: str, key: ObjectKey, plan: Plan) -> None:
         """A wait is told once, not on every pass that it lasts."""
-        waits = frozenset(plan.waits)
-        for wait in sorted(waits - self._waits_told.get((name, key), frozenset()), key=str):
+        waits, told = frozenset(plan.waits), self._waits_told.pop((name, key), frozenset())
+        for wait in sorted(waits - told, key=str):
             log.info(wait.message, reconciler=name, key=str(key), **_words(wait))
-        self._waits_told[name, key] = waits
+        if waits:
+            self._waits_told[name, key] = waits
 
     def forget(self, name: str, key: ObjectKey) -> None:
         self._waits_told.pop((name, key), None)
