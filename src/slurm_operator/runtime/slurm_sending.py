@@ -11,6 +11,7 @@ from slurm_operator.slurm.screening import needs_fresh_nodes, screen
 from slurm_operator.slurm.writes import Answer, NodeWrite, SlurmWrite, Verdict, subjects
 from slurm_operator.slurmrest.client import SlurmRest
 from slurm_operator.slurmrest.errors import (
+    JobFinished,
     SlurmFailure,
     SlurmNotAllowed,
     SlurmRefused,
@@ -177,9 +178,11 @@ class Sending:
 
 
 def _outcome(write: SlurmWrite, failure: SlurmFailure | None) -> Answer:
-    """Done, or what went wrong; a reservation that is not there need not be deleted."""
+    """Done, or what went wrong; what is gone need not be deleted, what has ended need not be cancelled."""
     if failure is None:
         return Answer(verdict=Verdict.DONE)
     if isinstance(write, writes.Unreserve) and isinstance(failure, UnknownReservation):
+        return Answer(verdict=Verdict.ALREADY)
+    if isinstance(write, writes.CancelJob) and isinstance(failure, JobFinished):
         return Answer(verdict=Verdict.ALREADY)
     return answer_to(failure)

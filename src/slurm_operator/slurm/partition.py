@@ -12,7 +12,7 @@ class Partition(wire.Record):
     state: frozenset[str] = frozenset()
     nodes: tuple[str, ...] = ()
     node_sets: str = ""
-    is_default: bool = False
+    is_default: bool | None = None  # None: older API versions do not say.
     total_nodes: int = 0
     total_cpus: int = 0
     max_time: timedelta | None = None

@@ -10,6 +10,23 @@ from enum import StrEnum
 
 from slurm_operator import wire
 
+# Names that slurmrestd understands, without KILL: to end a job is CancelJob.
+SIGNALS = (
+    "HUP",
+    "INT",
+    "QUIT",
+    "ABRT",
+    "ALRM",
+    "TERM",
+    "USR1",
+    "USR2",
+    "URG",
+    "CONT",
+    "STOP",
+    "TSTP",
+    "XCPU",
+)
+
 
 class DrainNodes(wire.Record, tag="DrainNodes"):
     """No new job on these nodes. A node that already drains keeps its reason and the time it was given.
@@ -101,10 +118,17 @@ class UpdateJob(wire.Record, tag="UpdateJob"):
 
 
 class SignalJob(wire.Record, tag="SignalJob"):
-    """Send a signal to all steps of a job, by number or name: `USR1`."""
+    """Send a signal to a job, by its name without SIG. What does not know the signal ends on most of them.
+
+    The name is checked here, because slurmrestd answers an unknown one by cancelling the job.
+    """
 
     job_id: int
     signal: str
+
+    def __post_init__(self) -> None:
+        if self.signal not in SIGNALS:
+            raise ValueError(f"{self.signal!r} is none of {', '.join(SIGNALS)}")
 
 
 class RequeueJob(wire.Record, tag="RequeueJob"):

@@ -39,6 +39,35 @@ class Envelope(wire.Record):
         return (self.meta and self.meta.slurm and self.meta.slurm.release) or ""
 
 
+class _Coded(wire.Record):
+    code: int | None = None
+    string: Text = None
+    message: Text = None
+
+
+class _JobStatus(wire.Record):
+    error: _Coded = _Coded()
+
+
+class _JobResult(wire.Record):
+    error_code: int | None = None
+    error: Text = None
+    why: Text = None
+
+
+class JobReply(Envelope):
+    """What became of each job of a request. An unknown job is told here, while `errors` stays empty."""
+
+    status: list[_JobStatus] | None = None
+    results: list[_JobResult] | None = None
+
+    @property
+    def troubles(self) -> list[Trouble]:
+        killed = [(found.error.code, found.error.string) for found in self.status or ()]
+        changed = [(found.error_code, found.error or found.why) for found in self.results or ()]
+        return [Trouble(error_number=code, error=text) for code, text in killed + changed if code]
+
+
 def said(troubles: list[Trouble]) -> str:
     """Slurm's own words, with its error numbers."""
     return "; ".join(map(_one, troubles)) or "no reason given"

@@ -76,6 +76,10 @@ class UnknownJob(SlurmRefused):
     """No such job, or it is forgotten already."""
 
 
+class JobFinished(SlurmRefused):
+    """The job has ended, or is about to."""
+
+
 class UnknownReservation(SlurmRefused):
     """No such reservation."""
 
@@ -100,7 +104,9 @@ BY_NUMBER: dict[int, type[SlurmFailure]] = {
     2016: NodesBusy,
     2017: UnknownJob,
     2018: UnknownNode,
+    2021: JobFinished,
     2053: UnknownReservation,
+    2084: JobFinished,
     5004: SlurmTimedOut,
     7000: SlurmUnreachable,
 }

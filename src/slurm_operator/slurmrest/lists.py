@@ -111,7 +111,7 @@ def partition(found: WirePartition) -> Partition:
         state=frozenset(words(found.partition.state)),
         nodes=host_words(found.nodes.configured),
         node_sets=text(found.node_sets),
-        is_default="DEFAULT" in words(found.flags),
+        is_default=None if found.flags is None else "DEFAULT" in words(found.flags),
         total_nodes=count(found.nodes.total),
         total_cpus=count(found.cpus.total),
         max_time=minutes(found.maximums.time),

@@ -83,7 +83,9 @@ class Reader:
             jobs = {job.job_id: job for job in map(slurm_job, found) if job.state.is_unfinished}
             return JobListing(jobs, jobs_by_node(jobs.values()), count(reply.last_update))
 
-        return await self._list("read the jobs", "/slurm/{version}/jobs/", since, read)
+        # Without DETAIL the cores of every node of every job are left out: most of the bytes, and none of our
+        # business. Jobs in hidden partitions are in either way.
+        return await self._list("read the jobs", "/slurm/{version}/jobs/", since, read, flags="ALL")
 
     async def reservations(self, since: int = 0) -> Listing[str, Reservation] | None:
         def read(body: bytes) -> Listing[str, Reservation]:
@@ -123,8 +125,12 @@ class Reader:
         reply = await self._get(attempt, path, _config_reply, needs=Capability.READ_CONFIG)
         return lists.slurmctld_parameters(reply)
 
-    async def _list(self, attempt: str, path: str, since: int, read: Callable[[bytes], V]) -> V | None:
+    async def _list(
+        self, attempt: str, path: str, since: int, read: Callable[[bytes], V], flags: str = ""
+    ) -> V | None:
         query = {"update_time": str(since)} if since else {}
+        if flags:
+            query["flags"] = flags
         reply = await self._session.call(attempt, "GET", path, query=query)
         if reply.status != 304:
             return await self._session.content(attempt, reply, read)

@@ -1,20 +1,24 @@
 """Everything we ask slurmctld to do through slurmrestd, one call each. Who may, and when: see the writer."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 
 from slurm_operator import wire
 from slurm_operator.slurm import writes
-from slurm_operator.slurmrest.envelope import Envelope
-from slurm_operator.slurmrest.session import Session, segment, trusted
+from slurm_operator.slurmrest.envelope import Envelope, JobReply, said
+from slurm_operator.slurmrest.errors import NotServed
+from slurm_operator.slurmrest.session import Session, failure, segment, trusted
 from slurm_operator.slurmrest.versions import Capability
 
 _envelope = wire.decoder(Envelope)
+_job_reply = wire.decoder(JobReply)
 
 # A reconfigure answers when slurmctld has read everything anew, and that takes long with thousands of nodes.
 RECONFIGURE_SECONDS = 60.0
 
 _SHOWN_NAMES = 5
+
+_IGNORED = "Ignoring unknown field"
 
 
 def named(names: Sequence[str]) -> str:
@@ -31,7 +35,8 @@ class Sender:
 
     async def update_nodes(self, attempt: str, nodes: Sequence[str], fields: Mapping[str, object]) -> None:
         """One request for all; all or nothing: a single unknown name and no node is changed."""
-        await self._post(attempt, "/slurm/{version}/nodes/", {"name": list(nodes), **fields})
+        needs = Capability.SET_TOPOLOGY if Capability.SET_TOPOLOGY.value.field in fields else None
+        await self._post(attempt, "/slurm/{version}/nodes/", {"name": list(nodes), **fields}, needs=needs)
 
     async def delete_node(self, node: str) -> None:
         await self._call(f"delete the node {node}", "DELETE", f"/slurm/{{version}}/node/{segment(node)}")
@@ -58,33 +63,39 @@ class Sender:
         }
         filled = {key: value for key, value in body.items() if value != []}
         attempt = f"reserve {named(wanted.nodes)} as {wanted.name}"
-        needs = Capability.WRITE_RESERVATIONS
-        await self._post(attempt, "/slurm/{version}/reservation", filled, needs=needs)
+        await self._post(attempt, "/slurm/{version}/reservation", filled, needs=Capability.RESERVE)
 
     async def unreserve(self, name: str) -> None:
         path = f"/slurm/{{version}}/reservation/{segment(name)}"
-        needs = Capability.WRITE_RESERVATIONS
-        await self._call(f"delete the reservation {name}", "DELETE", path, needs=needs)
+        await self._call(f"delete the reservation {name}", "DELETE", path)
 
     async def update_job(self, job_id: int, fields: Mapping[str, object]) -> None:
-        await self._post(f"update job {job_id}", f"/slurm/{{version}}/job/{job_id}", fields)
+        await self._post(
+            f"update job {job_id}", f"/slurm/{{version}}/job/{job_id}", fields, decode=_job_reply
+        )
 
     async def signal_job(self, job_id: int, signal: str) -> None:
         path, query = f"/slurm/{{version}}/job/{job_id}", {"signal": signal}
-        await self._call(f"send {signal} to job {job_id}", "DELETE", path, query=query)
+        await self._call(f"send {signal} to job {job_id}", "DELETE", path, query=query, decode=_job_reply)
 
     async def cancel_job(self, job_id: int) -> None:
-        await self._call(f"cancel job {job_id}", "DELETE", f"/slurm/{{version}}/job/{job_id}")
+        path = f"/slurm/{{version}}/job/{job_id}"
+        await self._call(f"cancel job {job_id}", "DELETE", path, decode=_job_reply)
 
     async def requeue_job(self, job_id: int, *, hold: bool = False) -> None:
         path, query = f"/slurm/{{version}}/job/{job_id}/requeue", {"Hold": "true"} if hold else {}
         attempt, needs = f"requeue job {job_id}", Capability.REQUEUE_JOB
-        await self._call(attempt, "GET", path, query=query, needs=needs)
+        await self._call(attempt, "GET", path, query=query, needs=needs, decode=_job_reply)
 
     async def _post(
-        self, attempt: str, path: str, body: Mapping[str, object], needs: Capability | None = None
+        self,
+        attempt: str,
+        path: str,
+        body: Mapping[str, object],
+        needs: Capability | None = None,
+        decode: Callable[[bytes], Envelope] = _envelope,
     ) -> None:
-        await self._call(attempt, "POST", path, body=body, needs=needs)
+        await self._call(attempt, "POST", path, body=body, needs=needs, decode=decode)
 
     async def _call(
         self,
@@ -96,11 +107,23 @@ class Sender:
         body: Mapping[str, object] | None = None,
         needs: Capability | None = None,
         deadline_s: float | None = None,
+        decode: Callable[[bytes], Envelope] = _envelope,
     ) -> None:
         reply = await self._session.call(
             attempt, method, path, query=query, body=body, needs=needs, deadline_s=deadline_s
         )
-        trusted(attempt, await self._session.content(attempt, reply, _envelope))
+        content = await self._session.content(attempt, reply, decode)
+        trusted(attempt, content)
+        if isinstance(content, JobReply) and content.troubles:
+            raise failure(attempt, content.troubles)
+        _complete(attempt, content)
+
+
+def _complete(attempt: str, content: Envelope) -> None:
+    """Raises when a field was passed over: slurmrestd says 200 and only warns, but nothing was set."""
+    ignored = [warning for warning in content.warnings or () if _IGNORED in (warning.description or "")]
+    if ignored:
+        raise NotServed(attempt, said(ignored))
 
 
 def node_fields(write: writes.NodeWrite) -> dict[str, object]:

@@ -91,7 +91,9 @@ class Transport:
             await self._http.close()
 
     async def _send(self, request: Request, token: str) -> Reply:
-        headers = {"X-SLURM-USER-TOKEN": token, "Accept": "application/json"}
+        # Asked to close the connection, slurmrestd 26.05 sends "Connection: Close" behind the body instead of
+        # before it. So we do not ask, and close it ourselves.
+        headers = {"X-SLURM-USER-TOKEN": token, "Accept": "application/json", "Connection": "keep-alive"}
         data = None
         if request.body is not None:
             headers["Content-Type"] = "application/json"
