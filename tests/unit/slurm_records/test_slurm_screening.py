@@ -1,0 +1,119 @@
+import pytest
+
+from slurm_operator import wire
+from slurm_operator.slurm.node import SlurmNode
+from slurm_operator.slurm.screening import needs_fresh_nodes, screen
+from slurm_operator.slurm.states import NodeState
+from slurm_operator.slurm.writes import (
+    DeleteNodes,
+    DrainNodes,
+    NodeWrite,
+    PowerNodes,
+    ResumeNodes,
+    SetNodesDown,
+    UpdateNodes,
+    Verdict,
+)
+
+OURS = "slurm-operator: ScaleIn"
+THEIRS = "bad fan, ask Mara"
+LOST = "Not responding"
+
+
+def node(*words: str, reason: str = "") -> SlurmNode:
+    return SlurmNode(name="n", state=NodeState.of(*words), reason=reason, reason_set_by="mara")
+
+
+DRAIN = DrainNodes(nodes=("n",), reason=OURS)
+DRAIN_LOST = DrainNodes(nodes=("n",), reason=OURS, over=frozenset({LOST}))
+DOWN = SetNodesDown(nodes=("n",), reason=OURS)
+RESUME = ResumeNodes(nodes=("n",))
+RESUME_KILL = ResumeNodes(nodes=("n",), over=frozenset({"Kill task failed"}))
+DELETE = DeleteNodes(nodes=("n",))
+UPDATE = UpdateNodes(nodes=("n",), comment="x")
+SEND = None
+
+
+@pytest.mark.parametrize(
+    ("write", "seen", "verdict"),
+    [
+        pytest.param(DRAIN, node("IDLE"), SEND, id="drain: an idle node"),
+        pytest.param(DRAIN, node("MIXED"), SEND, id="drain: a busy node"),
+        pytest.param(
+            DRAIN, node("IDLE", "DRAIN", reason=OURS), Verdict.ALREADY, id="drain: ours keeps its clock"
+        ),
+        pytest.param(
+            DRAIN,
+            node("IDLE", "DRAIN", reason="slurm-operator: other cause"),
+            Verdict.ALREADY,
+            id="drain: another of ours",
+        ),
+        pytest.param(DRAIN, node("IDLE", "DRAIN", reason=THEIRS), Verdict.FOREIGN, id="drain: a human's"),
+        pytest.param(DRAIN, node("IDLE", "DRAIN"), Verdict.FOREIGN, id="drain: a human's without a reason"),
+        pytest.param(DRAIN, node("DOWN", reason=LOST), Verdict.FOREIGN, id="drain: down with a reason"),
+        pytest.param(DRAIN_LOST, node("DOWN", reason=LOST), SEND, id="drain: over a reason that was named"),
+        pytest.param(
+            DRAIN_LOST, node("DOWN", reason=THEIRS), Verdict.FOREIGN, id="drain: another than named"
+        ),
+        pytest.param(DRAIN, node("IDLE", reason=OURS), SEND, id="drain: our own old reason"),
+        pytest.param(DRAIN, None, Verdict.UNKNOWN, id="drain: nobody"),
+        pytest.param(RESUME, node("IDLE", "DRAIN", reason=OURS), SEND, id="resume: our drain"),
+        pytest.param(RESUME, node("IDLE"), Verdict.ALREADY, id="resume: not drained"),
+        pytest.param(RESUME, node("IDLE", "DRAIN", reason=THEIRS), Verdict.FOREIGN, id="resume: a human's"),
+        pytest.param(RESUME, node("IDLE", "DRAIN"), Verdict.FOREIGN, id="resume: no reason is not ours"),
+        pytest.param(
+            RESUME_KILL, node("IDLE", "DRAIN", reason="Kill task failed"), SEND, id="resume: slurmd's"
+        ),
+        pytest.param(RESUME, None, Verdict.UNKNOWN, id="resume: nobody"),
+        pytest.param(DOWN, node("IDLE"), SEND, id="down: a node"),
+        pytest.param(DOWN, node("DOWN", reason=LOST), Verdict.ALREADY, id="down: already"),
+        pytest.param(DOWN, node("IDLE", "DRAIN", reason=THEIRS), Verdict.FOREIGN, id="down: a human's drain"),
+        pytest.param(DELETE, node("IDLE", "DRAIN", reason=OURS), SEND, id="delete: our drain"),
+        pytest.param(
+            DELETE, node("IDLE", "DRAIN", reason=THEIRS), Verdict.FOREIGN, id="delete: a human's drain"
+        ),
+        pytest.param(DELETE, node("DOWN", reason=LOST), SEND, id="delete: lost"),
+        pytest.param(DELETE, None, Verdict.ALREADY, id="delete: gone already"),
+        pytest.param(UPDATE, node("IDLE", "DRAIN", reason=THEIRS), SEND, id="update: not about the drain"),
+        pytest.param(UPDATE, None, Verdict.UNKNOWN, id="update: nobody"),
+    ],
+)
+def test_a_write_touches_only_what_it_may(
+    write: NodeWrite, seen: SlurmNode | None, verdict: Verdict | None
+) -> None:
+    found = screen(write, {} if seen is None else {"n": seen})
+
+    assert found.send == (("n",) if verdict is SEND else ())
+    assert {name: answer.verdict for name, answer in found.answers.items()} == (
+        {} if verdict is SEND else {"n": verdict}
+    )
+
+
+def test_a_refusal_says_who_and_why() -> None:
+    found = screen(DRAIN, {"n": node("IDLE", "DRAIN", reason=THEIRS)})
+
+    assert found.answers["n"].message == "n was drained by mara with the reason 'bad fan, ask Mara'"
+
+
+def test_the_others_go_on() -> None:
+    nodes = {"a": wire.replace(node("IDLE"), name="a"), "n": node("IDLE", "DRAIN", reason=THEIRS)}
+
+    found = screen(DrainNodes(nodes=("n", "a", "gone", "a"), reason=OURS), nodes)
+
+    assert found.send == ("a",)
+    assert set(found.answers) == {"n", "gone"}
+
+
+@pytest.mark.parametrize(
+    ("write", "fresh"),
+    [
+        (DRAIN, True),
+        (RESUME, True),
+        (DOWN, True),
+        (DELETE, True),
+        (UPDATE, False),
+        (PowerNodes(nodes=("n",), up=True), False),
+    ],
+)
+def test_what_depends_on_others_is_read_right_before(write: NodeWrite, fresh: bool) -> None:
+    assert needs_fresh_nodes(write) is fresh

@@ -1,0 +1,27 @@
+"""Time that a test moves by hand."""
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+
+
+class FakeClock:
+    """Waiting takes no time: the clock is simply put forward."""
+
+    def __init__(self) -> None:
+        self.passed = 0.0
+        self.waits: list[float] = []
+
+    def now(self) -> datetime:
+        return datetime(2026, 1, 1, 12, tzinfo=UTC) + timedelta(seconds=self.passed)
+
+    def monotonic(self) -> float:
+        return self.passed
+
+    def advance(self, seconds: float) -> None:
+        self.passed += seconds
+
+    async def wait(self, event: asyncio.Event, seconds: float) -> None:
+        await asyncio.sleep(0)
+        if not event.is_set():
+            self.waits.append(seconds)
+            self.advance(seconds)

@@ -1,0 +1,256 @@
+"""What can go wrong on the way, and what it is called."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import jwt
+import pytest
+from fake_clock import FakeClock
+from fake_slurmrestd import DROP, HANG, FakeSlurmrestd, answer, body_of, http
+
+from slurm_operator.slurm.writes import Reserve
+from slurm_operator.slurmrest import errors
+from slurm_operator.slurmrest.client import SlurmRest
+from slurm_operator.slurmrest.versions import Capability
+
+NODES = "GET /slurm/{v}/nodes/"
+UPDATE = "POST /slurm/{v}/nodes/"
+
+
+@pytest.mark.parametrize(
+    ("reply", "error", "text"),
+    [
+        pytest.param(answer("nodes-slurmctld-hung"), errors.SlurmTimedOut, "Socket timed out", id="hung"),
+        pytest.param(answer("nodes-slurmctld-gone"), errors.SlurmUnreachable, "Unable to contact", id="gone"),
+        pytest.param(answer("token-refused"), errors.SlurmUnauthorised, "authentication", id="511"),
+        pytest.param(answer("token-missing"), errors.SlurmUnauthorised, "Authentication failure", id="401"),
+        pytest.param(answer("state-unknown"), errors.SlurmRefused, "Unknown flag", id="500 with errors"),
+        pytest.param(http(500, "oops"), errors.SlurmCutOff, "oops", id="500 without JSON"),
+        pytest.param(http(503, None), errors.SlurmCutOff, "503", id="no body"),
+        pytest.param(http(502, "bad gateway"), errors.SlurmCutOff, "bad gateway", id="a proxy's 502"),
+        pytest.param(http(200, "hello"), errors.SlurmAnswerUnreadable, "JSON", id="not JSON"),
+        pytest.param(
+            http(200, {"nodes": {"w": 1}}), errors.SlurmAnswerUnreadable, "Expected", id="other shape"
+        ),
+        pytest.param(
+            http(200, body_of("nodes"), cut=900), errors.SlurmCutOff, "payload", id="cut in the middle"
+        ),
+        pytest.param(DROP, errors.SlurmCutOff, "disconnected", id="dropped without an answer"),
+        pytest.param(b"what?\r\n\r\n", errors.SlurmAnswerUnreadable, "not HTTP", id="not even HTTP"),
+    ],
+)
+async def test_each_kind_of_trouble_has_its_name_and_keeps_slurms_words(
+    slurmrestd: FakeSlurmrestd, client: SlurmRest, reply: bytes, error: type[Exception], text: str
+) -> None:
+    slurmrestd.on(NODES, reply)
+
+    with pytest.raises(error, match=text) as raised:
+        await client.read.nodes()
+
+    assert "read the nodes" in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("reply", "error", "maybe"),
+    [
+        pytest.param(answer("node-unknown-post"), errors.UnknownNode, False, id="unknown node"),
+        pytest.param(answer("not-allowed"), errors.SlurmNotAllowed, False, id="not allowed"),
+        pytest.param(answer("nodes-slurmctld-gone"), errors.SlurmUnreachable, False, id="slurmctld gone"),
+        pytest.param(answer("nodes-slurmctld-hung"), errors.SlurmTimedOut, True, id="slurmctld hung"),
+        pytest.param(DROP, errors.SlurmCutOff, True, id="connection lost"),
+        pytest.param(http(200, body_of("reconfigure"), cut=9), errors.SlurmCutOff, True, id="answer cut"),
+        pytest.param(http(200, "?"), errors.SlurmAnswerUnreadable, True, id="answer unreadable"),
+    ],
+)
+async def test_a_failed_write_says_whether_it_may_have_happened(
+    slurmrestd: FakeSlurmrestd, client: SlurmRest, reply: bytes, error: type[Exception], maybe: bool
+) -> None:
+    slurmrestd.on(UPDATE, reply)
+
+    with pytest.raises(error) as raised:
+        await client.send.update_nodes("drain w-0", ["w-0"], {"state": ["DRAIN"]})
+
+    assert isinstance(raised.value, errors.SlurmFailure)
+    assert raised.value.may_have_happened is maybe
+    assert len(slurmrestd.calls(UPDATE)) == 1, "a write is never repeated by itself"
+
+
+async def test_the_other_refusals_have_names_too(slurmrestd: FakeSlurmrestd, client: SlurmRest) -> None:
+    slurmrestd.on("DELETE /slurm/{v}/node/w-1", answer("node-delete-busy"))
+    slurmrestd.on("DELETE /slurm/{v}/job/99999", answer("job-unknown"))
+    slurmrestd.on("DELETE /slurm/{v}/reservation/op-maint", answer("reservation-unknown"))
+
+    with pytest.raises(
+        errors.NodesBusy, match="Slurm refused to delete the node w-1: Requested nodes are busy"
+    ):
+        await client.send.delete_node("w-1")
+    with pytest.raises(errors.UnknownJob):
+        await client.send.cancel_job(99999)
+    with pytest.raises(errors.UnknownReservation):
+        await client.send.unreserve("op-maint")
+
+
+async def test_a_field_that_slurmrestd_passes_over_is_not_taken_for_done(
+    slurmrestd: FakeSlurmrestd, client: SlurmRest
+) -> None:
+    slurmrestd.on(UPDATE, answer("field-unknown"))
+
+    with pytest.raises(errors.NotServed, match="Ignoring unknown field"):
+        await client.send.update_nodes("mark w-0", ["w-0"], {"bogus_field": 1})
+
+
+async def test_silence_ends_at_the_deadline(
+    slurmrestd: FakeSlurmrestd, connect: Callable[..., SlurmRest]
+) -> None:
+    slurmrestd.on(NODES, HANG)
+    client = connect(deadline_s=0.05)
+
+    with pytest.raises(errors.SlurmTimedOut, match=r"silent for 0\.05 s"):
+        await client.read.nodes()
+
+
+async def test_nobody_listening_is_unreachable(
+    slurmrestd: FakeSlurmrestd, connect: Callable[..., SlurmRest]
+) -> None:
+    client = connect(urls=["http://127.0.0.1:1"])
+
+    with pytest.raises(errors.SlurmUnreachable) as raised:
+        await client.send.reconfigure()
+
+    assert not raised.value.may_have_happened
+
+
+async def test_an_endless_answer_is_cut_short(
+    slurmrestd: FakeSlurmrestd, connect: Callable[..., SlurmRest]
+) -> None:
+    slurmrestd.on(NODES, http(200, {"nodes": [], "errors": [], "x": "y" * 5000}))
+    client = connect(max_answer_bytes=4000)
+
+    with pytest.raises(errors.SlurmAnswerUnreadable, match="more than 4000 bytes"):
+        await client.read.nodes()
+
+
+# -- tokens
+
+
+async def test_a_refused_token_is_signed_anew_once(slurmrestd: FakeSlurmrestd, client: SlurmRest) -> None:
+    slurmrestd.on(NODES, answer("token-refused"), answer("nodes"))
+
+    assert await client.read.nodes()
+
+    first, second = (heard.token for heard in slurmrestd.calls(NODES))
+    assert first != second
+
+
+async def test_a_token_refused_twice_is_given_up(slurmrestd: FakeSlurmrestd, client: SlurmRest) -> None:
+    slurmrestd.on(NODES, answer("token-missing"))
+
+    with pytest.raises(errors.SlurmUnauthorised):
+        await client.read.nodes()
+
+    assert len(slurmrestd.calls(NODES)) == 2
+
+
+async def test_a_new_key_is_picked_up_when_the_old_one_is_refused(
+    slurmrestd: FakeSlurmrestd, connect: Callable[..., SlurmRest]
+) -> None:
+    keys = [b"new" * 11, b"old" * 11]
+    slurmrestd.on(NODES, answer("token-refused"), answer("nodes"))
+    client = connect(key=lambda: keys.pop() if len(keys) > 1 else keys[0])
+
+    await client.read.nodes()
+
+    jwt.decode(slurmrestd.heard[-1].token, b"new" * 11, algorithms=["HS256"], options={"verify_exp": False})
+
+
+async def test_without_a_key_there_is_nothing_to_say(connect: Callable[..., SlurmRest]) -> None:
+    with pytest.raises(errors.SlurmUnauthorised, match="no key"):
+        await connect(key=lambda: b"").read.nodes()
+
+
+# -- versions
+
+
+@pytest.mark.parametrize(
+    ("serves", "chosen"),
+    [
+        (("v0.0.42", "v0.0.43", "v0.0.44", "v0.0.45"), "v0.0.45"),
+        (("v0.0.41", "v0.0.42", "v0.0.43"), "v0.0.43"),
+        (("v0.0.40", "v0.0.41", "v0.0.42"), "v0.0.42"),
+        (("v0.0.44", "v0.0.45", "v0.0.46", "v0.0.47"), "v0.0.45"),
+    ],
+)
+async def test_the_newest_version_that_both_know_is_spoken(
+    slurmrestd: FakeSlurmrestd, client: SlurmRest, serves: tuple[str, ...], chosen: str
+) -> None:
+    slurmrestd.serves = serves
+    slurmrestd.on(NODES, answer("nodes"))
+
+    await client.read.nodes()
+    await client.read.nodes()
+
+    assert client.version == chosen
+    assert [heard.path for heard in slurmrestd.calls(NODES)] == [f"/slurm/{chosen}/nodes/"] * 2
+
+
+async def test_no_common_version_is_said_so(slurmrestd: FakeSlurmrestd, client: SlurmRest) -> None:
+    slurmrestd.serves = ("v0.0.39",)
+
+    with pytest.raises(errors.VersionUnknown, match=r"v0\.0\.45"):
+        await client.read.nodes()
+
+
+async def test_a_downgraded_slurmrestd_is_understood_at_the_next_call(
+    slurmrestd: FakeSlurmrestd, client: SlurmRest
+) -> None:
+    slurmrestd.on(NODES, answer("nodes"))
+    await client.read.nodes()
+    slurmrestd.serves = ("v0.0.42", "v0.0.43")
+
+    with pytest.raises(errors.NotServed):
+        await client.read.nodes()
+
+    assert await client.read.nodes()
+    assert client.version == "v0.0.43"
+
+
+@pytest.mark.parametrize("capability", Capability)
+async def test_what_a_version_cannot_do_is_not_even_tried(
+    slurmrestd: FakeSlurmrestd, client: SlurmRest, clock: FakeClock, capability: Capability
+) -> None:
+    slurmrestd.serves = ("v0.0.42",)
+    calls: dict[Capability, Callable[[], Any]] = {
+        Capability.REQUEUE_JOB: lambda: client.send.requeue_job(1),
+        Capability.READ_CONFIG: client.read.slurmctld_parameters,
+        Capability.ADD_NODES: lambda: client.send.add_nodes("NodeName=x"),
+        Capability.SET_TOPOLOGY: lambda: client.send.update_nodes(
+            "move", ["x"], {"topology_str": "default:s1"}
+        ),
+        Capability.RESERVE: lambda: client.send.reserve(
+            Reserve(name="x", nodes=("n",), start_time=clock.now(), duration=timedelta(hours=1))
+        ),
+    }
+
+    with pytest.raises(errors.NotServed, match=capability.value.since):
+        await calls[capability]()
+
+    assert len(slurmrestd.heard) == len(slurmrestd.calls("GET /slurm/{v}/ping/"))
+
+
+async def test_another_url_is_taken_up_and_asked_for_its_version(
+    slurmrestd: FakeSlurmrestd, connect: Callable[..., SlurmRest]
+) -> None:
+    slurmrestd.on(NODES, answer("nodes"))
+    client = connect(urls=["http://127.0.0.1:1", slurmrestd.url])
+    with pytest.raises(errors.SlurmUnreachable):
+        await client.read.nodes()
+
+    client.next_url()
+
+    assert await client.read.nodes()
+
+
+async def test_a_database_that_slurmrestd_was_started_without_is_said_so(client: SlurmRest) -> None:
+    with pytest.raises(errors.NotServed, match="slurmdb"):
+        await client.database.accounts()

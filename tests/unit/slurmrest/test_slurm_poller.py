@@ -1,0 +1,364 @@
+import asyncio
+import contextlib
+from collections.abc import Callable
+
+import pytest
+from fake_clock import FakeClock
+from fake_slurmrestd import FakeSlurmrestd, answer, http
+from slurmrest_replies import CONF, JOBS, NODES, PING, jobs, nodes, serve
+
+from slurm_operator.runtime import slurm_poller
+from slurm_operator.runtime.slurm_ledger import Ledger
+from slurm_operator.runtime.slurm_lists import WHOLE_EVERY_SECONDS
+from slurm_operator.runtime.slurm_poller import SlurmPoller, backoff_seconds, pause_seconds
+from slurm_operator.slurm.snapshot import Changes, Snapshot, Unreachable
+from slurm_operator.slurmrest.client import SlurmRest
+
+
+@pytest.fixture
+def ledger() -> Ledger:
+    return Ledger()
+
+
+@pytest.fixture
+def poller(client: SlurmRest, clock: FakeClock, ledger: Ledger) -> SlurmPoller:
+    return SlurmPoller(client, clock, ledger)
+
+
+@pytest.fixture
+def heard(poller: SlurmPoller) -> list[Changes]:
+    found: list[Changes] = []
+    poller.subscribe(found.append)
+    return found
+
+
+def known(poller: SlurmPoller) -> Snapshot:
+    facts = poller.facts()
+    assert isinstance(facts, Snapshot), facts
+    return facts
+
+
+async def rounds(poller: SlurmPoller, count: int) -> None:
+    """Lets the poller run by itself for so many rounds."""
+    done = asyncio.Event()
+    left = count
+
+    def counted(_: Changes) -> None:
+        nonlocal left
+        left -= 1
+        if left <= 0:
+            done.set()
+
+    stop = poller.subscribe(counted)
+    task = asyncio.create_task(poller.run())
+    await done.wait()
+    stop()
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
+
+
+async def test_nothing_read_is_unreachable_and_not_empty(poller: SlurmPoller, clock: FakeClock) -> None:
+    assert poller.facts() == Unreachable(since=clock.now(), why="not read yet")
+
+
+async def test_nodes_are_read_before_jobs(slurmrestd: FakeSlurmrestd, poller: SlurmPoller) -> None:
+    serve(slurmrestd, node_lists=[nodes(a="IDLE")])
+
+    await poller.poll()
+
+    read = [heard.path.rsplit("/", 2)[-2] for heard in slurmrestd.heard]
+    assert read[1:5] == ["nodes", "jobs", "reservations", "partitions"]
+    snapshot = known(poller)
+    assert snapshot.nodes_asked_at <= snapshot.jobs_asked_at
+    assert snapshot.api_version == "v0.0.45"
+    assert snapshot.slurmctld_parameters == ("enable_configless",)
+    assert [ping.is_responding for ping in snapshot.pings] == [True]
+
+
+async def test_an_unchanged_queue_keeps_its_jobs(
+    slurmrestd: FakeSlurmrestd, poller: SlurmPoller, clock: FakeClock, heard: list[Changes]
+) -> None:
+    unchanged = [answer("nodes-unchanged")]
+    serve(
+        slurmrestd,
+        node_lists=[nodes(a="MIXED"), *unchanged],
+        job_lists=[jobs(500, j7="a"), answer("jobs-unchanged")],
+    )
+    await poller.poll()
+    first = known(poller)
+    clock.advance(1)
+    await poller.poll()
+    clock.advance(1)
+    await poller.poll()
+
+    assert [job.job_id for job in known(poller).jobs_on("a")] == [7]
+    assert known(poller).jobs_asked_at > first.jobs_asked_at, "unchanged is news about now"
+    marks = [heard.query.get("update_time") for heard in slurmrestd.calls(JOBS)]
+    assert marks == [None, "500", "500"], "the 0 of an unchanged list is never stored"
+    assert heard[-1].is_empty
+
+
+async def test_a_change_wakes_with_the_names_it_is_about(
+    slurmrestd: FakeSlurmrestd, poller: SlurmPoller, heard: list[Changes]
+) -> None:
+    serve(
+        slurmrestd,
+        node_lists=[nodes(a="IDLE", b="IDLE", c="IDLE"), nodes(a="IDLE", b="DOWN", c="IDLE")],
+        job_lists=[jobs(), jobs(j7="a")],
+    )
+    await poller.poll()
+    assert heard[0].everything
+
+    await poller.poll()
+
+    assert heard[-1] == Changes(nodes=frozenset({"a", "b"}), jobs=frozenset({7}))
+
+
+async def test_a_stopped_subscription_is_silent(slurmrestd: FakeSlurmrestd, poller: SlurmPoller) -> None:
+    serve(slurmrestd, node_lists=[nodes(a="IDLE")])
+    found: list[Changes] = []
+    stop = poller.subscribe(found.append)
+    stop()
+
+    await poller.poll()
+
+    assert found == []
+
+
+async def test_an_answer_that_is_too_old_is_unreachable(
+    slurmrestd: FakeSlurmrestd, poller: SlurmPoller, clock: FakeClock
+) -> None:
+    serve(slurmrestd, node_lists=[nodes(a="IDLE")])
+    await poller.poll()
+    read_at = known(poller).asked_at
+
+    clock.advance(300)
+
+    facts = poller.facts()
+    assert isinstance(facts, Unreachable)
+    assert facts.since == read_at
+
+
+async def test_a_failure_leaves_the_old_facts_until_they_are_too_old(
+    slurmrestd: FakeSlurmrestd, poller: SlurmPoller, clock: FakeClock, heard: list[Changes]
+) -> None:
+    serve(slurmrestd, node_lists=[nodes(a="IDLE"), answer("nodes-slurmctld-gone")])
+    await poller.poll()
+    before = known(poller)
+
+    await poller.poll()
+    assert known(poller) == before
+    clock.advance(300)
+    await poller.poll()
+
+    facts = poller.facts()
+    assert isinstance(facts, Unreachable)
+    assert "Unable to contact slurm controller" in facts.why
+    assert heard[-1].everything
+
+
+async def test_nodes_without_their_jobs_are_not_published(
+    slurmrestd: FakeSlurmrestd, poller: SlurmPoller
+) -> None:
+    serve(
+        slurmrestd,
+        node_lists=[nodes(a="MIXED"), nodes(a="IDLE")],
+        job_lists=[jobs(j7="a"), http(500, "oops")],
+    )
+    await poller.poll()
+
+    await poller.poll()
+
+    assert str(known(poller).nodes["a"].state) == "MIXED"
+
+
+async def test_after_a_failure_the_lists_are_read_whole(
+    slurmrestd: FakeSlurmrestd, poller: SlurmPoller, heard: list[Changes]
+) -> None:
+    serve(slurmrestd, node_lists=[nodes(a="IDLE"), answer("nodes-slurmctld-hung"), nodes(b="IDLE")])
+    await poller.poll()
+    await poller.poll()
+
+    await poller.poll()
+
+    assert [heard.query for heard in slurmrestd.calls(NODES)] == [{}, {"update_time": "1000"}, {}]
+    assert set(known(poller).nodes) == {"b"}
+    assert heard[-1].nodes == {"a", "b"}
+
+
+async def test_once_in_a_while_the_lists_are_read_whole(
+    slurmrestd: FakeSlurmrestd, poller: SlurmPoller, clock: FakeClock
+) -> None:
+    serve(slurmrestd, node_lists=[nodes(a="IDLE")])
+    await poller.poll()
+    clock.advance(WHOLE_EVERY_SECONDS)
+
+    await poller.poll()
+
+    assert [heard.query for heard in slurmrestd.calls(NODES)] == [{}, {}]
+
+
+async def test_another_slurmrestd_is_tried_after_a_failure(
+    slurmrestd: FakeSlurmrestd, connect: Callable[..., SlurmRest], clock: FakeClock, ledger: Ledger
+) -> None:
+    serve(slurmrestd, node_lists=[nodes(a="IDLE")])
+    client = connect(urls=["http://127.0.0.1:1", slurmrestd.url])
+    poller = SlurmPoller(client, clock, ledger)
+
+    await rounds(poller, 2)
+
+    assert client.url == slurmrestd.url
+    assert known(poller).nodes
+
+
+# -- our own writes
+
+
+async def test_a_node_written_to_is_behind_until_it_is_read_again(
+    slurmrestd: FakeSlurmrestd, poller: SlurmPoller, clock: FakeClock, ledger: Ledger, heard: list[Changes]
+) -> None:
+    serve(slurmrestd, node_lists=[nodes(a="IDLE", b="IDLE")])
+    await poller.poll()
+    assert known(poller).is_current("a")
+
+    ledger.begin(["a"])
+    clock.advance(1)
+    ledger.end(["a"], clock.monotonic(), sure=True)
+    assert not known(poller).is_current("a")
+    assert known(poller).is_current("b")
+    await poller.poll()
+
+    assert known(poller).is_current("a")
+    assert heard[-1].nodes == {"a"}, "whoever waited for the reading hears of it, though nothing differs"
+
+
+async def test_while_a_write_may_yet_come_true_everything_is_read_whole(
+    slurmrestd: FakeSlurmrestd, poller: SlurmPoller, clock: FakeClock, ledger: Ledger
+) -> None:
+    serve(slurmrestd, node_lists=[nodes(a="IDLE")])
+    await poller.poll()
+    ledger.begin(["a"])
+    ledger.end(["a"], clock.monotonic(), sure=False)
+
+    await poller.poll()
+    assert not known(poller).is_current("a")
+    clock.advance(10)
+    await poller.poll()
+
+    assert known(poller).is_current("a")
+    assert [heard.query for heard in slurmrestd.calls(NODES)] == [{}, {}, {}]
+    await poller.poll()
+    assert slurmrestd.calls(NODES)[-1].query == {"update_time": "1000"}
+
+
+async def test_the_writer_gets_nodes_of_a_request_of_its_own(
+    slurmrestd: FakeSlurmrestd, poller: SlurmPoller
+) -> None:
+    serve(slurmrestd, node_lists=[nodes(a="IDLE"), answer("nodes-unchanged"), nodes(a="DOWN")])
+    await poller.poll()
+
+    unchanged = await poller.nodes_now()
+    changed = await poller.nodes_now(whole=True)
+
+    assert str(unchanged["a"].state) == "IDLE"
+    assert str(changed["a"].state) == "DOWN"
+    assert [heard.query for heard in slurmrestd.calls(NODES)] == [{}, {"update_time": "1000"}, {}]
+
+
+# -- pace
+
+
+@pytest.mark.parametrize(
+    ("cost_s", "soon", "pause_s"),
+    [
+        (0.01, True, slurm_poller.SOON_SECONDS),
+        (0.01, False, slurm_poller.IDLE_SECONDS),
+        (0.5, True, 7.5),
+        (4.0, True, 60.0),
+        (4.0, False, 60.0),
+    ],
+)
+def test_the_dearer_a_look_the_rarer_it_is(cost_s: float, soon: bool, pause_s: float) -> None:
+    assert pause_seconds(cost_s, soon=soon) == pause_s
+
+
+def test_after_failures_it_waits_longer_but_never_long() -> None:
+    assert [backoff_seconds(failures) for failures in range(1, 7)] == [1, 2, 4, 8, 10, 10]
+
+
+async def test_it_looks_every_second_while_somebody_waits(
+    slurmrestd: FakeSlurmrestd, poller: SlurmPoller, clock: FakeClock
+) -> None:
+    serve(slurmrestd, node_lists=[nodes(a="IDLE")])
+    poller.wanted("gpu", soon=True)
+    poller.wanted("cpu", soon=True)
+    poller.wanted("cpu", soon=False)
+    await rounds(poller, 4)
+    assert {round(wait, 3) for wait in clock.waits} == {slurm_poller.SOON_SECONDS}
+
+    poller.wanted("gpu", soon=False)
+    clock.waits.clear()
+    await rounds(poller, 4)
+    assert max(clock.waits) == slurm_poller.IDLE_SECONDS
+
+
+async def test_after_our_own_write_it_looks_at_once(
+    slurmrestd: FakeSlurmrestd, poller: SlurmPoller, clock: FakeClock
+) -> None:
+    serve(slurmrestd, node_lists=[nodes(a="IDLE")])
+    stop = poller.subscribe(lambda _: poller.read_again())
+
+    await rounds(poller, 5)
+
+    stop()
+    assert clock.waits == []
+
+
+async def test_never_more_than_one_reading_is_in_flight(
+    slurmrestd: FakeSlurmrestd, poller: SlurmPoller
+) -> None:
+    serve(slurmrestd, node_lists=[nodes(a="IDLE")])
+
+    await asyncio.gather(rounds(poller, 3), poller.nodes_now(), poller.nodes_now(whole=True))
+
+    assert slurmrestd.most_in_flight == 1
+
+
+async def test_who_answers_and_what_is_configured_is_asked_seldom(
+    slurmrestd: FakeSlurmrestd, poller: SlurmPoller, clock: FakeClock
+) -> None:
+    serve(slurmrestd, node_lists=[nodes(a="IDLE")])
+    for _ in range(10):
+        await poller.poll()
+        clock.advance(1)
+    assert len(slurmrestd.calls(CONF)) == 1
+
+    poller.read_again(head=True)
+    await poller.poll()
+
+    assert len(slurmrestd.calls(CONF)) == 2
+    assert len(slurmrestd.calls(PING)) == 3, "one more was to find the version"
+
+
+async def test_a_ping_that_fails_spoils_nothing(slurmrestd: FakeSlurmrestd, poller: SlurmPoller) -> None:
+    serve(slurmrestd, node_lists=[nodes(a="IDLE")])
+    slurmrestd.on(PING, answer("ping"), http(500, "oops"))
+
+    await poller.poll()
+
+    assert set(known(poller).nodes) == {"a"}
+    assert known(poller).pings == ()
+
+
+async def test_an_older_version_leaves_the_configuration_unknown(
+    slurmrestd: FakeSlurmrestd, poller: SlurmPoller
+) -> None:
+    slurmrestd.serves = ("v0.0.44",)
+    serve(slurmrestd, node_lists=[nodes(a="IDLE")])
+
+    await poller.poll()
+
+    assert known(poller).slurmctld_parameters is None
+    assert known(poller).pings
+    assert slurmrestd.calls(CONF) == []
