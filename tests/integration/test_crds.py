@@ -204,6 +204,15 @@ def test_fields_of_kubernetes_that_we_do_not_know_reach_the_operator(api: Api, n
     assert stored["template"]["spec"] == {"setHostnameAsFQDN": True}
 
 
+@pytest.mark.parametrize("amount", [2, 0.5, "500m", "1e3", "0.25", ".5", "16Gi", "+1", None])
+def test_every_way_in_which_kubernetes_writes_an_amount_is_accepted(
+    api: Api, namespace: str, amount: object
+) -> None:
+    manifest = changed(example("nodeset"), {"spec.slurmd.resources.limits": {"cpu": amount}})
+
+    assert api.create(namespace, manifest).body["spec"]["slurmd"]["resources"]["limits"] == {"cpu": amount}
+
+
 def test_null_removes_in_overrides_and_is_the_same_as_absent_elsewhere(api: Api, namespace: str) -> None:
     overrides = {"livenessProbe": None, "resources": {"limits": {"cpu": None}}, "securityContext": None}
     manifest = changed(

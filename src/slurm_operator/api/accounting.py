@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from typing import Any, ClassVar, Self
 
 from slurm_operator.api import keys, names
+from slurm_operator.api.cel import name_fits
 from slurm_operator.api.conditions import Condition
-from slurm_operator.api.crd import READY, STATUS, Column, Definition
+from slurm_operator.api.crd import METADATA, READY, STATUS, Column, Definition
 from slurm_operator.api.kind import Kind
 from slurm_operator.api.meta import Meta
 from slurm_operator.api.model import Rule, model, prop
@@ -145,16 +146,9 @@ class Accounting:
         ),
         also_served=("v1alpha1",),
     )
-    RULES: ClassVar[tuple[Rule, ...]] = (
-        Rule(
-            expression="size(self.metadata.name) <= 52",
-            message="the name is too long: a Service is named after it, and may have 63 characters; "
-            "use at most 52",
-            path=".metadata",
-        ),
-    )
+    RULES: ClassVar[tuple[Rule, ...]] = (name_fits(52, unless="self.spec.external"),)
 
-    metadata: Meta = prop("Name, labels, annotations.", default=Meta())
+    metadata: Meta = METADATA
     spec: AccountingSpec = prop("What you want.", default=AccountingSpec())
     status: AccountingStatus = prop("How it is; written by the operator.", default=AccountingStatus())
 

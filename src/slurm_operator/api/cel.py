@@ -5,6 +5,7 @@ as it cannot see how long they are, but thinks little of `in`; so that is how va
 """
 
 from slurm_operator.api import durations
+from slurm_operator.api.model import Rule
 
 
 def unchanged(expression: str) -> str:
@@ -25,6 +26,16 @@ def matches(pattern: str) -> str:
 def as_duration(expression: str) -> str:
     """The expression holds, unless the string is no duration at all: another rule says that better."""
     return f"!{matches(durations.PATTERN)} || {expression}"
+
+
+def name_fits(limit: int, unless: str = "false") -> Rule:
+    """The object's own name leaves room for what the operator adds to it."""
+    return Rule(
+        expression=f"{unless} || size(self.metadata.name) <= {limit}",
+        message="the name is too long: a Service is named after it, and may have 63 characters; "
+        f"use at most {limit}",
+        path=".metadata",
+    )
 
 
 def _before(expression: str) -> str:

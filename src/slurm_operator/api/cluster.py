@@ -5,10 +5,10 @@ from typing import Any, ClassVar, Self
 
 from slurm_operator.api import keys, names
 from slurm_operator.api.accounting import AccountingSettings, Database
-from slurm_operator.api.cel import matches
+from slurm_operator.api.cel import matches, name_fits
 from slurm_operator.api.cluster_status import ClusterStatus
-from slurm_operator.api.controller import NO_SPACES, ControllerSettings, Persistence
-from slurm_operator.api.crd import READY, STATUS, Column, Definition
+from slurm_operator.api.controller import NO_SPACES, ControllerSettings, Persistence, cluster_name_problems
+from slurm_operator.api.crd import METADATA, READY, STATUS, Column, Definition
 from slurm_operator.api.kind import Kind
 from slurm_operator.api.loginset import LoginSetSettings
 from slurm_operator.api.meta import Meta
@@ -245,16 +245,9 @@ class Cluster:
         ),
         also_served=("v1alpha1",),
     )
-    RULES: ClassVar[tuple[Rule, ...]] = (
-        Rule(
-            expression="size(self.metadata.name) <= 43",
-            message="the name is too long: Services are named after it, and theirs may have 63 characters; "
-            "use at most 43",
-            path=".metadata",
-        ),
-    )
+    RULES: ClassVar[tuple[Rule, ...]] = (name_fits(43),)
 
-    metadata: Meta = prop("Name, labels, annotations.", default=Meta())
+    metadata: Meta = METADATA
     spec: ClusterSpec = prop("What you want.", default=ClusterSpec())
     status: ClusterStatus = prop("How it is; written by the operator.", default=ClusterStatus())
 
@@ -265,3 +258,5 @@ class Cluster:
     def problems(self, old: Self | None, refs: References) -> Iterator[Problem]:
         """What a schema cannot express; the webhook and the reconciler both ask."""
         yield from spec_problems(self.spec, old.spec if old else None, refs)
+        if not self.spec.is_adopted:
+            yield from cluster_name_problems(self.cluster_name, old.cluster_name if old else None, refs)

@@ -1,18 +1,18 @@
 """Controller: slurmctld and everything that belongs to it."""
 
 from collections.abc import Iterator
-from datetime import datetime
 from typing import Any, ClassVar, Self
 
 from slurm_operator.api import keys, names
-from slurm_operator.api.cel import matches, unchanged
-from slurm_operator.api.conditions import Condition
-from slurm_operator.api.crd import READY, STATUS, Column, Definition
+from slurm_operator.api.cel import matches, name_fits, unchanged
+from slurm_operator.api.controller_status import ControllerStatus
+from slurm_operator.api.crd import METADATA, READY, STATUS, Column, Definition
 from slurm_operator.api.kind import Kind
 from slurm_operator.api.meta import Meta
-from slurm_operator.api.model import Rule, model, prop
+from slurm_operator.api.model import Rule, fields_of, model, prop
 from slurm_operator.api.pods import ClaimSpec, Container, PodTemplate
 from slurm_operator.api.problems import Problem, References, spec_problems, warning
+from slurm_operator.api.reading import plain
 from slurm_operator.api.refs import Address, ConfigMapKey, Reference, SecretKey
 from slurm_operator.api.services import Metrics, Service
 
@@ -46,6 +46,12 @@ class Persistence(ClaimSpec):
         immutable=True,
     )
     existing_claim: str = prop("A PersistentVolumeClaim of your own to use.", default="", max_length=253)
+
+    @property
+    def claim(self) -> dict[str, Any]:
+        """The spec of a PersistentVolumeClaim, with just what the user said."""
+        said = ((field, getattr(self, field.attribute)) for field in fields_of(ClaimSpec))
+        return {field.name: plain(value) for field, value in said if value != field.prop.default}
 
 
 @model
@@ -173,60 +179,6 @@ class ControllerSpec(ControllerSettings):
 
 
 @model
-class SlurmctldStatus:
-    """One slurmctld as Slurm sees it."""
-
-    pod: str = prop("Its pod, or the host of an external one.")
-    role: str = prop("primary or backup.", default="")
-    responding: bool = prop("Whether it answers.", default=False)
-    active: bool = prop("Whether it is the one in charge.", default=False)
-
-
-@model
-class RefusedConfig:
-    """A change of configuration that was not applied."""
-
-    file: str = prop("Which file.", default="")
-    line: int = prop("Which line of it; 0 if unknown.", default=0)
-    message: str = prop("What is wrong with it.", default="")
-    digest: str = prop("Digest over all files of the refused configuration.", default="")
-
-
-@model
-class ConfigStatus:
-    """How far the configuration has come."""
-
-    wanted: str = prop("Digest over all files that the spec asks for.", default="")
-    applied: str = prop("Digest over all files that slurmctld reports to run with.", default="")
-    applied_at: datetime | None = prop("Since when.", default=None)
-    owed: str = prop("What the rest takes: reconfigure, restart or nothing.", default="")
-    refused: RefusedConfig | None = prop("Why the last change was not applied.", default=None)
-
-
-@model
-class ControllerStatus:
-    """What slurmctld is like now."""
-
-    observed_generation: int = prop("Generation of the spec this is about.", default=0, format="int64")
-    conditions: list[Condition] = prop("Ready, Progressing, Degraded.", default=[], keys=["type"])
-    cluster_name: str = prop("Slurm's ClusterName in use.", default="")
-    slurm_version: str = prop("Version that slurmctld reports.", default="")
-    endpoint: str = prop("host:port for clients and workers.", default="")
-    active: str = prop("Pod of the slurmctld in charge.", default="")
-    replicas: int = prop("slurmctld pods.", default=0)
-    ready_replicas: int = prop("slurmctld pods that are ready.", default=0)
-    controllers: list[SlurmctldStatus] = prop("Every slurmctld.", default=[], keys=["pod"])
-    config: ConfigStatus | None = prop("How far the configuration has come.", default=None)
-    slurm_key_secret: str = prop("Secret with the Slurm key in use.", default="")
-    jwt_key_secret: str = prop("Secret with the signing key in use.", default="")
-    node_sets: int = prop("NodeSets that register here.", default=0)
-    state_lost_since: datetime | None = prop(
-        "Since when slurmctld has been without its former state; removals stop until workers are back.",
-        default=None,
-    )
-
-
-@model
 class Controller:
     """A slurmctld: the head of one Slurm cluster.
 
@@ -245,15 +197,11 @@ class Controller:
         also_served=("v1alpha1",),
     )
     RULES: ClassVar[tuple[Rule, ...]] = (
-        Rule(
-            expression="size(self.metadata.name) <= (self.spec.external ? 49 : 43)",
-            message="the name is too long: Services are named after it, and theirs may have 63 characters; "
-            "use at most 43, or 49 with external",
-            path=".metadata",
-        ),
+        name_fits(43, unless="self.spec.external"),
+        name_fits(49, unless="!self.spec.external"),
     )
 
-    metadata: Meta = prop("Name, labels, annotations.", default=Meta())
+    metadata: Meta = METADATA
     spec: ControllerSpec = prop("What you want.", default=ControllerSpec())
     status: ControllerStatus = prop("How it is; written by the operator.", default=ControllerStatus())
 
@@ -264,24 +212,25 @@ class Controller:
     def problems(self, old: Self | None, refs: References) -> Iterator[Problem]:
         """What a schema cannot express; the webhook and the reconciler both ask."""
         yield from spec_problems(self.spec, old.spec if old else None, refs)
-        yield from self._cluster_name_problems(old, refs)
+        yield from cluster_name_problems(self.cluster_name, old.cluster_name if old else None, refs)
 
-    def _cluster_name_problems(self, old: Self | None, refs: References) -> Iterator[Problem]:
-        name = self.cluster_name
-        if old is not None and old.cluster_name != name:
-            yield Problem(
-                path="spec.clusterName",
-                message=f"cannot change from {old.cluster_name!r} to {name!r}: "
-                "state and accounting records are kept under the old name",
-            )
-        elif old is None and len(name) > names.CLUSTER_NAME_LENGTH:
-            yield Problem(
-                path="spec.clusterName",
-                message=f"Slurm would know this cluster as {name!r}, which is longer than "
-                f"{names.CLUSTER_NAME_LENGTH} characters; give it a shorter clusterName",
-            )
-        for other in refs.cluster_names.get(name, ()):
-            yield Problem(
-                path="spec.clusterName",
-                message=f"Controller {other!r} is already known as {name!r} to the same Accounting",
-            )
+
+def cluster_name_problems(name: str, old: str | None, refs: References) -> Iterator[Problem]:
+    """What is wrong with the name that Slurm is going to see; CEL cannot tell, as it knows no namespace."""
+    path = "spec.clusterName"
+    if old is not None and old != name:
+        yield Problem(
+            path=path,
+            message=f"cannot change from {old!r} to {name!r}: "
+            "state and accounting records are kept under the old name",
+        )
+    elif old is None and len(name) > names.CLUSTER_NAME_LENGTH:
+        yield Problem(
+            path=path,
+            message=f"Slurm would know this cluster as {name!r}, which is longer than "
+            f"{names.CLUSTER_NAME_LENGTH} characters; give it a shorter clusterName",
+        )
+    for other in refs.cluster_names.get(name, ()):
+        yield Problem(
+            path=path, message=f"Controller {other!r} is already known as {name!r} to the same Accounting"
+        )

@@ -4,7 +4,8 @@ from typing import Any, Final
 
 from slurm_operator import wire
 from slurm_operator.api.kind import Kind
-from slurm_operator.api.model import fields_of
+from slurm_operator.api.meta import Meta
+from slurm_operator.api.model import fields_of, prop
 from slurm_operator.api.schema import Schema, describe, schema, undescribed
 
 READY_PATH: Final = '.status.conditions[?(@.type=="Ready")].status'
@@ -30,6 +31,7 @@ class Definition(wire.Record):
     also_served: tuple[str, ...] = ()
 
 
+METADATA: Final[Any] = prop("Name, labels, annotations.", default=Meta())
 AGE: Final = Column(name="AGE", path=".metadata.creationTimestamp", type="date", description="How old it is.")
 READY: Final = Column(name="READY", path=READY_PATH, description="Whether everything works.")
 STATUS: Final = Column(name="STATUS", path=REASON_PATH, description="Why it is ready or not.", priority=1)

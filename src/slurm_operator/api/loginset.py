@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from typing import Any, ClassVar, Self
 
 from slurm_operator.api import names
-from slurm_operator.api.cel import unchanged
+from slurm_operator.api.cel import name_fits, unchanged
 from slurm_operator.api.conditions import Condition
-from slurm_operator.api.crd import STATUS, Column, Definition
+from slurm_operator.api.crd import METADATA, STATUS, Column, Definition
 from slurm_operator.api.kind import Kind
 from slurm_operator.api.meta import Meta
 from slurm_operator.api.model import Rule, model, prop
@@ -108,15 +108,9 @@ class LoginSet:
         has_scale=True,
         also_served=("v1alpha1",),
     )
-    RULES: ClassVar[tuple[Rule, ...]] = (
-        Rule(
-            expression="size(self.metadata.name) <= 63",
-            message="the name is too long: the Service has the same one, and may have 63 characters",
-            path=".metadata",
-        ),
-    )
+    RULES: ClassVar[tuple[Rule, ...]] = (name_fits(63),)
 
-    metadata: Meta = prop("Name, labels, annotations.", default=Meta())
+    metadata: Meta = METADATA
     spec: LoginSetSpec = prop("What you want.")
     status: LoginSetStatus = prop("How it is; written by the operator.", default=LoginSetStatus())
 

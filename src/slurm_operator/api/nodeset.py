@@ -1,144 +1,30 @@
 """NodeSet: identical slurmd pods, each of them one Slurm node."""
 
 from collections.abc import Iterator
-from datetime import timedelta
 from typing import Any, ClassVar, Self
 
 from slurm_operator.api import names
-from slurm_operator.api.cel import as_duration, matches, unchanged
-from slurm_operator.api.crd import STATUS, Column, Definition
+from slurm_operator.api.cel import matches, unchanged
+from slurm_operator.api.crd import METADATA, STATUS, Column, Definition
 from slurm_operator.api.kind import Kind
 from slurm_operator.api.meta import Meta
-from slurm_operator.api.model import Choice, Rule, model, prop
+from slurm_operator.api.model import Rule, model, prop
 from slurm_operator.api.nodeset_status import NodeSetStatus
-from slurm_operator.api.pods import ClaimTemplate, Container, Metadata, PodSpec
+from slurm_operator.api.pods import ClaimTemplate, Container
 from slurm_operator.api.problems import Problem, References, spec_problems, warning
-from slurm_operator.api.refs import Reference, SecretKey
+from slurm_operator.api.refs import Reference
 from slurm_operator.api.updates import UpdateStrategy
+from slurm_operator.api.workers import (
+    ClaimRetention,
+    DrainPolicy,
+    Partition,
+    Pruning,
+    ScalingMode,
+    WorkerSsh,
+    WorkerTemplate,
+)
 
 _CONTROLLER = "self.?controllerRef.name.orValue(self.?clusterName.orValue(''))"
-
-
-class ScalingMode(Choice):
-    """How the number of workers is decided."""
-
-    STATEFUL_SET = "StatefulSet", "`replicas` workers, numbered from 0."
-    DAEMON_SET = (
-        "DaemonSet",
-        "one worker on every Kubernetes node that the template fits; replicas is ignored.",
-    )
-
-
-class DrainType(Choice):
-    """What happens to jobs on a worker that has to go."""
-
-    WAIT = "Wait", "they finish, however long that takes."
-    REQUEUE = "Requeue", "after the deadline, jobs that may be requeued are; the others finish."
-    CANCEL = "Cancel", "after the deadline, jobs are requeued where allowed and cancelled where not."
-
-
-class Retention(Choice):
-    """What becomes of a volume that is no longer used."""
-
-    RETAIN = "Retain", "it stays."
-    DELETE = "Delete", "it goes, with its data."
-
-
-class Pruning(Choice):
-    """Which records of vanished workers are removed from Slurm."""
-
-    NEVER = "Never", "only those that the operator retired itself."
-    NODE_NOT_FOUND = "NodeNotFound", "also those whose Kubernetes node is gone."
-
-
-@model
-class DrainPolicy:
-    """What happens to jobs on a worker that has to go: scale-in, update, deletion."""
-
-    RULES: ClassVar[tuple[Rule, ...]] = (
-        Rule(
-            expression="self.type == 'Wait' || has(self.deadline)",
-            message="Requeue and Cancel end jobs, so they need a deadline that says when",
-            path=".deadline",
-        ),
-    )
-
-    type: DrainType = prop("Whether jobs may be ended for it.", default=DrainType.WAIT)
-    deadline: timedelta | None = prop(
-        "How long jobs may hold up a worker, counted from its drain, such as 2h. With Wait it ends nothing; "
-        "the NodeSet is only reported as Degraded.",
-        default=None,
-        rules=[
-            Rule(expression=as_duration("duration(self) >= duration('0s')"), message="cannot be negative")
-        ],
-    )
-    message: str = prop(
-        "Shown to the owners of jobs that are about to be ended.", default="", max_length=1024
-    )
-
-
-@model
-class WorkerSsh:
-    """ssh into workers, for users who have a job there (pam_slurm_adopt)."""
-
-    enabled: bool = prop("Whether workers run sshd.", default=False)
-    extra_sshd_config: str = prop("Lines added to sshd_config.", default="")
-    sssd_conf_ref: SecretKey | None = prop(
-        "Secret with sssd.conf, which says where users come from. Left out: users of the image.", default=None
-    )
-
-
-@model
-class Partition:
-    """A partition that is exactly this NodeSet."""
-
-    enabled: bool = prop("Whether there is one.", default=False)
-    config: str = prop(
-        "Options of its line, such as `Default=YES MaxTime=1-0`.",
-        default="",
-        max_length=16384,
-        rules=[
-            Rule(
-                expression=r"!self.contains('\n') && !self.contains('\r')",
-                message="is one line of slurm.conf; more lines belong into the Controller's extraConf",
-            )
-        ],
-    )
-
-
-@model
-class ClaimRetention:
-    """What becomes of the workers' volumes."""
-
-    when_deleted: Retention = prop("When the NodeSet is deleted.", default=Retention.RETAIN)
-    when_scaled: Retention = prop("When a worker leaves for good.", default=Retention.RETAIN)
-
-
-@model
-class WorkerPodSpec(PodSpec):
-    """A worker pod, as in Kubernetes. Every field is accepted."""
-
-    # A name goes into slurm.conf, so what could break out of a line must not get through.
-    hostname: str = prop(
-        "Prefix of host names and so of Slurm node names: `gpu-` gives gpu-0, gpu-1. Slurm knows the set and "
-        "its partition by it.",
-        default="",
-        max_length=253,
-        rules=[
-            Rule(
-                expression=matches(r"^(([a-z0-9]([-a-z0-9]*[a-z0-9])?\.)*[a-z0-9][-a-z0-9]*)?$"),
-                message="starts host names, so it may have lower-case letters, digits, '-' and '.' only",
-            )
-        ],
-    )
-
-
-@model
-class WorkerTemplate:
-    """Laid over the worker pods."""
-
-    metadata: Metadata = prop("Labels and annotations of the pods.", default=Metadata())
-    spec: dict[str, Any] = prop("Any part of a pod.", default={}, shape=WorkerPodSpec)
 
 
 @model
@@ -199,7 +85,7 @@ class NodeSetSettings:
         "How long a worker must be ready to count as available.", default=0, minimum=0
     )
     ordinal_padding: int = prop(
-        "Digits of the ordinals: 3 gives cpu-007. StatefulSet mode only.", default=0, minimum=0, maximum=10
+        "Digits of the ordinals: 3 gives cpu-007. StatefulSet mode only.", default=0, minimum=0, maximum=60
     )
     pin_to_node: bool = prop(
         "Whether a worker comes back on the Kubernetes node of its first start. StatefulSet mode only.",
@@ -328,7 +214,7 @@ class NodeSet:
         also_served=("v1alpha1",),
     )
 
-    metadata: Meta = prop("Name, labels, annotations.", default=Meta())
+    metadata: Meta = METADATA
     spec: NodeSetSpec = prop("What you want.")
     status: NodeSetStatus = prop("How it is; written by the operator.", default=NodeSetStatus())
 

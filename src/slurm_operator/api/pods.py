@@ -7,7 +7,7 @@ in this file describe the fields that people type most, and so mistype most: the
 from typing import Any, ClassVar
 
 from slurm_operator.api.model import Choice, model, prop
-from slurm_operator.api.schema import Quantity
+from slurm_operator.api.schema import Amount
 
 Json = dict[str, Any]
 
@@ -56,8 +56,8 @@ class VolumeMount:
 class Resources:
     OPEN: ClassVar[bool] = True
 
-    limits: dict[str, Quantity] = prop("The most it may use, such as `cpu: 4`, `memory: 16Gi`.", default={})
-    requests: dict[str, Quantity] = prop("What is set aside for it; as `limits` if left out.", default={})
+    limits: dict[str, Amount] = prop("The most it may use, such as `cpu: 4`, `memory: 16Gi`.", default={})
+    requests: dict[str, Amount] = prop("What is set aside for it; as `limits` if left out.", default={})
 
 
 @model
@@ -93,7 +93,7 @@ class Container(AddedContainer):
 class Named:
     OPEN: ClassVar[bool] = True
 
-    name: str = prop("Its name.")
+    name: str = prop("Its name.", default="")
 
 
 @model

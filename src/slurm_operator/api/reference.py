@@ -35,8 +35,13 @@ _NAMES: Final = {
 
 def pages() -> dict[str, str]:
     """File name to text of every reference page."""
-    kinds = {f"{kind.__name__.lower()}.md": _page(kind) for kind in KINDS}
-    return {"index.md": _index(), **kinds, "overrides.md": _overrides()}
+    return {"index.md": _index(), "overrides.md": _overrides(), **{_file(cls): _page(cls) for cls in KINDS}}
+
+
+def _file(cls: type) -> str:
+    """A page per kind, in a folder per API group: two groups may have kinds of the same name."""
+    kind: Kind = cls.KIND  # type: ignore[attr-defined]
+    return f"{kind.group}/{kind.kind.lower()}.md"
 
 
 def _index() -> str:
@@ -47,9 +52,7 @@ def _index() -> str:
         "",
     ]
     lines += ["| Kind | What it is |", "|---|---|"]
-    lines += [
-        f"| [{kind.__name__}]({kind.__name__.lower()}.md) | {_cell(_summary(kind))} |" for kind in KINDS
-    ]
+    lines += [f"| [{cls.__name__}]({_file(cls)}) | {_cell(_summary(cls))} |" for cls in KINDS]
     lines += [
         "",
         "[Overrides](overrides.md) describes what can be laid over pods, containers and Services.",
@@ -67,8 +70,8 @@ def _page(cls: type) -> str:
     definition: Definition = cls.CRD  # type: ignore[attr-defined]
     fields = {field.name: field for field in fields_of(cls)}
     versions = ", ".join(f"`{kind.group}/{version}`" for version in (kind.version, *definition.also_served))
-    columns = ", ".join(f"{column.name}" for column in (*definition.columns, AGE))
-    words = ", ".join(f"`{word}`" for word in (kind.plural, *definition.short_names) if word)
+    columns = ", ".join(column.name for column in (*definition.columns, AGE))
+    words = ", ".join(f"`{word}`" for word in dict.fromkeys([kind.plural, *definition.short_names]))
     return "\n".join(
         [
             f"# {kind.kind}",
@@ -79,15 +82,14 @@ def _page(cls: type) -> str:
             f"- For kubectl: {words}",
             f"- Columns of `kubectl get`: {columns}",
             "",
-            *_rules(getattr(cls, "RULES", ()), "Rules of the whole object"),
             "## spec",
             "",
             *_table(fields["spec"].type),
             "",
-            *_all_rules(fields["spec"].type),
+            *_refusals(cls, fields["spec"].type),
             "## status",
             "",
-            *_table(fields["status"].type),
+            *_plain_table(fields["status"].type),
             "",
         ]
     )
@@ -115,6 +117,13 @@ def _table(cls: type) -> list[str]:
     return ["| Field | Type | Default | Meaning |", "|---|---|---|---|", *rows]
 
 
+def _plain_table(cls: type) -> list[str]:
+    rows = [
+        f"| `{path}` | {_name_of(field.type)} | {_description(field)} |" for path, field in _walk(cls, "")
+    ]
+    return ["| Field | Type | Meaning |", "|---|---|---|", *rows]
+
+
 def _walk(cls: type, path: str) -> Iterator[tuple[str, Field]]:
     """Every field under a model with its dotted path; overrides have their own page and are not entered."""
     for field in fields_of(cls):
@@ -126,9 +135,14 @@ def _walk(cls: type, path: str) -> Iterator[tuple[str, Field]]:
 
 
 def _inner(field: Field) -> type | None:
-    """The model below a field, unless it is described elsewhere."""
+    """The model below a field, unless it is described on the page of overrides."""
+    below = _below(field)
+    return None if below is not None and issubclass(below, OVERRIDES) else below
+
+
+def _below(field: Field) -> type | None:
     for candidate in (field.type, item_type(field.type), field.prop.shape):
-        if isinstance(candidate, type) and is_model(candidate) and not issubclass(candidate, OVERRIDES):
+        if isinstance(candidate, type) and is_model(candidate):
             return candidate
     return None
 
@@ -174,9 +188,8 @@ def _description(field: Field) -> str:
         )
     if facts.max_items is not None:
         parts.append(f"At most {facts.max_items} items.")
-    if field.prop.shape in OVERRIDES:
-        title = _TITLES[field.prop.shape]
-        parts.append(f"See [{title}](overrides.md#{title.lower().replace(' ', '-')}).")
+    titles = [title for cls, title in _TITLES.items() if issubclass(facts.shape or object, cls)]
+    parts += [f"See [{title}](../overrides.md#{title.lower().replace(' ', '-')})." for title in titles[:1]]
     return _cell(" ".join(parts))
 
 
@@ -184,23 +197,25 @@ def _cell(text: str) -> str:
     return text.replace("|", r"\|").replace("\n", " ").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def _all_rules(cls: type) -> list[str]:
-    found = list(_rules_below(cls, ""))
+def _refusals(cls: type, spec: type) -> list[str]:
+    whole = [(rule.path.lstrip("."), rule) for rule in getattr(cls, "RULES", ())]
+    found = [*whole, *((f"spec{path}", rule) for path, rule in _rules_below(spec, ""))]
     if not found:
         return []
-    return ["### Rules", "", *(f"- `{path or 'spec'}`: {rule.message}" for path, rule in found), ""]
+    return [
+        "What is refused, and in which words:",
+        "",
+        *(f"- `{path}`: {rule.message}" for path, rule in found),
+        "",
+    ]
 
 
 def _rules_below(cls: type, path: str) -> Iterator[tuple[str, Rule]]:
     for rule in getattr(cls, "RULES", ()):
-        yield f"{path}{rule.path}".lstrip("."), rule
+        yield f"{path}{rule.path}", rule
     for field in fields_of(cls):
         here = f"{path}.{field.name}"
-        yield from ((here.lstrip("."), rule) for rule in field.prop.rules)
-        inner = _inner(field)
+        yield from ((here, rule) for rule in field.prop.rules)
+        inner = _below(field)
         if inner is not None:
             yield from _rules_below(inner, f"{here}[]" if get_origin(field.type) is list else here)
-
-
-def _rules(rules: tuple[Rule, ...], title: str) -> list[str]:
-    return [f"{title}: {'; '.join(rule.message for rule in rules)}.", ""] if rules else []

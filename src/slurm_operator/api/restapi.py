@@ -4,13 +4,14 @@ from collections.abc import Iterator
 from typing import Any, ClassVar, Self
 
 from slurm_operator.api import names
+from slurm_operator.api.cel import name_fits
 from slurm_operator.api.conditions import Condition
-from slurm_operator.api.crd import READY, STATUS, Column, Definition
+from slurm_operator.api.crd import METADATA, READY, STATUS, Column, Definition
 from slurm_operator.api.kind import Kind
 from slurm_operator.api.meta import Meta
 from slurm_operator.api.model import Rule, model, prop
 from slurm_operator.api.pods import Container, PodTemplate
-from slurm_operator.api.problems import Problem, References, spec_problems
+from slurm_operator.api.problems import Problem, References, spec_problems, warning
 from slurm_operator.api.refs import Reference
 from slurm_operator.api.services import Service
 
@@ -32,15 +33,12 @@ class RestApiSettings:
 class RestApiSpec(RestApiSettings):
     """What you want of slurmrestd."""
 
-    controller_ref: Reference = prop(
-        "The Controller that slurmrestd serves.",
-        rules=[
-            Rule(
-                expression="self.?name.orValue('') != ''",
-                message="controllerRef.name says which Controller slurmrestd serves; it is needed",
-            )
-        ],
-    )
+    controller_ref: Reference = prop("The Controller that slurmrestd serves.")
+
+    def problems(self, old: Self | None, refs: References) -> Iterator[Problem]:
+        yield from RestApiSettings.problems(self, old, refs)
+        if not self.controller_ref.name:
+            yield warning("controllerRef.name", "is empty: slurmrestd starts when it names a Controller")
 
 
 @model
@@ -72,16 +70,9 @@ class RestApi:
         ),
         also_served=("v1alpha1",),
     )
-    RULES: ClassVar[tuple[Rule, ...]] = (
-        Rule(
-            expression="size(self.metadata.name) <= 55",
-            message="the name is too long: a Service is named after it, and may have 63 characters; "
-            "use at most 55",
-            path=".metadata",
-        ),
-    )
+    RULES: ClassVar[tuple[Rule, ...]] = (name_fits(55),)
 
-    metadata: Meta = prop("Name, labels, annotations.", default=Meta())
+    metadata: Meta = METADATA
     spec: RestApiSpec = prop("What you want.")
     status: RestApiStatus = prop("How it is; written by the operator.", default=RestApiStatus())
 

@@ -17,7 +17,10 @@ QUANTITY_PATTERN: Final = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([KMGTPE]i|[numkMGTP
 
 # `2`, `500m`, `4Gi`: an amount as Kubernetes writes it.
 Quantity = Annotated[int | str, "quantity"]
+# The same in overrides, where core Kubernetes also takes `cpu: 0.5` without quotes.
+Amount = Annotated[Any, "quantity"]
 
+INT_OR_STRING: Final = {"x-kubernetes-int-or-string": True}
 PASS_THROUGH: Final = {"x-kubernetes-preserve-unknown-fields": True}
 _DURATION_LENGTH: Final = 64  # Also tells CEL how much a duration can cost.
 
@@ -87,10 +90,11 @@ def _of_type(type_: Any, facts: Prop, defaults: bool) -> Schema:
     if is_model(type_):
         return schema(type_, defaults=defaults)
     if get_origin(type_) is Annotated:
-        return {**_of_type(get_args(type_)[0], facts, defaults), "pattern": QUANTITY_PATTERN}
+        is_any = get_args(type_)[0] is Any
+        return {**(PASS_THROUGH if is_any else INT_OR_STRING), "pattern": QUANTITY_PATTERN}
     if get_origin(type_) in (Union, UnionType):
         assert set(get_args(type_)) == {int, str}, f"no schema for {type_}"
-        return {"x-kubernetes-int-or-string": True}
+        return dict(INT_OR_STRING)
     return _collection(type_, facts, defaults)
 
 

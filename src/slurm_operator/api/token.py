@@ -7,7 +7,7 @@ from typing import ClassVar, Self
 from slurm_operator.api import keys, names
 from slurm_operator.api.cel import as_duration
 from slurm_operator.api.conditions import Condition
-from slurm_operator.api.crd import READY, STATUS, Column, Definition
+from slurm_operator.api.crd import METADATA, READY, STATUS, Column, Definition
 from slurm_operator.api.kind import Kind
 from slurm_operator.api.meta import Meta
 from slurm_operator.api.model import Rule, model, prop
@@ -87,7 +87,7 @@ class Token:
         also_served=("v1alpha1",),
     )
 
-    metadata: Meta = prop("Name, labels, annotations.", default=Meta())
+    metadata: Meta = METADATA
     spec: TokenSpec = prop("What you want.")
     status: TokenStatus = prop("How it is; written by the operator.", default=TokenStatus())
 

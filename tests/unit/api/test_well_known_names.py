@@ -1,0 +1,76 @@
+"""Names that other people's tools rely on."""
+
+import pytest
+
+from slurm_operator.api import Controller, NodeSet, Token, names
+from slurm_operator.api.reading import read
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted"),
+    [
+        (names.controller_service("c"), "c-controller"),
+        (names.controller_pod("c", 1), "c-controller-1"),
+        (names.controller_internal_service("c"), "c-controller-internal"),
+        (names.controller_config("c"), "c-config"),
+        (names.state_claim("c"), "statesave-c-controller-0"),
+        (names.worker_service("c"), "slurm-workers-c"),
+        (names.worker_budget("c"), "slurm-workers-pdb-c"),
+        (names.accounting_workload("a"), "a-accounting"),
+        (names.database_workload("a"), "a-mariadb"),
+        (names.restapi_workload("r"), "r-restapi"),
+        (names.login_workload("l"), "l"),
+        (names.ssh_host_keys("l"), "l-ssh-host-keys"),
+        (names.ssh_config("n"), "n-ssh-config"),
+        (names.token_secret("t", "alice"), "t-jwt-alice"),
+        (names.worker_claim("data", "n", "003"), "data-n-003"),
+        (names.reservation("n"), "SlurmOperatorMaint-n"),
+        (names.auth_slurm_secret("c"), "c-auth-slurm"),
+        (names.auth_jwt_secret("c"), "c-auth-jwt"),
+        (names.selector("slurmd", "n"), "app.kubernetes.io/instance=n,app.kubernetes.io/name=slurmd"),
+        (names.cluster_part("demo", "cpu"), "demo-cpu"),
+    ],
+)
+def test_children_have_the_names_that_people_know(name: str, wanted: str) -> None:
+    assert name == wanted
+
+
+@pytest.mark.parametrize(
+    ("hostname", "wanted"),
+    [
+        ("", "cpu"),
+        ("gpu-", "gpu"),
+        ("-gpu-", "gpu"),
+        ("gpu", "gpu"),
+        ("a b", "a"),
+        ("-", "cpu"),
+        ("  ", "cpu"),
+    ],
+)
+def test_slurm_knows_a_set_by_its_hostname_prefix_or_else_its_own_name(hostname: str, wanted: str) -> None:
+    spec = {"controllerRef": {"name": "slurm"}, "template": {"spec": {"hostname": hostname}}}
+    nodeset = read(NodeSet, {"metadata": {"name": "cpu"}, "spec": spec})
+
+    assert nodeset.slurm_name == wanted
+
+
+def test_a_cluster_s_derived_name_is_unique_in_kubernetes() -> None:
+    metadata = {"name": "slurm", "namespace": "lab"}
+
+    assert read(Controller, {"metadata": metadata}).cluster_name == "lab_slurm"
+    assert read(Controller, {"metadata": metadata, "spec": {"clusterName": "x"}}).cluster_name == "x"
+
+
+@pytest.mark.parametrize(
+    ("secret", "wanted"),
+    [
+        (None, ("alice-jwt-bob", "SLURM_JWT")),
+        ({"key": "token"}, ("alice-jwt-bob", "token")),
+        ({"name": "mine", "key": ""}, ("mine", "SLURM_JWT")),
+    ],
+)
+def test_a_token_goes_where_it_is_asked_to(secret: dict[str, str] | None, wanted: tuple[str, str]) -> None:
+    spec = {"username": "bob", "jwtKeyRef": {"name": "a", "key": "b"}, "secretRef": secret}
+    token = read(Token, {"metadata": {"name": "alice"}, "spec": spec})
+
+    assert (token.secret_name, token.secret_key) == wanted
