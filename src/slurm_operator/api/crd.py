@@ -1,6 +1,6 @@
 """From kinds to CustomResourceDefinitions."""
 
-from typing import Any, Final
+from typing import Any, ClassVar, Final, Protocol
 
 from slurm_operator import wire
 from slurm_operator.api.kind import Kind
@@ -31,17 +31,25 @@ class Definition(wire.Record):
     also_served: tuple[str, ...] = ()
 
 
+class Resource(Protocol):
+    """What every kind of ours has."""
+
+    KIND: ClassVar[Kind]
+    CRD: ClassVar[Definition]
+
+    @property
+    def metadata(self) -> Meta: ...
+
+
 METADATA: Final[Any] = prop("Name, labels, annotations.", default=Meta())
 AGE: Final = Column(name="AGE", path=".metadata.creationTimestamp", type="date", description="How old it is.")
 READY: Final = Column(name="READY", path=READY_PATH, description="Whether everything works.")
 STATUS: Final = Column(name="STATUS", path=REASON_PATH, description="Why it is ready or not.", priority=1)
 
 
-def crd(cls: type) -> dict[str, Any]:
+def crd(cls: type[Resource]) -> dict[str, Any]:
     """The CustomResourceDefinition of one kind."""
-    kind: Kind = cls.KIND  # type: ignore[attr-defined]
-    definition: Definition = cls.CRD  # type: ignore[attr-defined]
-    singular = kind.kind.lower()
+    kind, definition = cls.KIND, cls.CRD
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -57,7 +65,7 @@ def crd(cls: type) -> dict[str, Any]:
                 "kind": kind.kind,
                 "listKind": f"{kind.kind}List",
                 "plural": kind.plural,
-                "singular": singular,
+                "singular": kind.kind.lower(),
                 "shortNames": list(definition.short_names),
                 "categories": ["slurm"],
             },

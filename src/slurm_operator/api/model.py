@@ -4,6 +4,7 @@ From these facts come the CRD (`crd`), the reference pages (`reference`), the de
 and the warnings about old fields (`problems`).
 """
 
+import inspect
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from functools import cache
@@ -17,6 +18,9 @@ from slurm_operator import wire
 T = TypeVar("T")
 
 REQUIRED: Final = object()
+
+# What Python puts into every class body by itself.
+_NOT_OURS: Final = {"__dict__", "__weakref__", "__annotate__", "__annotate_func__", "__annotations_cache__"}
 
 
 class Rule(wire.Record):
@@ -90,7 +94,9 @@ def model(cls: type[T]) -> type[T]:
     """Make a class with `prop` fields a model. It may extend another one, without zero-argument `super()`."""
     if isinstance(cls, _ModelMeta):
         return cls
-    body = {name: value for name, value in vars(cls).items() if name not in ("__dict__", "__weakref__")}
+    body = {name: value for name, value in vars(cls).items() if name not in _NOT_OURS}
+    # Newer Pythons keep annotations as a function of the class they were written in.
+    body["__annotations__"] = inspect.get_annotations(cls)
     return cast("type[T]", _ModelMeta(cls.__name__, (_Model,), body))
 
 

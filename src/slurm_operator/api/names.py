@@ -25,6 +25,9 @@ POD_CORDON: Final = "nodeset.slinky.slurm.net/pod-cordon"
 POD_DELETION_COST: Final = "nodeset.slinky.slurm.net/pod-deletion-cost"
 POD_DEADLINE: Final = "nodeset.slinky.slurm.net/pod-deadline"
 
+POD_RETIRED: Final = "nodeset.slinky.slurm.net/retired"  # the uid of a pod that never takes a job again
+ALLOW_DELETION: Final = "nodeset.slinky.slurm.net/allow-deletion"  # a person takes the risk
+
 # Annotations on Kubernetes nodes
 NODE_CORDON_REASON: Final = "nodeset.slinky.slurm.net/node-cordon-reason"
 HOSTNAME_OVERRIDE: Final = "nodeset.slinky.slurm.net/hostname-override"
@@ -42,6 +45,9 @@ SSH_HOST_KEYS_HASH: Final = "slinky.slurm.net/ssh-host-keys-hash"
 DEFAULT_CONTAINER: Final = "kubectl.kubernetes.io/default-container"
 
 # Everything else with a fixed name
+FORCE_DELETION: Final = "slinky.slurm.net/force-deletion"  # delete an object though others depend on it
+IN_USE_FINALIZER: Final = "slinky.slurm.net/in-use"
+WORKERS_FINALIZER: Final = "nodeset.slinky.slurm.net/workers"
 RESERVATION_FINALIZER: Final = "nodeset.slinky.slurm.net/reservation"
 WORKER_TOLERATION: Final = "nodeset.slinky.slurm.net/worker"
 POD_CONDITION_PREFIX: Final = "SlurmNodeState"

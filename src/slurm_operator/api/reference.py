@@ -7,8 +7,7 @@ from types import UnionType
 from typing import Annotated, Any, Final, Union, get_origin
 
 from slurm_operator.api import KINDS
-from slurm_operator.api.crd import AGE, Definition, doc
-from slurm_operator.api.kind import Kind
+from slurm_operator.api.crd import AGE, Resource, doc
 from slurm_operator.api.model import Choice, Field, Rule, fields_of, is_model, item_type
 from slurm_operator.api.pods import AddedContainer, ClaimTemplate, Container, PodSpec
 from slurm_operator.api.schema import published_default
@@ -38,9 +37,9 @@ def pages() -> dict[str, str]:
     return {"index.md": _index(), "overrides.md": _overrides(), **{_file(cls): _page(cls) for cls in KINDS}}
 
 
-def _file(cls: type) -> str:
+def _file(cls: type[Resource]) -> str:
     """A page per kind, in a folder per API group: two groups may have kinds of the same name."""
-    kind: Kind = cls.KIND  # type: ignore[attr-defined]
+    kind = cls.KIND
     return f"{kind.group}/{kind.kind.lower()}.md"
 
 
@@ -65,9 +64,8 @@ def _summary(cls: type) -> str:
     return doc(cls).split("\n\n")[0]
 
 
-def _page(cls: type) -> str:
-    kind: Kind = cls.KIND  # type: ignore[attr-defined]
-    definition: Definition = cls.CRD  # type: ignore[attr-defined]
+def _page(cls: type[Resource]) -> str:
+    kind, definition = cls.KIND, cls.CRD
     fields = {field.name: field for field in fields_of(cls)}
     versions = ", ".join(f"`{kind.group}/{version}`" for version in (kind.version, *definition.also_served))
     columns = ", ".join(column.name for column in (*definition.columns, AGE))
