@@ -51,7 +51,13 @@ CONTAINERD = GoBuild(
 )
 COREDNS = GoBuild("coredns", versions.COREDNS, ("coredns",), "about a minute, once")
 KWOK = GoBuild("kwok", versions.KWOK, ("kwok",), "about 2 minutes, once")
-HELM = GoBuild("helm", versions.HELM, ("helm",), "about 3 minutes, once")
+HELM = GoBuild(
+    module="helm",
+    version=versions.HELM,
+    programs=("helm",),
+    minutes="about 3 minutes, once",
+    stamp=(f"helm.sh/helm/v4/internal/version.version=v{versions.HELM}",),
+)
 
 
 def binaries(build: GoBuild, paths: Paths, progress: Progress) -> Path:
@@ -72,8 +78,9 @@ def is_built(build: GoBuild, paths: Paths) -> bool:
 def directory_of(build: GoBuild, toolchain: Go, paths: Paths) -> Path:
     """A directory of its own for everything that makes the programs different."""
     files = module_files(build.module)
-    pins = hashlib.sha256((files / "go.mod").read_bytes() + (files / "go.sum").read_bytes()).hexdigest()[:8]
-    return paths.builds / f"{build.module}-{build.version}-go{toolchain.version}-{pins}"
+    pins = [(files / "go.mod").read_text(), (files / "go.sum").read_text(), *build.stamp]
+    digest = hashlib.sha256("\n".join(pins).encode()).hexdigest()[:8]
+    return paths.builds / f"{build.module}-{build.version}-go{toolchain.version}-{digest}"
 
 
 def _compile(

@@ -95,6 +95,10 @@ class Cell:
         """The cluster's own view of its processes."""
         return Path(f"/proc/{self.first.pid}/root/proc")
 
+    def path(self, inside: str) -> Path:
+        """Where this machine sees a file of the cluster's private directories."""
+        return Path(f"/proc/{self.first.pid}/root{inside}")
+
     def has(self, process: Birth) -> bool:
         return self.is_alive and born(process.pid, self.proc) == process.ticks
 

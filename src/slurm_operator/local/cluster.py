@@ -97,10 +97,19 @@ class Cluster:
 
     def start_node(self, number: int) -> None:
         """Boots a stopped node again."""
-        for name, part in self.state.parts.items():
-            if part.node == number:
-                self.parts.restart(name)
+        node = self.node_files(number)
+        self.state.cell.path(node.socket).unlink(missing_ok=True)
+        self.parts.restart(f"containerd-{node.name}")
+        self.wait_for_containerd(node)
+        self.parts.restart(f"kubelet-{node.name}")
+        self.parts.restart(f"kube-proxy-{node.name}")
         self.parts.wait_until(lambda: self.is_node_ready(number), f"{NodeNetwork(number).name} to be Ready")
+
+    def wait_for_containerd(self, node: NodeFiles) -> None:
+        """A kubelet that finds no containerd gives up at once."""
+        socket = self.state.cell.path(node.socket)
+        name = f"containerd-{node.name}"
+        self.parts.wait_until(socket.exists, f"{name} to listen", part=name)
 
     def is_node_ready(self, number: int) -> bool:
         """As the kubelet says; the API server believes it for 40 s after a node went silent."""

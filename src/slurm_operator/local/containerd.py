@@ -9,12 +9,12 @@ from pathlib import Path
 from slurm_operator.local import builds
 from slurm_operator.local.cell import Cell, Newborn, wait_until
 from slurm_operator.local.errors import LocalError
+from slurm_operator.local.image import PAUSE_IMAGE
 from slurm_operator.local.paths import Paths
 from slurm_operator.local.processes import last_lines
 from slurm_operator.local.progress import Progress
 from slurm_operator.local.stamps import STAMP, is_complete, once
 
-PAUSE_IMAGE = "docker.io/local/pause:1"
 _SEEDS_KEPT = 3
 _ROOT_DIRECTORY = "root"
 
@@ -78,19 +78,20 @@ def seeded_root(target: Path, archives: Sequence[Path], paths: Paths, progress: 
 
     Layers are only ever read, so all nodes share them as hard links; containerd's own databases are copied.
     """
-    seed = _seed(archives, paths, progress) / _ROOT_DIRECTORY
+    source = seed(archives, paths, progress) / _ROOT_DIRECTORY
     target.parent.mkdir(parents=True, exist_ok=True)
-    linked = subprocess.run(["cp", "-al", str(seed), str(target)], capture_output=True, check=False)
+    linked = subprocess.run(["cp", "-al", str(source), str(target)], capture_output=True, check=False)
     if linked.returncode != 0:  # Another file system.
         shutil.rmtree(target, ignore_errors=True)
-        subprocess.run(["cp", "-a", str(seed), str(target)], check=True)
+        subprocess.run(["cp", "-a", str(source), str(target)], check=True)
     for database in target.glob("*/*.db"):
         copy = database.with_suffix(".copy")
         shutil.copy2(database, copy)
         copy.rename(database)
 
 
-def _seed(archives: Sequence[Path], paths: Paths, progress: Progress) -> Path:
+def seed(archives: Sequence[Path], paths: Paths, progress: Progress) -> Path:
+    """The directory with the images of these archives, unpacked once."""
     facts = [f"{path} {path.stat().st_size} {path.stat().st_mtime_ns}" for path in sorted(archives)]
     digest = hashlib.sha256("\n".join(facts).encode()).hexdigest()[:12]
 
@@ -98,10 +99,10 @@ def _seed(archives: Sequence[Path], paths: Paths, progress: Progress) -> Path:
         with progress.step("Unpacking images", "once per set of images"):
             _unpack(directory, archives, paths, progress)
 
-    seed = once(paths.images / "seeds" / digest, fill)
-    (seed / STAMP).touch()  # The ones used longest ago go first.
-    _prune(seed.parent)
-    return seed
+    directory = once(paths.images / "seeds" / digest, fill)
+    (directory / STAMP).touch()  # The ones used longest ago go first.
+    _prune(directory.parent)
+    return directory
 
 
 def _unpack(directory: Path, archives: Sequence[Path], paths: Paths, progress: Progress) -> None:
@@ -113,7 +114,7 @@ def _unpack(directory: Path, archives: Sequence[Path], paths: Paths, progress: P
     newborn = Newborn("seed")
     try:
         process = newborn.cell.spawn(command(programs, file), log)
-        inside = Path(f"/proc/{newborn.cell.first.pid}/root{socket}")
+        inside = newborn.cell.path(socket)
         wait_until(lambda: inside.exists() or not newborn.cell.has(process), "containerd to listen")
         if not newborn.cell.has(process):
             raise LocalError(f"containerd ended while images were unpacked:\n{last_lines(log)}")

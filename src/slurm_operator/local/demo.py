@@ -4,7 +4,7 @@ import contextlib
 import time
 from collections.abc import Iterator
 
-from slurm_operator.local import handmade, image
+from slurm_operator.local import containerd, handmade, image
 from slurm_operator.local.cluster import DEFAULT_NAME, Cluster
 from slurm_operator.local.paths import Paths
 from slurm_operator.local.progress import Progress
@@ -29,9 +29,9 @@ def up(
         progress.note(described(status(name, paths)))
         return Cluster(name, paths, progress)
 
-    wanted = Wanted(name, nodes, fake_nodes)
-    prepare(wanted, paths, progress)
+    prepare(Wanted(name, nodes, fake_nodes), paths, progress)
     archives = (image.pause_archive(paths, progress), image.slurm_archive(paths, progress))
+    containerd.seed(archives, paths, progress)
     prepared = time.monotonic()
     cluster, is_new = start(Wanted(name, nodes, fake_nodes, archives), paths, progress)
     with _gone_unless_done(cluster, is_new=is_new):

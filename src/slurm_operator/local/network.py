@@ -1,6 +1,7 @@
 """The networks of one cluster: a link to this machine, a wire between nodes, a bridge for each node's pods.
 
-There is no default route anywhere: packets for addresses outside the cluster have nowhere to go.
+There is no default route anywhere: packets for addresses outside the cluster have nowhere to go. The link is
+for the API server and its clients alone: what pods send there would make this machine answer to the outside.
 """
 
 import subprocess
@@ -13,6 +14,15 @@ from slurm_operator.local.errors import LocalError
 
 # Half of the range set aside for benchmarks between network devices: no real host has such an address.
 _LINKS = 256
+_NO_TRANSIT = """
+table inet link {
+    chain transit {
+        type filter hook forward priority filter; policy accept;
+        iifname "uplink" drop
+        oifname "uplink" drop
+    }
+}
+"""
 # The second makes answers between pods of one bridge pass the rules that put the service's address back.
 _FORWARDING = ("net/ipv4/ip_forward", "net/bridge/bridge-nf-call-iptables")
 
@@ -97,6 +107,7 @@ def connect(cell: Cell, link: Link) -> None:
         f"address add {first.address}/24 dev nodes",
         "link set nodes up",
     )
+    cell.run("nft", "-f", "-", stdin=_NO_TRANSIT)
 
 
 def add_node(cell: Cell, node: NodeNetwork, others: list[NodeNetwork]) -> None:

@@ -37,6 +37,11 @@ class NodeFiles:
         return f"/run/{self.name}/containerd.sock"
 
     @property
+    def kubelet_root(self) -> str:
+        """The kubelet's directory, as the cluster sees it: a short path, because sockets lie below it."""
+        return f"/var/lib/{self.name}"
+
+    @property
     def cgroup(self) -> str:
         """Its own: a kubelet ends pods that it does not know when it finds them under its group."""
         return cgroups.path_of(self.cluster, self.name)
@@ -60,8 +65,8 @@ class NodeFiles:
             str(programs / "kubelet"),
             f"--config={self.directory / 'kubelet.yaml'}",
             f"--kubeconfig={self.directory / 'kubelet.kubeconfig'}",
-            f"--root-dir={self.directory / 'kubelet'}",
-            f"--cert-dir={self.directory / 'kubelet' / 'pki'}",
+            f"--root-dir={self.kubelet_root}",
+            f"--cert-dir={self.kubelet_root}/pki",
             f"--hostname-override={self.name}",
             f"--node-ip={self.network.address}",
             f"--node-labels=kubernetes.io/hostname={self.name}",

@@ -48,20 +48,23 @@ class Parts:
         self.state.cell.kill(part.process)
         return part
 
-    def wait_until(self, is_ready: Callable[[], bool], what: str, deadline_s: float = 120) -> None:
-        """Comes back when `is_ready`. A component that ends meanwhile is named, with its last lines."""
+    def wait_until(
+        self, is_ready: Callable[[], bool], what: str, deadline_s: float = 120, part: str | None = None
+    ) -> None:
+        """Comes back when `is_ready`. A component that ends meanwhile, any or `part`, is named."""
         give_up = time.monotonic() + deadline_s
         while not is_ready():
-            self.raise_if_dead()
+            self.raise_if_dead(part)
             if time.monotonic() > give_up:
                 raise LocalError(f"Waited {deadline_s:.0f} s for {what}. Logs are in {self._logs}.")
             time.sleep(_POLL_S)
 
-    def raise_if_dead(self) -> None:
+    def raise_if_dead(self, only: str | None = None) -> None:
+        """Names a component that has ended, with the last lines of its log."""
         state = self.state
         if not state.cell.is_alive:
             raise LocalError("The cluster was taken down while it was being started.")
         for name, part in state.parts.items():
-            if not state.cell.has(part.process):
+            if only in {None, name} and not state.cell.has(part.process):
                 log = Path(part.log)
                 raise LocalError(f"{name} ended. The last lines of {log}:\n{last_lines(log)}")

@@ -5,6 +5,7 @@ every Python client in the cluster. So each certificate carries the whole set.
 """
 
 import os
+import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -44,6 +45,7 @@ class Authority:
 
     def __init__(self, directory: Path, name: str) -> None:
         self._directory = directory
+        self._lock = threading.Lock()
         self.pair = _pair(directory, name)
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not self.pair.key.exists():
@@ -57,9 +59,10 @@ class Authority:
     def issue(self, file: str, name: str, groups: Iterable[str] = (), hosts: Iterable[str] = ()) -> Pair:
         """A certificate for `name`, member of `groups`, that may serve under `hosts` (names, addresses)."""
         pair = _pair(self._directory, file)
-        if not pair.key.exists():
-            key = ec.generate_private_key(ec.SECP256R1())
-            _write(pair, self._signed(name, groups, hosts, key), key)
+        with self._lock:  # Nodes are made side by side, and some certificates are for all of them.
+            if not pair.key.exists():
+                key = ec.generate_private_key(ec.SECP256R1())
+                _write(pair, self._signed(name, groups, hosts, key), key)
         return pair
 
     def _signed(

@@ -16,7 +16,6 @@ _GIB = 1024**3
 STATE_BYTES = 2 * _GIB
 CACHE_BYTES = 8 * _GIB
 MEMORY_BYTES = 2 * _GIB
-_LONGEST_SOCKET = 107  # sun_path of a Unix socket, without the final zero byte.
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,19}")
 
 # Tried in a network namespace that is gone again when the command ends.
@@ -48,9 +47,6 @@ def _raise(found: list[str]) -> None:
 def _place(name: str, paths: Paths) -> Iterator[str]:
     if not _NAME.fullmatch(name):
         yield f"{name!r} is no name for a cluster: use up to 20 small letters, digits and dashes."
-    socket = paths.cluster(name) / "nodes" / "node-99" / "kubelet" / "pod-resources" / "kubelet.sock"
-    if len(str(socket)) > _LONGEST_SOCKET:
-        yield f"{paths.home} is too long a path for sockets. Set SLURM_OPERATOR_HOME to a shorter one."
     for variable, directory in (("SLURM_OPERATOR_HOME", paths.home), ("SLURM_OPERATOR_CACHE", paths.cache)):
         if any(directory.is_relative_to(private) for private in PRIVATE):
             yield f"{directory} lies where clusters keep their own files. Set {variable} to another place."

@@ -194,10 +194,16 @@ class _Start:
         """The part of a node that needs no API server."""
         node.directory.mkdir(parents=True)
         node.write(certificates, f"https://{NodeNetwork(1).address}:6443")
+        place = node.directory / "kubelet"
+        place.mkdir()
+        cell = self.cluster.state.cell
+        cell.run("mkdir", node.kubelet_root)
+        cell.run("mount", "--bind", str(place), node.kubelet_root)
         if self.wanted.archives:
             containerd.seeded_root(node.containerd_root, self.wanted.archives, self.paths, self.progress)
         command = node.containerd(self._programs(builds.CONTAINERD))
         self.cluster.parts.start(f"containerd-{node.name}", command, node.network)
+        self.cluster.wait_for_containerd(node)
 
     def _agents(self, node: NodeFiles) -> None:
         programs = self._programs(builds.KUBERNETES)

@@ -1,0 +1,79 @@
+"""A whole cluster for the end-to-end tests: one that all share, and one for tests that break things."""
+
+import os
+import uuid
+from collections.abc import Iterator
+
+import pytest
+from e2e_pods import make_namespace
+
+from slurm_operator.local import image, status, stop
+from slurm_operator.local.cell import born
+from slurm_operator.local.cluster import Cluster
+from slurm_operator.local.paths import Paths
+from slurm_operator.local.progress import Quiet
+from slurm_operator.local.start import Wanted, prepare, up
+
+_MARK = "e2e"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "full: takes minutes; part of `make e2e`, not of `make test`")
+
+
+@pytest.fixture(scope="session")
+def paths() -> Paths:
+    """The user's own directories: builds and images are shared with `make up`."""
+    return Paths.of()
+
+
+@pytest.fixture(scope="session")
+def wanted(paths: Paths) -> Wanted:
+    """Two nodes that have the pause and Slurm images. Everything that is made once per machine is there."""
+    _end_orphans(paths)
+    prepare(Wanted("e2e"), paths, Quiet())
+    archives = (image.pause_archive(paths, Quiet()), image.slurm_archive(paths, Quiet()))
+    return Wanted("", nodes=2, archives=archives)
+
+
+@pytest.fixture(scope="session")
+def cluster(wanted: Wanted, paths: Paths) -> Iterator[Cluster]:
+    """The cluster that all tests share: stay in your namespace."""
+    yield from _running("shared", wanted, paths)
+
+
+@pytest.fixture(scope="module")
+def fragile_cluster(wanted: Wanted, paths: Paths) -> Iterator[Cluster]:
+    """A cluster of this module alone, for tests that stop nodes or components."""
+    yield from _running("fragile", wanted, paths)
+
+
+@pytest.fixture(scope="session")
+def operator_image(cluster: Cluster, paths: Paths) -> str:
+    """The name of this program's image, loaded into the shared cluster."""
+    cluster.load_image(image.operator_archive(paths, Quiet()))
+    return image.OPERATOR_IMAGE
+
+
+@pytest.fixture
+def namespace(cluster: Cluster) -> Iterator[str]:
+    """A fresh namespace in the shared cluster, ready for pods."""
+    name = f"test-{uuid.uuid4().hex[:8]}"
+    make_namespace(cluster, name)
+    yield name
+    cluster.kubectl("delete", "namespace", name, "--wait=false")
+
+
+def _running(name: str, wanted: Wanted, paths: Paths) -> Iterator[Cluster]:
+    own = f"{_MARK}-{name}-{os.getpid()}"
+    cluster, _ = up(Wanted(own, wanted.nodes, archives=wanted.archives), paths, Quiet())
+    yield cluster
+    stop.down(own, paths, Quiet())
+
+
+def _end_orphans(paths: Paths) -> None:
+    """Clusters of test runs that were killed."""
+    for name in status.names(paths):
+        mark, pid = name.partition("-")[0], name.rpartition("-")[2]
+        if mark == _MARK and pid.isdigit() and born(int(pid)) is None:
+            stop.down(name, paths, Quiet())

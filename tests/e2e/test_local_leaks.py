@@ -1,0 +1,155 @@
+"""`down` removes everything it made, and nothing else."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+from e2e_pods import make_namespace, run, server
+
+from slurm_operator.local import cgroups, stop
+from slurm_operator.local.cluster import Cluster
+from slurm_operator.local.paths import Paths
+from slurm_operator.local.progress import Quiet
+from slurm_operator.local.start import Wanted, up
+
+
+@dataclass(frozen=True)
+class Traces:
+    """What a cluster could leave on this machine."""
+
+    processes: frozenset[str]
+    mounts: frozenset[str]
+    devices: frozenset[str]
+    namespaces: frozenset[str]
+    rules: str
+    groups: frozenset[Path]
+    files: frozenset[Path]
+
+
+def traces(name: str, paths: Paths) -> Traces:
+    return Traces(
+        processes=frozenset(_processes(str(paths.cluster(name)))),
+        mounts=frozenset(line for line in Path("/proc/mounts").read_text().splitlines() if name in line),
+        devices=frozenset(path.name for path in Path("/sys/class/net").iterdir() if "slurm" in path.name),
+        namespaces=frozenset(_output("ip", "netns", "list").split()),
+        rules=_output("nft", "list", "ruleset"),
+        groups=frozenset(_groups(name)),
+        files=frozenset(paths.clusters.glob(name)),
+    )
+
+
+def _processes(mark: str) -> Iterator[str]:
+    """Programs that have anything to do with the cluster's directory; a shim or a pod is in its groups."""
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            command = (entry / "cmdline").read_text().replace("\0", " ")
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if mark in command and int(entry.name) != os.getpid():
+            yield command
+
+
+def _groups(name: str) -> Iterator[Path]:
+    for hierarchy in cgroups.hierarchies():
+        yield from hierarchy.glob(f"slurm-operator/{name}")
+        yield from hierarchy.glob(f"**/{name}")
+
+
+def _output(*command: str) -> str:
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def with_pods(wanted: Wanted, paths: Paths) -> Cluster:
+    """A cluster that does something: pods with mounts, on both nodes."""
+    cluster, _ = up(wanted, paths, Quiet())
+    make_namespace(cluster, "busy")
+    run(cluster, "busy", server("one", "node-1"), server("two", "node-2"))
+    return cluster
+
+
+@pytest.fixture
+def own(wanted: Wanted) -> Wanted:
+    return replace(wanted, name=f"e2e-leak-{os.getpid()}")
+
+
+@pytest.mark.parametrize("cycles", [1, pytest.param(10, marks=pytest.mark.full)])
+def test_up_and_down_again_and_again_leaves_nothing_behind(own: Wanted, paths: Paths, cycles: int) -> None:
+    before = traces(own.name, paths)
+
+    for _ in range(cycles):
+        with_pods(own, paths)
+        during = traces(own.name, paths)
+        assert during != before, "the traces would not see a cluster at all"
+        stop.down(own.name, paths, Quiet())
+
+        assert traces(own.name, paths) == before
+
+
+def test_two_clusters_side_by_side_do_not_see_each_other(own: Wanted, paths: Paths) -> None:
+    other = replace(own, name=f"e2e-other-{os.getpid()}")
+    first, second = with_pods(own, paths), with_pods(other, paths)
+    try:
+        assert first.state.url != second.state.url
+        stop.down(first.name, paths, Quiet())
+
+        pods = second.kubectl("get", "pods", "-n", "busy", "--no-headers")
+        assert pods.count("Running") == 2, "taking one down left the other alone"
+    finally:
+        stop.down(first.name, paths, Quiet())
+        stop.down(second.name, paths, Quiet())
+
+
+@pytest.mark.parametrize("moment", ["Namespaces", "etcd", "containerd, kubelet", "CoreDNS"])
+def test_ctrl_c_while_it_starts_leaves_nothing_behind(own: Wanted, paths: Paths, moment: str) -> None:
+    before = traces(own.name, paths)
+    command = [
+        sys.executable,
+        "-u",
+        "-m",
+        "slurm_operator.cli",
+        "up",
+        "--name",
+        own.name,
+        "--kubernetes-only",
+    ]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True) as starting:
+        assert starting.stderr is not None
+        for line in starting.stderr:
+            if moment in line:
+                os.killpg(starting.pid, signal.SIGINT)  # The terminal sends it to the whole group.
+                break
+        rest = starting.stderr.read()
+
+    assert starting.returncode != 0
+    assert "Traceback" not in rest
+    assert traces(own.name, paths) == before
+
+
+def test_a_start_that_was_killed_is_cleaned_up_by_the_next_down(own: Wanted, paths: Paths) -> None:
+    before = traces(own.name, paths)
+    command = [
+        sys.executable,
+        "-u",
+        "-m",
+        "slurm_operator.cli",
+        "up",
+        "--name",
+        own.name,
+        "--kubernetes-only",
+    ]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as starting:
+        assert starting.stderr is not None
+        for line in starting.stderr:
+            if line.startswith("kube-controller-manager"):
+                starting.kill()
+                break
+    assert traces(own.name, paths) != before
+
+    stop.down(own.name, paths, Quiet())
+
+    assert traces(own.name, paths) == before
