@@ -16,6 +16,9 @@ APPLIED_DIGEST = "slinky.slurm.net/applied-digest"
 # On StatefulSets and Deployments: the digest of what their pod template was made from.
 INPUT_DIGEST = "slinky.slurm.net/input-digest"
 
+# Beside it, the digest of the template that was built from that: tells a newer builder from a foreign edit.
+TEMPLATE_DIGEST = "slinky.slurm.net/template-digest"
+
 # Fields under which strings are quantities: "1000m" is "1" there, "1024Mi" is "1Gi".
 _QUANTITY_MAPS = {"limits", "requests", "capacity", "hard", "allocatable"}
 _QUANTITY_FIELDS = {"sizeLimit", "storage", "divisor"}
@@ -37,11 +40,9 @@ def stamped(manifest: Manifest) -> Manifest:
 
     A pod template that follows its input digest is left out: it stays as it is until the input changes.
     """
-    metadata = manifest["metadata"]
-    annotations = metadata.get("annotations", {})
+    annotations = manifest["metadata"].get("annotations", {})
     compared = _without_template(manifest) if INPUT_DIGEST in annotations else manifest
-    noted = {**annotations, APPLIED_DIGEST: digest(compared)}
-    return manifest | {"metadata": {**metadata, "annotations": noted}}
+    return _annotated(manifest, {APPLIED_DIGEST: digest(compared)})
 
 
 def _without_template(manifest: Manifest) -> Manifest:
@@ -51,12 +52,25 @@ def _without_template(manifest: Manifest) -> Manifest:
 def settled_template(desired: Manifest, live: Child | None) -> Manifest:
     """A workload whose input is the same keeps the pod template it has.
 
-    A new version of this program may build templates differently; that alone must not restart a daemon.
+    A new version of this program may build templates differently; that alone must not restart a daemon. While
+    this version builds the one that was applied, it is ours to put back when somebody else has edited it.
     """
     wanted = desired["metadata"].get("annotations", {}).get(INPUT_DIGEST)
-    if live is None or wanted is None or live.metadata.annotations.get(INPUT_DIGEST) != wanted:
+    if wanted is None:
         return desired
-    return desired | {"spec": {**desired["spec"], "template": live.body["spec"]["template"]}}
+    built = digest(desired["spec"]["template"])
+    noted = live.metadata.annotations if live is not None else {}
+    if live is None or noted.get(INPUT_DIGEST) != wanted or noted.get(TEMPLATE_DIGEST) == built:
+        return _annotated(desired, {TEMPLATE_DIGEST: built})
+    kept = {TEMPLATE_DIGEST: noted[TEMPLATE_DIGEST]} if TEMPLATE_DIGEST in noted else {}
+    template = live.body["spec"]["template"]
+    return _annotated(desired | {"spec": {**desired["spec"], "template": template}}, kept)
+
+
+def _annotated(manifest: Manifest, notes: Mapping[str, str]) -> Manifest:
+    metadata = manifest["metadata"]
+    annotations = {**metadata.get("annotations", {}), **notes}
+    return manifest | {"metadata": {**metadata, "annotations": annotations}}
 
 
 def changes(desired: Manifest, live: Child | None) -> list[str]:

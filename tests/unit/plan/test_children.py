@@ -1,7 +1,7 @@
 """Which writes are missing, and what a new version of the operator does not write."""
 
 from slurm_operator.manifests import kinds
-from slurm_operator.manifests.compare import INPUT_DIGEST, stamped
+from slurm_operator.manifests.compare import INPUT_DIGEST, settled_template, stamped
 from slurm_operator.manifests.meta import Child, Meta
 from slurm_operator.plan.children import missing_writes, surplus
 
@@ -25,15 +25,19 @@ def service(port=6817) -> dict:
     }  # fmt: skip
 
 
+def applied(manifest: dict) -> dict:
+    return stamped(settled_template(manifest, None))
+
+
 def live(*manifests: dict):
     """These objects, as they are after they were applied."""
     made = {
         (kinds.kind_of(m), m["metadata"]["name"]): Child(
             metadata=Meta(
                 name=m["metadata"]["name"], namespace="ns", uid="u",
-                annotations=stamped(m)["metadata"]["annotations"],
+                annotations=applied(m)["metadata"]["annotations"],
             ),
-            body=stamped(m),
+            body=applied(m),
         )
         for m in manifests
     }  # fmt: skip
@@ -58,6 +62,16 @@ def test_a_changed_field_is_named():
 
 def test_a_template_that_only_the_operator_built_differently_restarts_nothing():
     assert missing_writes([workload(image="built-by-a-newer-operator")], live(workload())) == []
+
+
+def test_a_template_that_somebody_else_edited_is_put_back():
+    there = live(workload())
+    there(kinds.STATEFUL_SET, "ns", "c-controller").body["spec"]["template"] = workload(image="foreign")["spec"]["template"]
+
+    [write] = missing_writes([workload()], there)
+
+    assert "containers[name=slurmctld].image" in write.message
+    assert write.manifest["spec"]["template"]["spec"]["containers"][0]["image"] == "slurm:1"
 
 
 def test_a_template_whose_input_changed_is_rolled():
