@@ -44,14 +44,9 @@ def _content(data: bytes) -> Any:
         return data.decode()
 
 
-@contextlib.asynccontextmanager
-async def client_of(slurm: SlurmDaemons, **options: Any) -> AsyncIterator[SlurmRest]:
+def client_of(slurm: SlurmDaemons, **options: Any) -> SlurmRest:
     options = {"now": lambda: datetime.now(UTC), "key": lambda: slurm.jwt_key} | options
-    client = SlurmRest([slurm.rest_url], **options)
-    try:
-        yield client
-    finally:
-        await client.close()
+    return SlurmRest([slurm.rest_url], **options)
 
 
 @contextlib.asynccontextmanager

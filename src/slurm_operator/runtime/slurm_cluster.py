@@ -15,7 +15,7 @@ from slurm_operator.slurmrest.transport import DEADLINE_SECONDS
 
 
 class SlurmCluster:
-    """Start `run` in a task; `close` ends it. Several URLs are several slurmrestds of the same cluster."""
+    """Start `run` in a task and cancel it to end. Several URLs are several slurmrestds of one cluster."""
 
     def __init__(
         self,
@@ -51,14 +51,7 @@ class SlurmCluster:
         return await self.writer.write(write)
 
     async def run(self) -> None:
-        """Reads and writes until cancelled; then closes its connections."""
-        try:
-            async with asyncio.TaskGroup() as group:
-                group.create_task(self.poller.run())
-                group.create_task(self.writer.run())
-        finally:
-            await self.close()
-
-    async def close(self) -> None:
-        self.writer.stop()
-        await self.client.close()
+        """Reads and writes until cancelled; whoever still waits for a write is then told so."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self.poller.run())
+            group.create_task(self.writer.run())

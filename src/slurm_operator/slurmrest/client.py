@@ -12,7 +12,7 @@ from slurm_operator.slurmrest.transport import DEADLINE_SECONDS, MAX_ANSWER_BYTE
 
 
 class SlurmRest:
-    """`read` looks at slurmctld, `send` changes it, `database` is slurmdbd. Close it when done."""
+    """`read` looks at slurmctld, `send` changes it, `database` is slurmdbd."""
 
     def __init__(
         self,
@@ -44,6 +44,3 @@ class SlurmRest:
         """Turn to another slurmrestd, which may be of another release."""
         self._session.transport.next_url()
         self._session.forget_version()
-
-    async def close(self) -> None:
-        await self._session.transport.close()

@@ -8,8 +8,9 @@ from urllib.parse import quote
 from slurm_operator import wire
 from slurm_operator.slurmrest import errors
 from slurm_operator.slurmrest.envelope import Envelope, Trouble, said
+from slurm_operator.slurmrest.exchange import Reply
 from slurm_operator.slurmrest.tokens import TokenSource
-from slurm_operator.slurmrest.transport import Reply, Request, Transport
+from slurm_operator.slurmrest.transport import Request, Transport
 from slurm_operator.slurmrest.versions import NEWEST_FIRST, Capability
 
 T = TypeVar("T")

@@ -1,30 +1,26 @@
-"""One HTTP exchange with slurmrestd: a deadline, a bounded answer, and exceptions in our words."""
+"""Calls to slurmrestd with a deadline and a bounded answer, and their failures in our words."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
-
-import aiohttp
+from urllib.parse import urlencode
 
 from slurm_operator import wire
+from slurm_operator.slurmrest import exchange
 from slurm_operator.slurmrest.errors import (
     SlurmAnswerUnreadable,
     SlurmCutOff,
-    SlurmFailure,
     SlurmTimedOut,
     SlurmUnreachable,
 )
+from slurm_operator.slurmrest.exchange import Reply
 
 # slurmrestd itself gives up on a silent slurmctld after MessageTimeout, 10 s by default; with a little more
 # patience we hear its reason instead of our own impatience.
 DEADLINE_SECONDS = 12.0
 
-CONNECT_SECONDS = 3.0
-
 # A job takes 5 KB, and one of a thousand large nodes some MB: this is far more than a slurmctld survives.
 MAX_ANSWER_BYTES = 1 << 30
-
-_CHUNK_BYTES = 1 << 18
 
 
 class Request(NamedTuple):
@@ -37,14 +33,13 @@ class Request(NamedTuple):
     body: object = None
     deadline_s: float | None = None
 
-
-class Reply(NamedTuple):
-    status: int
-    body: bytes
+    @property
+    def target(self) -> str:
+        return f"{self.path}?{urlencode(self.query)}" if self.query else self.path
 
 
 class Transport:
-    """Connections to one of several base URLs of the same Slurm cluster. `next_url` moves on to another."""
+    """One of several base URLs of the same Slurm cluster. `next_url` moves on to another."""
 
     def __init__(
         self,
@@ -58,7 +53,6 @@ class Transport:
         self._urls = [url.rstrip("/") for url in urls]
         self._deadline_s = deadline_s
         self._max_answer_bytes = max_answer_bytes
-        self._http: aiohttp.ClientSession | None = None
 
     @property
     def url(self) -> str:
@@ -73,54 +67,21 @@ class Transport:
         try:
             async with asyncio.timeout(deadline_s):
                 return await self._send(request, token)
-        except SlurmFailure:
-            raise
-        except aiohttp.ServerTimeoutError as error:  # Of connecting: nothing else has a limit of its own.
-            raise SlurmUnreachable(request.attempt, f"no connection to {self.url}") from error
+        except exchange.NoConnection as error:
+            raise SlurmUnreachable(request.attempt, str(error)) from error
         except TimeoutError as error:
             raise SlurmTimedOut(request.attempt, f"{self.url} was silent for {deadline_s:g} s") from error
-        except (aiohttp.ClientConnectorError, aiohttp.InvalidURL) as error:
-            raise SlurmUnreachable(request.attempt, str(error)) from error
-        except aiohttp.ClientResponseError as error:
-            raise SlurmAnswerUnreadable(request.attempt, f"not HTTP: {error.message}") from error
-        except (aiohttp.ClientError, OSError) as error:
-            raise SlurmCutOff(request.attempt, str(error) or type(error).__name__) from error
-
-    async def close(self) -> None:
-        if self._http is not None:
-            await self._http.close()
+        except (exchange.NotHttp, exchange.TooLarge) as error:
+            raise SlurmAnswerUnreadable(request.attempt, str(error)) from error
+        except (EOFError, OSError) as error:
+            raise SlurmCutOff(request.attempt, str(error)) from error
 
     async def _send(self, request: Request, token: str) -> Reply:
-        # Asked to close the connection, slurmrestd 26.05 sends "Connection: Close" behind the body instead of
-        # before it. So we do not ask, and close it ourselves.
-        headers = {"X-SLURM-USER-TOKEN": token, "Accept": "application/json", "Connection": "keep-alive"}
-        data = None
+        # Slurm checks the token; it goes nowhere but into this header.
+        headers = {"X-SLURM-USER-TOKEN": token, "Accept": "application/json"}
+        body = b""
         if request.body is not None:
             headers["Content-Type"] = "application/json"
-            data = wire.encode(request.body)
-        async with self._session().request(
-            request.method, self.url + request.path, params=request.query, data=data, headers=headers
-        ) as response:
-            return Reply(response.status, await self._body(request, response))
-
-    async def _body(self, request: Request, response: aiohttp.ClientResponse) -> bytes:
-        body = bytearray()
-        async for chunk in response.content.iter_chunked(_CHUNK_BYTES):
-            body += chunk
-            if len(body) > self._max_answer_bytes:
-                raise SlurmAnswerUnreadable(request.attempt, f"more than {self._max_answer_bytes} bytes")
-        return bytes(body)
-
-    def _session(self) -> aiohttp.ClientSession:
-        """Made on first use, inside the loop.
-
-        A fresh connection for each call: on a kept one that slurmrestd has just dropped, aiohttp repeats what
-        HTTP calls idempotent, and with slurmrestd that includes GET /reconfigure/.
-        """
-        if self._http is None:
-            self._http = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(force_close=True, limit=4),
-                timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS),
-                auto_decompress=True,
-            )
-        return self._http
+            body = wire.encode(request.body)
+        url, method, target = self.url, request.method, request.target
+        return await exchange.exchange(url, method, target, headers, body, self._max_answer_bytes)

@@ -1,4 +1,5 @@
 from collections.abc import AsyncIterator, Callable
+from typing import Any
 
 import pytest
 from fake_clock import FakeClock
@@ -21,19 +22,15 @@ async def slurmrestd() -> AsyncIterator[FakeSlurmrestd]:
 
 
 @pytest.fixture
-async def connect(clock: FakeClock, slurmrestd: FakeSlurmrestd) -> AsyncIterator[Callable[..., SlurmRest]]:
-    """Makes clients that are closed when the test is over."""
-    made: list[SlurmRest] = []
+def connect(clock: FakeClock, slurmrestd: FakeSlurmrestd) -> Callable[..., SlurmRest]:
+    """Makes clients of the server, or of other URLs."""
 
-    def one(**options: object) -> SlurmRest:
+    def one(**options: Any) -> SlurmRest:
         urls = options.pop("urls", [slurmrestd.url])
         key = options.pop("key", lambda: KEY)
-        made.append(SlurmRest(urls, key, now=clock.now, **options))  # type: ignore[arg-type]
-        return made[-1]
+        return SlurmRest(urls, key, now=clock.now, **options)
 
-    yield one
-    for client in made:
-        await client.close()
+    return one
 
 
 @pytest.fixture

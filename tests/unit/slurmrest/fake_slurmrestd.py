@@ -47,7 +47,6 @@ class Heard:
     query: dict[str, str]
     token: str
     body: Any
-    asks_to_close: bool
 
 
 @dataclass
@@ -97,8 +96,7 @@ class FakeSlurmrestd:
                 self.hung.set()
                 await reader.read()
             elif reply != DROP:
-                # As the real one does it: behind the body, where no header belongs.
-                writer.write(reply + b"Connection: Close\r\n" * heard.asks_to_close)
+                writer.write(reply)
                 await writer.drain()
         except ConnectionError:
             pass
@@ -132,5 +130,4 @@ async def _request(reader: asyncio.StreamReader) -> Heard:
         dict(parse_qsl(parts.query)),
         headers.get("x-slurm-user-token", ""),
         json.loads(body) if body else None,
-        headers.get("connection", "").lower() == "close",
     )

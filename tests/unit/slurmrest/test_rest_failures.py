@@ -34,10 +34,10 @@ UPDATE = "POST /slurm/{v}/nodes/"
             http(200, {"nodes": {"w": 1}}), errors.SlurmAnswerUnreadable, "Expected", id="other shape"
         ),
         pytest.param(
-            http(200, body_of("nodes"), cut=900), errors.SlurmCutOff, "payload", id="cut in the middle"
+            http(200, body_of("nodes"), cut=900), errors.SlurmCutOff, "bytes read", id="cut in the middle"
         ),
-        pytest.param(DROP, errors.SlurmCutOff, "disconnected", id="dropped without an answer"),
-        pytest.param(b"what?\r\n\r\n", errors.SlurmAnswerUnreadable, "not HTTP", id="not even HTTP"),
+        pytest.param(DROP, errors.SlurmCutOff, "bytes read", id="dropped without an answer"),
+        pytest.param(b"what?\r\n\r\n", errors.SlurmAnswerUnreadable, "begins with", id="not even HTTP"),
     ],
 )
 async def test_each_kind_of_trouble_has_its_name_and_keeps_slurms_words(
@@ -127,7 +127,57 @@ async def test_an_endless_answer_is_cut_short(
     slurmrestd.on(NODES, http(200, {"nodes": [], "errors": [], "x": "y" * 5000}))
     client = connect(max_answer_bytes=4000)
 
-    with pytest.raises(errors.SlurmAnswerUnreadable, match="more than 4000 bytes"):
+    with pytest.raises(errors.SlurmAnswerUnreadable, match="4000 are allowed"):
+        await client.read.nodes()
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        pytest.param(answer("nodes") + b"Connection: Close\r\n", id="a header behind the body"),
+        pytest.param(answer("nodes") + http(502, "Unable"), id="a second answer to the same request"),
+        pytest.param(b"HTTP/1.1 100 Continue\r\n\r\n" + answer("nodes"), id="an interim answer"),
+        pytest.param(
+            b"HTTP/1.1 200 OK\r\n\r\n" + answer("nodes").split(b"\r\n\r\n", 1)[1],
+            id="no length: until it ends",
+        ),
+        pytest.param(
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+            + b"".join(
+                b"%x;x=y\r\n%s\r\n" % (len(part), part)
+                for part in answer("nodes").split(b"\r\n\r\n", 1)[1].splitlines(keepends=True)
+            )
+            + b"0\r\n\r\n",
+            id="in chunks, as a proxy may send it",
+        ),
+    ],
+)
+async def test_exactly_one_answer_is_read(
+    slurmrestd: FakeSlurmrestd, client: SlurmRest, reply: bytes
+) -> None:
+    slurmrestd.on(NODES, reply)
+
+    listing = await client.read.nodes()
+
+    assert listing is not None
+    assert len(listing.records) == len(body_of("nodes")["nodes"])
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        b"HTTP/1.1 200 OK\r\nContent-Length: many\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nnonsense\r\n",
+        b"HTTP/1.1 OK\r\n\r\n",
+        b"SSH-2.0-OpenSSH\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nX: " + b"y" * 200_000,
+    ],
+)
+async def test_nonsense_is_called_so(slurmrestd: FakeSlurmrestd, client: SlurmRest, reply: bytes) -> None:
+    slurmrestd.on(NODES, reply)
+
+    with pytest.raises(errors.SlurmAnswerUnreadable):
         await client.read.nodes()
 
 

@@ -79,7 +79,6 @@ async def cluster(slurmrestd: FakeSlurmrestd, clock: FakeClock) -> AsyncIterator
     made[0].task.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await made[0].task
-    await slurm.close()
 
 
 async def test_one_request_drains_what_several_ask_for(slurmrestd: FakeSlurmrestd, cluster: Cluster) -> None:
