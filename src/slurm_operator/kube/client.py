@@ -205,15 +205,21 @@ class Client:
     ) -> Manifest:
         """RFC 6902, all or nothing; with a uid, only if the object is still that one (else Conflict)."""
         test = [{"op": "test", "path": "/metadata/uid", "value": uid}] if uid else []
-        return await self._write(
-            "patch",
-            "PATCH",
-            kind,
-            key,
-            [*test, *operations],
-            subresource=subresource,
-            content_type=JSON_PATCH,
-        )
+        try:
+            return await self._write(
+                "patch",
+                "PATCH",
+                kind,
+                key,
+                [*test, *operations],
+                subresource=subresource,
+                content_type=JSON_PATCH,
+            )
+        except errors.Invalid:
+            # The server does not say which operation failed, so ask whether it was our test.
+            if uid and (await self.get(kind, key))["metadata"]["uid"] != uid:
+                raise errors.conflict(f"{kind.kind} {key} is no longer the one with uid {uid}") from None
+            raise
 
     async def merge_patch(
         self, kind: Kind, key: ObjectKey, patch: Manifest, *, subresource: str = ""

@@ -15,7 +15,7 @@ Headers = tuple[tuple[str, str], ...]
 class Identity:
     """Who we are in one moment: headers to send and the certificate to show."""
 
-    headers: Headers = ()
+    headers: Headers = field(default=(), repr=False)
     certificate: ClientCertificate | None = None
 
 

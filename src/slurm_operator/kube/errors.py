@@ -146,6 +146,11 @@ _BY_CODE: dict[int, type[ApiError]] = {
 }
 
 
+def conflict(message: str) -> Conflict:
+    """For a precondition that the server could not check for us."""
+    return Conflict(Status(code=409, reason="Conflict", message=message))
+
+
 def from_status(status: Status, *, attempted: str = "", retry_after: float | None = None) -> ApiError:
     """The error for a Status, as an answer to a call or as an ERROR event in a watch."""
     if status.details is not None:

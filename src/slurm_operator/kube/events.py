@@ -73,7 +73,7 @@ class _Series:
         self.happened_first = self.happened_last = _micro_time()
         self.last = now
         self.count = 1
-        self.is_sent = False
+        self.told = 0  # The count that the server knows.
         self.is_waiting = True
         self.next_count_seconds = _FIRST_COUNT_SECONDS
 
@@ -164,13 +164,20 @@ class Recorder:
             await self._send_next()
 
     async def flush(self) -> None:
-        """Send what is queued now: for the end of a process."""
+        """Send what is queued and what is still to be counted: for the end of a process."""
         while not self._queue.empty():
             await self._send_next()
+        for series in list(self._recent.values()):
+            await self._attempt(series)
 
     async def _send_next(self) -> None:
         series = await self._queue.get()
         series.is_waiting = False
+        await self._attempt(series)
+
+    async def _attempt(self, series: _Series) -> None:
+        if series.told == series.count:
+            return
         try:
             await self._send(series)
         except KubeError as error:
@@ -181,14 +188,15 @@ class Recorder:
             self.sent += 1
 
     async def _send(self, series: _Series) -> None:
-        if series.is_sent:
+        count = series.count
+        if series.told:
             try:
                 await self._client.merge_patch(EVENT, series.key, {"series": series.series})
             except NotFound:
-                series.is_sent = False  # The server keeps events for an hour.
-        if not series.is_sent:
+                series.told = 0  # The server keeps events for an hour.
+        if not series.told:
             await self._client.create(EVENT, self._event(series))
-            series.is_sent = True
+        series.told = count
 
     def _event(self, series: _Series) -> Manifest:
         words = series.words

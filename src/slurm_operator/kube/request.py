@@ -30,7 +30,7 @@ class Request:
     resource: str = ""
     subject: str = ""
     params: Mapping[str, str] = field(default_factory=dict)
-    body: bytes | None = None
+    body: bytes | None = field(default=None, repr=False)  # May hold a Secret.
     content_type: str = JSON
     accept: str = JSON
     is_question: bool = False

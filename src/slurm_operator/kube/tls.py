@@ -3,7 +3,7 @@
 import os
 import ssl
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from slurm_operator.kube.errors import ConfigProblem
@@ -25,8 +25,8 @@ class Trust:
 class ClientCertificate:
     """What we show the server, when it knows us by certificate."""
 
-    certificate: Pem
-    key: Pem
+    certificate: Pem = field(repr=False)
+    key: Pem = field(repr=False)
 
 
 class TlsContexts:

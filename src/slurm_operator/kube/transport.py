@@ -1,6 +1,7 @@
 """HTTP to one API server: connections, identity, deadlines, waiting when asked to, errors in our words."""
 
 import asyncio
+import io
 import random
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -19,6 +20,7 @@ from slurm_operator.kube.tls import TlsContexts
 
 _SHORTEST_PAUSE_SECONDS = 0.1
 _LONGEST_PAUSE_SECONDS = 5.0
+_LARGE_BYTES = 256 * 1024
 
 
 class Pool(Enum):
@@ -68,6 +70,8 @@ class Transport:
         sessions, self._sessions = self._sessions, {}
         for session in sessions.values():
             await session.close()
+        for _ in range(3):
+            await asyncio.sleep(0)  # What was aborted is closed by the event loop in its next rounds.
 
     async def send(
         self,
@@ -136,7 +140,10 @@ class Transport:
         identity = await self._access.credentials.identity()
         try:
             async with self._answer(request, identity, Pool.WATCHES, limits) as response:
-                yield response.content
+                try:
+                    yield response.content
+                finally:
+                    _cut(response)
         except errors.Unauthorised:
             await self._identity_after(identity)  # Who watches tries again anyway.
             raise
@@ -155,7 +162,7 @@ class Transport:
                     request.method,
                     self._access.server + request.path,
                     params=request.params,
-                    data=request.body,
+                    data=_in_pieces(request.body),
                     headers=_headers(request, identity.headers),
                     ssl=self._tls.context(identity.certificate) if self._is_tls else True,
                     server_hostname=self._access.trust.server_name or None,
@@ -191,12 +198,19 @@ async def _in_our_words(request: Request, server: str) -> AsyncIterator[None]:
             f"{request}: no answer from {server} in time", may_have_happened=request.is_write
         ) from error
     except aiohttp.ClientConnectorError as error:
-        raise errors.Unreachable(f"{request}: cannot connect to {server}: {error}") from error
+        why = error.strerror or _said(error.os_error)
+        raise errors.Unreachable(f"{request}: cannot connect to {server}: {why}") from error
+    except aiohttp.ClientConnectorCertificateError as error:
+        why = _said(error.certificate_error)
+        raise errors.Unreachable(f"{request}: {server} is not who it should be: {why}") from error
     except (aiohttp.ClientError, OSError) as error:
-        why = str(error) or type(error).__name__
         raise errors.Unreachable(
-            f"{request}: the connection to {server} broke: {why}", may_have_happened=request.is_write
+            f"{request}: the connection to {server} broke: {_said(error)}", may_have_happened=request.is_write
         ) from error
+
+
+def _said(error: Exception) -> str:
+    return str(error) or type(error).__name__
 
 
 def _session(limit: int) -> aiohttp.ClientSession:
@@ -212,6 +226,18 @@ def _session(limit: int) -> aiohttp.ClientSession:
 def _headers(request: Request, identity: Headers) -> list[tuple[str, str]]:
     headers = [("Accept", request.accept), *identity]
     return [*headers, ("Content-Type", request.content_type)] if request.body is not None else headers
+
+
+def _cut(response: aiohttp.ClientResponse) -> None:
+    """Ends a stream that is not over. No goodbye: the other side may be gone, and has nothing to add."""
+    connection = response.connection
+    if connection is not None and connection.transport is not None:
+        connection.transport.abort()
+
+
+def _in_pieces(body: bytes | None) -> bytes | io.BytesIO | None:
+    """A large body is sent bit by bit, so that other requests get their turn."""
+    return io.BytesIO(body) if body is not None and len(body) > _LARGE_BYTES else body
 
 
 def _refusal(request: Request, response: aiohttp.ClientResponse, body: bytes) -> errors.ApiError:

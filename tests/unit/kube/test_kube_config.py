@@ -286,6 +286,16 @@ def test_authorities_of_old_tools_are_accepted(tmp_path: Path) -> None:
     assert context.verify_mode is ssl.CERT_REQUIRED
 
 
+async def test_no_secret_shows_when_an_identity_is_printed(tmp_path: Path) -> None:
+    path = user(
+        tmp_path / "c", **{"token": "t0p", "client-certificate-data": "YQ==", "client-key-data": "c2VjcmV0"}
+    )
+    access = find(path)
+
+    assert "t0p" not in repr(access)
+    assert "secret" not in repr(await access.credentials.identity())
+
+
 # Programs for credentials
 
 
