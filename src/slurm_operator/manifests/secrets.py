@@ -6,27 +6,34 @@ that was decided about.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Literal
 
 from slurm_operator import wire
+from slurm_operator.manifests.digests import digest
 from slurm_operator.manifests.meta import Manifest
+from slurm_operator.slurm.conf.lines import Pair, UnwritableError, pair_text
+
+# On Secrets that we write: the digest of what we wrote, by which a foreign edit of the values shows.
+CONTENT_DIGEST = "slinky.slurm.net/content-digest"
 
 _OPEN, _CLOSE = "\u27e6", "\u27e7"
-_MARK = re.compile(f"{_OPEN}secret ([^ /]+)/([^ /]+)/([^ ]+) ([0-9a-f]*){_CLOSE}")
+_MARK = re.compile(f"{_OPEN}secret ([^ /]+)/([^ /]+)/([^ ]+) ([0-9a-f]*) (plain|conf){_CLOSE}")
 
 
 class SecretHandle(wire.Record):
-    """One value of one Secret, at one version."""
+    """One value of one Secret, at one version. As `conf` it is quoted for a configuration file of Slurm."""
 
     namespace: str
     name: str
     key: str
     digest: str = ""
+    form: Literal["plain", "conf"] = "plain"
 
     @property
     def mark(self) -> str:
         """Stands in a manifest's string where the value will be."""
-        return f"{_OPEN}secret {self.namespace}/{self.name}/{self.key} {self.digest}{_CLOSE}"
+        return f"{_OPEN}secret {self.namespace}/{self.name}/{self.key} {self.digest} {self.form}{_CLOSE}"
 
     def __str__(self) -> str:
         return f"Secret {self.namespace}/{self.name} key {self.key!r}"
@@ -34,8 +41,8 @@ class SecretHandle(wire.Record):
 
 def handles(text: str) -> Iterator[SecretHandle]:
     """Every handle marked in a text."""
-    for namespace, name, key, digest in _MARK.findall(text):
-        yield SecretHandle(namespace=namespace, name=name, key=key, digest=digest)
+    for namespace, name, key, version, form in _MARK.findall(text):
+        yield SecretHandle(namespace=namespace, name=name, key=key, digest=version, form=form)
 
 
 def handles_in(manifest: Manifest) -> set[SecretHandle]:
@@ -48,7 +55,26 @@ def filled(manifest: Manifest, values: dict[SecretHandle, str]) -> Manifest:
 
     def fill(text: str) -> str:
         for handle in set(handles(text)):
-            text = text.replace(handle.mark, values[handle])
+            text = text.replace(handle.mark, _written(handle, values[handle]))
         return text
 
     return manifest | {"stringData": {key: fill(text) for key, text in manifest["stringData"].items()}}
+
+
+def _written(handle: SecretHandle, value: str) -> str:
+    if handle.form == "plain":
+        return value
+    try:
+        # Files often end with a line break that nobody meant to be part of a password.
+        return pair_text(Pair("Key", value.rstrip("\r\n"))).partition("=")[2]
+    except UnwritableError:
+        # Its own message shows the value.
+        raise ValueError(
+            f"{handle} cannot be written into a configuration file of Slurm: it has line breaks, or both "
+            "quotes and spaces"
+        ) from None
+
+
+def content_digest(digests: Mapping[str, str], entries: Iterable[str]) -> str:
+    """One digest over those of some entries of a Secret."""
+    return digest({entry: digests.get(entry, "") for entry in entries})

@@ -2,11 +2,14 @@
 
 from collections.abc import Callable, Iterable
 
+from slurm_operator import wire
 from slurm_operator.api.kind import Kind
 from slurm_operator.api.meta import ObjectKey
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.compare import changes, settled_template, stamped
 from slurm_operator.manifests.meta import Child, Manifest
+from slurm_operator.manifests.objects import Secret, Unread
+from slurm_operator.manifests.secrets import CONTENT_DIGEST, content_digest
 from slurm_operator.plan.actions import Apply, DeleteObject
 
 Live = Callable[[Kind, str, str], Child | None]
@@ -31,6 +34,25 @@ def missing_write(manifest: Manifest, live: Live) -> Apply | None:
         return None
     reason = "Created" if there is None else "Updated"
     return Apply(manifest=wanted, reason=reason, message=_told(reason, manifest, fields))
+
+
+def missing_secret(manifest: Manifest, live: Secret | Unread | None) -> Apply | None:
+    """An Apply for a Secret of ours that is absent, lacks something, or whose values somebody edited.
+
+    Its values are unknown to us, then and now; digests tell whether they are the ones that we wrote.
+    """
+    if isinstance(live, Unread):
+        return None
+    if live is None:
+        return missing_write(manifest, lambda kind, namespace, name: None)
+    wanted = stamped(manifest)
+    seen = Child(metadata=live.metadata, body={**manifest, "metadata": wire.plain(live.metadata)})
+    fields = changes(wanted, seen)
+    if live.metadata.annotations.get(CONTENT_DIGEST) != content_digest(live.digests, manifest["stringData"]):
+        fields.append("data")
+    if not fields or live.metadata.is_terminating:
+        return None
+    return Apply(manifest=wanted, reason="Updated", message=_told("Updated", manifest, fields))
 
 
 def _told(reason: str, manifest: Manifest, fields: list[str]) -> str:

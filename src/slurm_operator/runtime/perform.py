@@ -13,7 +13,7 @@ from slurm_operator.kube.errors import AlreadyExists, ApiError, KubeError, NotFo
 from slurm_operator.kube.referenced import read_secret, value_digest
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.meta import Manifest
-from slurm_operator.manifests.secrets import SecretHandle, filled, handles_in
+from slurm_operator.manifests.secrets import CONTENT_DIGEST, SecretHandle, content_digest, filled, handles_in
 from slurm_operator.plan.actions import (
     Action,
     Apply,
@@ -82,12 +82,20 @@ class Performer:
                 pass
 
     async def _apply(self, manifest: Manifest) -> None:
-        handles = handles_in(manifest)
-        if handles:
-            values = {handle: (await self._value(handle)).decode() for handle in handles}
-            manifest = filled(manifest, values)
+        if "stringData" in manifest:
+            manifest = await self._filled(manifest)
         kind = kinds.kind_of(manifest)
         self._note(kind, await self._client.apply(kind, manifest))
+
+    async def _filled(self, manifest: Manifest) -> Manifest:
+        """A Secret with its values, and a note by which a foreign edit of them shows."""
+        values = {handle: (await self._value(handle)).decode() for handle in handles_in(manifest)}
+        whole = filled(manifest, values)
+        entries = {key: text.encode() for key, text in whole.pop("stringData").items()}
+        digests = {key: value_digest(value) for key, value in entries.items()}
+        metadata = whole["metadata"]
+        notes = {**metadata.get("annotations", {}), CONTENT_DIGEST: content_digest(digests, entries)}
+        return _with_data(whole | {"metadata": {**metadata, "annotations": notes}}, entries)
 
     async def _delete(self, kind: Kind, key: ObjectKey, uid: str) -> None:
         try:

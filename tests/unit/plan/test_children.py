@@ -3,7 +3,9 @@
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.compare import INPUT_DIGEST, settled_template, stamped
 from slurm_operator.manifests.meta import Child, Meta
-from slurm_operator.plan.children import missing_writes, surplus
+from slurm_operator.manifests.objects import Secret, Unread
+from slurm_operator.manifests.secrets import CONTENT_DIGEST, content_digest
+from slurm_operator.plan.children import missing_secret, missing_writes, surplus
 
 
 def workload(image="slurm:1", digest="i1", replicas=1) -> dict:
@@ -66,7 +68,9 @@ def test_a_template_that_only_the_operator_built_differently_restarts_nothing():
 
 def test_a_template_that_somebody_else_edited_is_put_back():
     there = live(workload())
-    there(kinds.STATEFUL_SET, "ns", "c-controller").body["spec"]["template"] = workload(image="foreign")["spec"]["template"]
+    there(kinds.STATEFUL_SET, "ns", "c-controller").body["spec"]["template"] = workload(image="foreign")[
+        "spec"
+    ]["template"]
 
     [write] = missing_writes([workload()], there)
 
@@ -94,3 +98,39 @@ def test_what_is_no_longer_wanted_is_deleted_by_uid():
 
     assert (delete.uid, delete.message) == ("u", "deleted Service c-controller: metrics are off")
     assert surplus(kinds.SERVICE, [there], [service()], "") == []
+
+
+def config(text="Port=1") -> dict:
+    return {
+        "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "conf", "namespace": "ns"},
+        "type": "Opaque", "stringData": {"slurmdbd.conf": text},
+    }  # fmt: skip
+
+
+def written(manifest: dict, digests: dict[str, str]) -> Secret:
+    """The Secret after we wrote this, and after its values came to have these digests."""
+    noted = content_digest({"slurmdbd.conf": "d1"}, ["slurmdbd.conf"])
+    annotations = {**stamped(manifest)["metadata"]["annotations"], CONTENT_DIGEST: noted}
+    return Secret(
+        metadata=Meta(name="conf", namespace="ns", uid="u", annotations=annotations), digests=digests
+    )
+
+
+def test_a_secret_that_holds_what_we_wrote_is_left_alone():
+    assert missing_secret(config(), written(config(), {"slurmdbd.conf": "d1"})) is None
+    assert missing_secret(config(), written(config(), {"slurmdbd.conf": "d1", "somebody's": "d9"})) is None
+
+
+def test_a_secret_whose_values_were_edited_is_written_again():
+    write = missing_secret(config(), written(config(), {"slurmdbd.conf": "d2"}))
+
+    assert write.message == "updated Secret conf: data"
+
+
+def test_a_secret_of_which_we_want_another_text_is_written_again():
+    assert missing_secret(config("Port=2"), written(config(), {"slurmdbd.conf": "d1"})).reason == "Updated"
+    assert missing_secret(config(), None).reason == "Created"
+
+
+def test_a_secret_that_cannot_be_read_is_not_written():
+    assert missing_secret(config(), Unread(why="forbidden")) is None
