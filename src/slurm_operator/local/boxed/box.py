@@ -18,7 +18,8 @@ from slurm_operator.local.errors import LocalError
 _NAMESPACES = ("--mount", "--pid", "--net", "--uts", "--ipc")
 
 # Runs in the new namespaces but still on the machine's own files, so /proc/self says which process the
-# machine sees. Changes go to memory: a database syncs in no time, and nothing is left on the disk.
+# machine sees. It says so only when the box's root is its root: before that, `Box.path` would lead to the
+# machine's own files. Changes go to memory: a database syncs in no time, and nothing is left on the disk.
 _BOOT = """
 set -eu
 rootfs=$1 work=$2 name=$3
@@ -36,8 +37,7 @@ hostname "$name"
 echo "$name" > etc/hostname
 echo "127.0.0.1 localhost" > etc/hosts
 chroot . ip link set lo up
-echo "$pid"
-exec chroot . tini -- sh -c 'exec cat > /dev/null'
+exec chroot . sh -c 'echo "$1"; exec tini -- sh -c "exec cat > /dev/null"' box "$pid"
 """
 
 

@@ -16,7 +16,7 @@ def reset(slurm: "SlurmDaemons", names: Sequence[str]) -> None:
     for name in slurm.workers.keys() - set(names):
         slurm.remove_worker(name)
     for name in _known_nodes(slurm) - set(names):
-        slurm.run("scontrol", "delete", f"nodename={name}")
+        _forget(slurm, name)
     for name in names:
         _revive(slurm, name)
     for name in names:
@@ -35,6 +35,16 @@ def _clear(slurm: "SlurmDaemons") -> None:
 
 def _known_nodes(slurm: "SlurmDaemons") -> set[str]:
     return set(slurm.run("sinfo", "--noheader", "--Node", "--format=%N").split())
+
+
+def _forget(slurm: "SlurmDaemons", name: str) -> None:
+    """Deletes the record of a worker that is gone, with jobs that slurmctld still believes to be there."""
+    slurm.run("scontrol", "update", f"nodename={name}", "state=down", "reason=gone")
+
+    def is_deleted() -> bool:
+        return slurm.head.box.run("scontrol", "delete", f"nodename={name}", check=False).returncode == 0
+
+    slurm.wait_for(is_deleted, f"{name} to be forgotten")
 
 
 def _revive(slurm: "SlurmDaemons", name: str) -> None:
