@@ -13,6 +13,7 @@ from slurm_operator.api.meta import ObjectKey
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.meta import Manifest
 from slurm_operator.manifests.secrets import SecretHandle
+from slurm_operator.plan.gate import Proof
 from slurm_operator.slurm.writes import SlurmWrite, subjects
 
 
@@ -56,6 +57,18 @@ class DeleteObject(wire.Record, tag="DeleteObject"):
     def __post_init__(self) -> None:
         if self.kind == kinds.POD:
             raise ValueError("a pod is only ever deleted by DeleteWorker, with a proof from the gate")
+
+
+class DeleteWorker(wire.Record, tag="DeleteWorker"):
+    """Delete a worker's pod. The proof that no job is on it is checked once more when it is sent."""
+
+    controller: ObjectKey
+    key: ObjectKey
+    slurm_node: str
+    proof: Proof
+    grace_seconds: int
+    reason: str
+    message: str
 
 
 class GenerateSecret(wire.Record, tag="GenerateSecret"):
@@ -108,7 +121,18 @@ class Tell(wire.Record, tag="Tell"):
     warning: bool = False
 
 
-Action = Apply | Create | PatchObject | DeleteObject | GenerateSecret | SignToken | WriteSlurm | Wait | Tell
+Action = (
+    Apply
+    | Create
+    | PatchObject
+    | DeleteObject
+    | DeleteWorker
+    | GenerateSecret
+    | SignToken
+    | WriteSlurm
+    | Wait
+    | Tell
+)
 
 
 def subject(action: Action) -> str:
@@ -120,6 +144,8 @@ def subject(action: Action) -> str:
             return _named(manifest)
         case PatchObject(kind=kind, key=key) | DeleteObject(kind=kind, key=key):
             return f"{kind.kind} {ObjectKey(*key)}"
+        case DeleteWorker(slurm_node=name):
+            return name
         case WriteSlurm(write=write):
             return ", ".join(subjects(write))
         case Wait(subject=name) | Tell(subject=name):

@@ -155,6 +155,22 @@ def _drained(
     return Drained(pod_uid=worker.pod.metadata.uid, slurm_node=worker.slurm_node, asked_at=asked_at)
 
 
+def why_no_longer(proof: Proof, worker: Worker, now: datetime) -> str | None:
+    """Asked in the moment of sending: what has happened since that takes the proof away; None if it holds.
+
+    A record that is gone is no objection: retiring a worker removes it right before the pod.
+    """
+    match proof:
+        case NeverStarted() | NotRunning() | Ended():
+            return None  # The delete names the version of the pod that it was decided about, or it has ended.
+        case Drained(asked_at=asked_at) if now - asked_at > PROOF_LIFETIME:
+            return f"what was known of Slurm is {(now - asked_at).total_seconds():.0f} s old by now"
+        case Drained(slurm_node=name):
+            known = worker.slurm.nodes if isinstance(worker.slurm, Snapshot) else {}
+            verdict = gate(worker, now) if name in known else proof
+            return verdict.message if isinstance(verdict, Shut) else None
+
+
 def jobs_on(name: str, snapshot: Snapshot) -> list[SlurmJob]:
     """Unfinished jobs whose node list has it: suspended ones hold no CPU, but they are there.
 

@@ -2,8 +2,9 @@
 
 import base64
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from datetime import datetime
 
 from slurm_operator.api.kind import Kind
 from slurm_operator.api.meta import ObjectKey
@@ -13,12 +14,14 @@ from slurm_operator.kube.errors import AlreadyExists, ApiError, KubeError, NotFo
 from slurm_operator.kube.referenced import read_secret, value_digest
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.meta import Manifest
+from slurm_operator.manifests.objects import Pod
 from slurm_operator.manifests.secrets import CONTENT_DIGEST, SecretHandle, content_digest, filled, handles_in
 from slurm_operator.plan.actions import (
     Action,
     Apply,
     Create,
     DeleteObject,
+    DeleteWorker,
     GenerateSecret,
     PatchObject,
     SignToken,
@@ -26,6 +29,7 @@ from slurm_operator.plan.actions import (
     Wait,
     WriteSlurm,
 )
+from slurm_operator.plan.gate import NeverStarted, NotRunning, Worker, why_no_longer
 from slurm_operator.runtime.act import ActionFailed
 from slurm_operator.runtime.known import Known
 from slurm_operator.runtime.recipes import make
@@ -45,9 +49,10 @@ class Written:
 class Performer:
     """Carries out the actions of one pass, and remembers what it wrote."""
 
-    def __init__(self, client: Client, known: Known) -> None:
+    def __init__(self, client: Client, known: Known, now: Callable[[], datetime]) -> None:
         self._client = client
         self._known = known
+        self._now = now
         self.written: list[Written] = []
 
     async def perform(self, action: Action) -> None:
@@ -72,6 +77,8 @@ class Performer:
                 self._note(kind, patched)
             case DeleteObject(kind=kind, key=key, uid=uid):
                 await self._delete(kind, ObjectKey(*key), uid)
+            case DeleteWorker():
+                await self._delete_worker(action)
             case GenerateSecret():
                 await self._generate(action)
             case SignToken():
@@ -97,15 +104,40 @@ class Performer:
         notes = {**metadata.get("annotations", {}), CONTENT_DIGEST: content_digest(digests, entries)}
         return _with_data(whole | {"metadata": {**metadata, "annotations": notes}}, entries)
 
-    async def _delete(self, kind: Kind, key: ObjectKey, uid: str) -> None:
+    async def _delete(
+        self,
+        kind: Kind,
+        key: ObjectKey,
+        uid: str,
+        *,
+        resource_version: str = "",
+        grace_seconds: int | None = None,
+    ) -> None:
         try:
-            left = await self._client.delete(kind, key, uid=uid)
+            left = await self._client.delete(
+                kind, key, uid=uid, resource_version=resource_version, grace_seconds=grace_seconds
+            )
         except NotFound:
             left = None
         if left is None:
             self._known.note_deleted(kind, key, uid)
         else:
             self._note(kind, left)
+
+    async def _delete_worker(self, action: DeleteWorker) -> None:
+        """The one way a worker's pod is deleted: with a proof, checked again now."""
+        key, proof = ObjectKey(*action.key), action.proof
+        pod = self._known.records[Pod].get(key)
+        if pod is None or pod.metadata.uid != proof.pod_uid:
+            return  # It has gone already; one of the same name is another worker.
+        slurm = self._known.slurms.facts(ObjectKey(*action.controller))
+        changed = why_no_longer(proof, Worker(pod, action.slurm_node, slurm), self._now())
+        if changed is not None:
+            raise ActionFailed(f"{action.slurm_node} is not deleted after all: {changed}")
+        version = proof.resource_version if isinstance(proof, NeverStarted | NotRunning) else ""
+        await self._delete(
+            kinds.POD, key, proof.pod_uid, resource_version=version, grace_seconds=action.grace_seconds
+        )
 
     async def _generate(self, action: GenerateSecret) -> None:
         entries = await make(action.recipe, action.entry, action.size)

@@ -75,7 +75,7 @@ class Loop:
             return "gone"  # Owner references take its children along.
 
         plan = self.reconciler.decide(seen, self.shell.now())
-        performer = Performer(self.shell.client, self.shell.known)
+        performer = Performer(self.shell.client, self.shell.known, self.shell.now)
         outcome = await act(plan, performer.perform)
         self._unseen[key] = performer.written
         trouble = await self._report(about, seen, plan, outcome)

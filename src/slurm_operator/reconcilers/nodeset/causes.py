@@ -1,0 +1,79 @@
+"""Why a worker should take no new jobs. Every drain of ours has one of these causes, and no other."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from slurm_operator.api import names
+from slurm_operator.manifests.objects import KubeNode
+from slurm_operator.reconcilers.nodeset.members import Member
+from slurm_operator.slurm.reasons import OurReason, sanitised
+
+# Set by autoscalers and spot handlers on a node that is about to go: then jobs must not start there any more.
+DEPARTING_TAINTS = {
+    "ToBeDeletedByClusterAutoscaler",
+    "DeletionCandidateOfClusterAutoscaler",
+    "karpenter.sh/disrupted",
+    "karpenter.sh/disruption",
+    "cloud.google.com/impending-node-termination",
+    "aws-node-termination-handler/spot-itn",
+    "aws-node-termination-handler/scheduled-maintenance",
+    "node.cloudprovider.kubernetes.io/shutdown",
+}
+
+
+class Leaving(StrEnum):
+    """The worker's pod is going to be removed."""
+
+    SCALE_IN = "ScaleIn"
+    UPDATE = "Update"
+    MODE_SWITCH = "ModeSwitch"
+    DELETION = "Deletion"
+    NODE_UNFIT = "NodeUnfit"
+    DUPLICATE = "Duplicate"
+    HOSTNAME = "HostnameMismatch"
+    ENDED = "Ended"
+
+
+class Staying(StrEnum):
+    """The worker stays, drained, until the cause is gone."""
+
+    NODE_CORDON = "NodeCordon"
+    NODE_TAINT = "NodeTaint"
+    POD_CORDON = "PodCordon"
+
+
+@dataclass(frozen=True)
+class Cause:
+    kind: Leaving | Staying
+    text: str
+
+    def reason(self, member: Member) -> str:
+        """The drain's reason in Slurm: who, why, and about which pod."""
+        return str(OurReason(cause=self.kind, text=self.text, pod_uid=member.uid))
+
+
+def staying_cause(member: Member, propagated: tuple[str, ...]) -> Cause | None:
+    """Why a worker that stays should drain: its machine is cordoned or about to go, or a user said so."""
+    kube_node = member.kube_node
+    if kube_node is not None and kube_node.spec.unschedulable:
+        return Cause(Staying.NODE_CORDON, cordon_text(kube_node, propagated))
+    if kube_node is not None:
+        for taint in kube_node.spec.taints:
+            if taint.key in DEPARTING_TAINTS:
+                return Cause(Staying.NODE_TAINT, f"{kube_node.metadata.name} has taint {taint.key}")
+    if member.is_user_cordoned:
+        return Cause(Staying.POD_CORDON, f"Pod {member.name} was cordoned")
+    return None
+
+
+def cordon_text(kube_node: KubeNode, propagated: tuple[str, ...]) -> str:
+    """What the one who cordoned had to say: the annotation, else conditions that people asked to see."""
+    given = sanitised(kube_node.metadata.annotations.get(names.NODE_CORDON_REASON, ""))
+    if given:
+        return given
+    told = [
+        f"({condition.reason}: {condition.message})"
+        for condition in kube_node.status.conditions
+        if condition.type in propagated and condition.status == "True"
+    ]
+    return "; ".join(told) or f"Node {kube_node.metadata.name} was cordoned"

@@ -1,0 +1,57 @@
+"""Who a worker is: its ordinal or its Kubernetes node, and the names that follow from it."""
+
+import hashlib
+import re
+
+from slurm_operator.api import names
+from slurm_operator.api.nodeset import NodeSet
+from slurm_operator.api.workers import ScalingMode
+from slurm_operator.manifests.objects import KubeNode, Pod
+
+
+def padded(ordinal: int, nodeset: NodeSet) -> str:
+    return str(ordinal).zfill(nodeset.spec.ordinal_padding)
+
+
+def pod_name(ordinal: int, nodeset: NodeSet) -> str:
+    return f"{nodeset.metadata.name}-{padded(ordinal, nodeset)}"
+
+
+def hostname(ordinal: int, nodeset: NodeSet) -> str:
+    """The host name and so the Slurm node name of a numbered worker: by prefix, else like its pod."""
+    prefix = nodeset.spec.hostname_prefix
+    return f"{prefix}{padded(ordinal, nodeset)}" if prefix else pod_name(ordinal, nodeset)
+
+
+def daemon_pod_name(kube_node: str, nodeset: NodeSet) -> str:
+    """The same for the same pair, so that a pod can never be made twice, however late a watch is."""
+    pair = f"{nodeset.metadata.uid}/{kube_node}"
+    return f"{nodeset.metadata.name}-{hashlib.sha256(pair.encode()).hexdigest()[:8]}"
+
+
+def daemon_hostname(kube_node: KubeNode) -> str:
+    """The node's annotation word for word, else the first part of the node's name."""
+    override = kube_node.metadata.annotations.get(names.HOSTNAME_OVERRIDE)
+    return override or kube_node.metadata.name.partition(".")[0]
+
+
+def ordinal_of(pod: Pod, nodeset: NodeSet) -> int | None:
+    """The number of a worker; None in DaemonSet mode."""
+    if mode_of(pod) is ScalingMode.DAEMON_SET:
+        return None
+    number = re.fullmatch(re.escape(nodeset.metadata.name) + r"-(\d+)", pod.metadata.name)
+    return int(number[1]) if number else None
+
+
+def mode_of(pod: Pod) -> ScalingMode:
+    """The mode that the pod was made in."""
+    said = pod.metadata.labels.get(names.LABEL_SCALING_MODE)
+    return ScalingMode.DAEMON_SET if said == ScalingMode.DAEMON_SET else ScalingMode.STATEFUL_SET
+
+
+def slurm_node_name(pod: Pod) -> str:
+    """What Slurm calls this worker. On the machine's own network slurmd takes the machine's name."""
+    if pod.spec.host_network and mode_of(pod) is ScalingMode.STATEFUL_SET and pod.spec.node_name:
+        return pod.spec.node_name
+    label = pod.metadata.labels.get(names.LABEL_POD_HOSTNAME)
+    return label or pod.spec.hostname or pod.metadata.name

@@ -1,0 +1,86 @@
+"""The workers of a NodeSet as decisions see them: pod, Kubernetes node, Slurm node, all in one place."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+
+from slurm_operator.api import names
+from slurm_operator.api.workers import ScalingMode
+from slurm_operator.manifests.objects import KubeNode
+from slurm_operator.plan.gate import Worker, is_record_of, jobs_on
+from slurm_operator.reconcilers.nodeset import identity
+from slurm_operator.slurm.job import SlurmJob
+from slurm_operator.slurm.node import SlurmNode
+from slurm_operator.slurm.snapshot import Snapshot
+
+
+@dataclass(frozen=True)
+class Member(Worker):
+    """One worker of a NodeSet."""
+
+    kube_node: KubeNode | None
+    ordinal: int | None
+
+    @property
+    def uid(self) -> str:
+        return self.pod.metadata.uid
+
+    @property
+    def name(self) -> str:
+        return self.pod.metadata.name
+
+    @property
+    def mode(self) -> ScalingMode:
+        return identity.mode_of(self.pod)
+
+    @property
+    def revision(self) -> str:
+        return self.pod.metadata.labels.get(names.LABEL_REVISION, "")
+
+    @property
+    def is_terminating(self) -> bool:
+        return self.pod.metadata.is_terminating
+
+    @cached_property
+    def record(self) -> SlurmNode | None:
+        """Slurm's record of this very worker; None when there is none, or it is about another pod."""
+        if not isinstance(self.slurm, Snapshot):
+            return None
+        found = self.slurm.nodes.get(self.slurm_node)
+        return found if found is not None and is_record_of(found, self) else None
+
+    @cached_property
+    def jobs(self) -> list[SlurmJob]:
+        """Unfinished jobs on this worker, as far as we can see."""
+        return jobs_on(self.slurm_node, self.slurm) if isinstance(self.slurm, Snapshot) else []
+
+    @property
+    def is_registered(self) -> bool:
+        return self.record is not None
+
+    def is_available(self, now: datetime, min_ready_seconds: int) -> bool:
+        """Ready for long enough."""
+        ready = self.pod.status.condition("Ready")
+        if not self.pod.is_ready or self.is_terminating or ready is None:
+            return False
+        since = ready.last_transition_time
+        return not min_ready_seconds or (
+            since is not None and now - since >= timedelta(seconds=min_ready_seconds)
+        )
+
+    @property
+    def deadline(self) -> datetime | None:
+        """When its last job ends at the latest: None when idle, the end of time when one may run forever."""
+        ends = [job.deadline or FOREVER for job in self.jobs]
+        return max(ends, default=None)
+
+    @property
+    def is_user_cordoned(self) -> bool:
+        return self.pod.metadata.annotations.get(names.POD_CORDON) == "true"
+
+    @property
+    def is_node_cordoned(self) -> bool:
+        return self.kube_node is not None and self.kube_node.spec.unschedulable
+
+
+FOREVER = datetime(9999, 12, 31, tzinfo=UTC)

@@ -1,0 +1,97 @@
+"""Where a worker may run: the rules of the scheduler that decide which nodes a daemon belongs on."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from slurm_operator.api import names
+from slurm_operator.api.nodeset import NodeSet
+from slurm_operator.manifests.objects import KubeNode, Taint
+
+# Every worker tolerates these: a silent or busy machine is no reason to end the jobs on it.
+TOLERATED = (
+    {"key": names.WORKER_TOLERATION, "operator": "Equal", "effect": "NoExecute"},
+    {"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute"},
+    {"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute"},
+)
+# A daemon stays where it is when its node is cordoned or under pressure, as DaemonSets do.
+DAEMON_TOLERATED = (
+    *TOLERATED,
+    {"key": "node.kubernetes.io/disk-pressure", "operator": "Exists", "effect": "NoSchedule"},
+    {"key": "node.kubernetes.io/memory-pressure", "operator": "Exists", "effect": "NoSchedule"},
+    {"key": "node.kubernetes.io/pid-pressure", "operator": "Exists", "effect": "NoSchedule"},
+    {"key": "node.kubernetes.io/unschedulable", "operator": "Exists", "effect": "NoSchedule"},
+)
+
+
+def should_run(kube_node: KubeNode, nodeset: NodeSet) -> bool:
+    """A new worker may be placed there."""
+    taints = [taint for taint in kube_node.spec.taints if taint.effect in ("NoSchedule", "NoExecute")]
+    cordoned = kube_node.spec.unschedulable
+    return is_selected(kube_node, nodeset) and not cordoned and tolerates(taints, nodeset)
+
+
+def should_continue(kube_node: KubeNode, nodeset: NodeSet) -> bool:
+    """A worker that is there may stay, unless it is no longer selected or a NoExecute taint says so."""
+    taints = [taint for taint in kube_node.spec.taints if taint.effect == "NoExecute"]
+    return is_selected(kube_node, nodeset) and tolerates(taints, nodeset)
+
+
+def is_selected(kube_node: KubeNode, nodeset: NodeSet) -> bool:
+    """Whether the template's selector and required affinity choose this node."""
+    spec = nodeset.spec.template.spec
+    labels = kube_node.metadata.labels
+    if any(labels.get(key) != value for key, value in (spec.get("nodeSelector") or {}).items()):
+        return False
+    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
+    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
+    terms = required.get("nodeSelectorTerms")
+    return terms is None or any(_term_matches(term, kube_node) for term in terms)
+
+
+def tolerates(taints: Sequence[Taint], nodeset: NodeSet) -> bool:
+    given = nodeset.spec.template.spec.get("tolerations") or ()
+    tolerations = [*DAEMON_TOLERATED, *given]
+    return all(any(_tolerates(toleration, taint) for toleration in tolerations) for taint in taints)
+
+
+def _tolerates(toleration: Mapping[str, Any], taint: Taint) -> bool:
+    if toleration.get("effect") not in (None, "", taint.effect):
+        return False
+    key = toleration.get("key") or ""
+    if toleration.get("operator") == "Exists":
+        return key in ("", taint.key)
+    return key == taint.key and (toleration.get("value") or "") == taint.value
+
+
+def _term_matches(term: Mapping[str, Any], kube_node: KubeNode) -> bool:
+    expressions, fields = term.get("matchExpressions") or (), term.get("matchFields") or ()
+    if not expressions and not fields:
+        return False  # An empty term selects nothing.
+    names_ = {"metadata.name": kube_node.metadata.name}
+    return all(_holds(rule, kube_node.metadata.labels) for rule in expressions) and all(
+        _holds(rule, names_) for rule in fields
+    )
+
+
+def _holds(rule: Mapping[str, Any], facts: Mapping[str, str]) -> bool:
+    key, values = rule["key"], [str(value) for value in rule.get("values") or ()]
+    there = facts.get(key)
+    match rule.get("operator"):
+        case "In":
+            return there in values
+        case "NotIn":
+            return there not in values
+        case "Exists":
+            return there is not None
+        case "DoesNotExist":
+            return there is None
+        case "Gt":
+            return _is_number(there) and _is_number(values[0]) and int(there or 0) > int(values[0])
+        case "Lt":
+            return _is_number(there) and _is_number(values[0]) and int(there or 0) < int(values[0])
+        case _:
+            return False
+
+
+def _is_number(text: str | None) -> bool:
+    return text is not None and text.removeprefix("-").isdecimal()

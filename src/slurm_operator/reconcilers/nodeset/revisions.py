@@ -1,0 +1,112 @@
+"""Revisions: what workers are made from, as the user meant it: only a change of mind replaces them."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from slurm_operator.api import names, reading
+from slurm_operator.api.nodeset import NodeSet
+from slurm_operator.manifests.digests import digest
+from slurm_operator.manifests.meta import Child, Manifest
+from slurm_operator.manifests.owners import owner_reference
+
+# The parts of a spec that a worker is made from; the rest is about how many there are and how they go.
+INTENT = ("template", "slurmd", "logfile", "ssh", "extraConf", "ordinalPadding", "oversubscribeNode")
+
+
+# On revisions of ours: they keep what the user wrote exactly.
+INTENT_NOTE = "slinky.slurm.net/intent"
+
+
+@dataclass(frozen=True)
+class Revision:
+    """One state of the intent, by the hash that pods carry as a label."""
+
+    hash: str
+    number: int
+    is_new: bool
+
+
+def current(nodeset: NodeSet, there: Sequence[Child]) -> Revision:
+    """The revision of the spec as it is. One that means the same keeps its hash, whoever made it."""
+    spec = reading.plain(nodeset.spec)
+    meant = intent(spec)
+    newest = max((_number(child) for child in there), default=0)
+    for child in sorted(there, key=_number, reverse=True):
+        is_loose = INTENT_NOTE not in child.metadata.annotations
+        if intent(_stored(child), loose=is_loose) == (intent(spec, loose=True) if is_loose else meant):
+            return Revision(_hash(child, nodeset), _number(child), is_new=False)
+    return Revision(_unused(digest(meant)[:10], nodeset, there), newest + 1, is_new=True)
+
+
+def intent(spec: Mapping[str, Any], *, loose: bool = False) -> Manifest:
+    """What the user meant, without empty values: writing out an empty map is no change.
+
+    The operator before us dropped each `false` and `0` that a user wrote; `loose` compares with what it kept.
+    """
+    bare = {field: _bare(spec.get(field), loose) for field in INTENT}
+    return {field: value for field, value in bare.items() if not _is_blank(value, True)}
+
+
+def _bare(value: Any, loose: bool) -> Any:
+    if isinstance(value, Mapping):
+        kept = {key: _bare(inner, loose) for key, inner in value.items() if key != "$patch"}
+        return {key: inner for key, inner in kept.items() if not _is_blank(inner, loose)}
+    if isinstance(value, list | tuple):
+        return [_bare(item, loose) for item in value]
+    return value
+
+
+def _is_blank(value: Any, loose: bool) -> bool:
+    return value is None or value == {} or value == [] or (loose and value in ("", 0, False))
+
+
+def manifest(nodeset: NodeSet, revision: Revision) -> Manifest:
+    """The ControllerRevision that remembers this intent."""
+    labels = {
+        names.APP_NAME: "slurmd",
+        names.APP_INSTANCE: nodeset.metadata.name,
+        names.LABEL_REVISION: revision.hash,
+    }
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "ControllerRevision",
+        "metadata": {
+            "name": f"{nodeset.metadata.name}-{revision.hash}",
+            "namespace": nodeset.metadata.namespace,
+            "labels": labels,
+            "annotations": {INTENT_NOTE: "1"},
+            "ownerReferences": [owner_reference(nodeset.KIND, nodeset.metadata)],
+        },
+        "revision": revision.number,
+        "data": {"spec": intent(reading.plain(nodeset.spec))},
+    }
+
+
+def surplus(nodeset: NodeSet, there: Sequence[Child], in_use: set[str]) -> list[Child]:
+    """Former revisions beyond the history limit that no worker has any more, oldest first."""
+    idle = [child for child in sorted(there, key=_number) if _hash(child, nodeset) not in in_use]
+    return idle[: max(0, len(idle) - nodeset.spec.revision_history_limit)]
+
+
+def _stored(child: Child) -> Mapping[str, Any]:
+    spec: Mapping[str, Any] = (child.body.get("data") or {}).get("spec") or {}
+    return spec
+
+
+def _number(child: Child) -> int:
+    return int(child.body.get("revision") or 0)
+
+
+def _hash(child: Child, nodeset: NodeSet) -> str:
+    label = child.metadata.labels.get(names.LABEL_REVISION)
+    return label or child.metadata.name.removeprefix(f"{nodeset.metadata.name}-")
+
+
+def _unused(wanted: str, nodeset: NodeSet, there: Sequence[Child]) -> str:
+    """A hash that no other intent has; two that collide differ in their last digits."""
+    taken = {_hash(child, nodeset) for child in there}
+    while wanted in taken:
+        wanted = re.sub(r"[0-9a-f]{2}$", lambda end: f"{(int(end[0], 16) + 1) % 256:02x}", wanted)
+    return wanted
