@@ -51,7 +51,7 @@ def expression(draw: random.Random) -> str:
 
 
 def test_expansions_agree_with_scontrol(box):
-    draw = random.Random(26)  # noqa: S311
+    draw = random.Random(26)
     expressions = [expression(draw) for _ in range(250)]
 
     expected = shown(box, "hostnames", expressions)
@@ -61,7 +61,7 @@ def test_expansions_agree_with_scontrol(box):
 
 
 def test_names_survive_our_compression_and_slurms_expansion(box):
-    draw = random.Random(5)  # noqa: S311
+    draw = random.Random(5)
     lists = [names(draw) for _ in range(150)]
 
     expected = shown(box, "hostnames", [compress(some) for some in lists])
@@ -70,7 +70,7 @@ def test_names_survive_our_compression_and_slurms_expansion(box):
 
 
 def test_names_survive_slurms_compression_and_our_expansion(box):
-    draw = random.Random(7)  # noqa: S311
+    draw = random.Random(7)
     lists = [sorted(set(names(draw))) for _ in range(150)]
 
     compressed = shown(box, "hostlist", [",".join(some) for some in lists])

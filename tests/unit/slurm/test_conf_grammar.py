@@ -153,7 +153,11 @@ def test_topologies_are_written_and_read_back():
         ("- topology: a\n- topology: ]\n", 2, "no YAML"),
         ("topology: a\n", 1, "Expected `array`"),
         ("- topology: a\n  flat: true\n- cluster_default: true\n", 3, "topology"),
-        ("- topology: a\n  tree:\n    switches:\n      - switch: s\n        noodles: n1\n", 4, "noodles"),
+        (
+            "- topology: a\n  tree:\n    switches:\n      - switch: s\n        noodles: n1\n",
+            5,
+            "passes over noodles",
+        ),
         ("- topology: a\n  flat: true\n- topology: b\n", 3, "exactly one of"),
         ("- topology: a\n  flat: true\n  tree: {switches: []}\n", 1, "has tree, flat"),
         ("- topology: a\n  flat: true\n- topology: a\n  flat: true\n", 3, "its name is taken"),

@@ -1,19 +1,10 @@
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slurm_operator import wire
-from slurm_operator.slurm.durations import (
-    FOREVER,
-    DurationError,
-    Number,
-    duration,
-    minutes,
-    rest_minutes,
-    written,
-)
+from slurm_operator.slurm.durations import FOREVER, DurationError, duration, minutes, written
 
 LENGTHS = [
     ("5", timedelta(minutes=5)),
@@ -82,33 +73,3 @@ def test_a_written_length_is_read_back(length):
 
 def test_a_started_minute_counts():
     assert [minutes(timedelta(seconds=seconds)) for seconds in (0, 1, 60, 61)] == [0, 1, 1, 2]
-
-
-NUMBERS = [
-    ({"set": True, "infinite": False, "number": 10}, timedelta(minutes=10)),
-    ({"set": True, "infinite": True, "number": 0}, FOREVER),
-    ({"set": False, "infinite": True, "number": 0}, FOREVER),
-    ({"set": False, "infinite": False, "number": 0}, None),
-    ({}, None),
-]
-
-
-@pytest.mark.parametrize(("json", "limit"), NUMBERS)
-def test_a_number_of_the_rest_api_may_be_left_out_or_infinite(json, limit):
-    number = wire.convert(json, Number)
-
-    assert number.as_minutes() == limit
-    assert number.is_unset == (limit is None)
-
-
-def test_a_moment_that_is_zero_or_left_out_never_was():
-    assert Number(set=True, number=0).as_time() is None
-    assert Number().as_time() is None
-    assert Number(set=True, number=1794778661).as_time() == datetime(2026, 11, 15, 21, 37, 41, tzinfo=UTC)
-
-
-@given(st.one_of(st.just(FOREVER), st.integers(0, 10**6).map(lambda n: timedelta(minutes=n))))
-def test_a_time_limit_survives_the_rest_api(length):
-    sent = wire.decode(wire.encode(rest_minutes(length)), Number)
-
-    assert sent.as_minutes() == length

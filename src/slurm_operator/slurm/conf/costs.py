@@ -77,13 +77,13 @@ EXCEPTIONS: Mapping[str, Mapping[str, Rule]] = {
         ),
         "StateSaveLocation": Rule(
             Cost.RESTART,
-            'slurm.conf(5): "all running and pending job information is stored here"',
+            "seen on 26.05.5: a reconfigure takes it and begins with what is there",
             (Daemon.SLURMCTLD,),
-            "slurmctld begins with nothing where the new place is empty: all jobs and dynamic nodes are lost",
+            "all jobs and dynamic nodes are lost where the new place is empty",
         ),
         "ClusterName": Rule(
             Cost.RESTART,
-            "slurmctld refuses to start when the name differs from the one in StateSaveLocation",
+            "seen on 26.05.5: slurmctld refuses the state of another name (CLUSTER NAME MISMATCH)",
             (*_ALL, Daemon.SLURMDBD),
             "their accounting goes to another cluster",
         ),

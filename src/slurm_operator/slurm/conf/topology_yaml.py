@@ -11,8 +11,8 @@ from slurm_operator.slurm.hostlist import HostlistError, expand
 from slurm_operator.slurm.topology import MAX_SWITCH_CHARACTERS
 
 
-class _Part(wire.Record, omit_defaults=True, forbid_unknown_fields=True):
-    """Written without what is left at its default; a field nobody knows is an error."""
+class _Part(wire.Record, omit_defaults=True):
+    """Written without what is left at its default."""
 
 
 class Switch(_Part):
@@ -140,6 +140,9 @@ def problems(text: str, file: str = "topology.yaml") -> Iterator[LineProblem]:
     except TopologyYamlError as error:
         yield LineProblem(file, error.line, str(error))
         return
+    for path in _strangers(yaml.safe_load(text), topologies, "$"):
+        reason = f"Slurm passes over {path.rpartition('.')[2]}: there is no such field"
+        yield LineProblem(file, _line_of(text, f"`{path}`"), reason, Fault.IGNORED)
     lines = [node.start_mark.line + 1 for node in yaml.compose(text, Loader=yaml.SafeLoader).value]
     names: set[str] = set()
     for line, topology in zip(lines, topologies, strict=True):
@@ -187,6 +190,19 @@ def _units(topology: Topology) -> tuple[list[str], list[str]]:
         *(region.nodes for torus in toruses for region in torus.regions),
     ]
     return names, [hostlist for hostlist in hostlists if hostlist]
+
+
+def _strangers(raw: object, read: object, path: str) -> Iterator[str]:
+    """Where fields stand that none of our records has."""
+    if isinstance(raw, dict) and isinstance(read, _Part):
+        for name, value in raw.items():
+            if name in read.__struct_fields__:
+                yield from _strangers(value, getattr(read, name), f"{path}.{name}")
+            else:
+                yield f"{path}.{name}"
+    elif isinstance(raw, list) and isinstance(read, list | tuple):
+        for at, (one, other) in enumerate(zip(raw, read, strict=True)):
+            yield from _strangers(one, other, f"{path}[{at}]")
 
 
 def _line_of(text: str, message: str) -> int:

@@ -6,7 +6,7 @@ They refuse what Slurm 26.05 refuses and take what it takes; the tests compare b
 import re
 from collections.abc import Callable, Sequence
 
-from slurm_operator.slurm.durations import DurationError, duration
+from slurm_operator.slurm.durations import UNLIMITED_WORDS, DurationError, duration
 
 Check = Callable[[str], str | None]
 
@@ -16,7 +16,7 @@ _DECIMAL = re.compile(
     r"[-+]?(?:\d{1,20}(?:\.\d{0,20})?|\.\d{1,20})(?:e[-+]?\d{1,3})?", re.IGNORECASE | re.ASCII
 )
 _YES_NO = frozenset({"yes", "no", "true", "false", "up", "down", "1", "0"})
-_PORTS = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?", re.ASCII)
+_PORTS = re.compile(r"\+?(\d{1,20})(?:-(\d{1,20}))?", re.ASCII)
 _HOST = re.compile(r"[^()]*(?:\([^()]*\))?")
 _PURGE = re.compile(r"\d{1,9}(?:h(?:ours?)?|d(?:ays?)?|m(?:onths?)?)?", re.IGNORECASE | re.ASCII)
 _LEVELS = ("quiet", "fatal", "error", "info", "verbose", "debug", "debug2", "debug3", "debug4", "debug5")
@@ -27,16 +27,26 @@ def text(value: str) -> str | None:
     return None
 
 
-def uint16(value: str) -> str | None:
-    return _number(value, 16, kilo=False)
+def number(low: int, high: int, *, kilo: bool = True, unlimited: bool = True) -> Check:
+    """A whole number: decimal, 0x hexadecimal or 0 octal, with K behind it for 1024; or UNLIMITED."""
+
+    def check(value: str) -> str | None:
+        if value.lower() in _UNLIMITED:
+            return None if unlimited else f"{value} is no limit here"
+        digits = value[:-1] if kilo and value[-1:] in ("k", "K") else value
+        if not _NUMBER.fullmatch(digits):
+            return f"{value!r} is no number"
+        found = _integer(digits) * (1024 if digits != value else 1)
+        if found < low:
+            return f"{value} is less than {low}"
+        return f"{value} is larger than {high}" if found > high else None
+
+    return check
 
 
-def uint32(value: str) -> str | None:
-    return _number(value, 32)
-
-
-def uint64(value: str) -> str | None:
-    return _number(value, 64)
+uint16 = number(0, 2**16 - 1, kilo=False)
+uint32 = number(0, 2**32 - 1)
+uint64 = number(0, 2**64 - 1)
 
 
 def decimal(value: str) -> str | None:
@@ -50,11 +60,21 @@ def yes_no(value: str) -> str | None:
 
 
 def time_length(value: str) -> str | None:
+    """One of Slurm's forms. What it makes of more digits than a time can have is left to Slurm."""
+    if len(value) > 8 and value.isdecimal():
+        return None
     try:
         duration(value)
     except DurationError as error:
         return str(error)
     return None
+
+
+def time_limit(value: str) -> str | None:
+    """The same, but neither nothing nor without an end."""
+    if value.lower() in UNLIMITED_WORDS or (len(value) > 8 and value.isdecimal()):
+        return f"{value} is no limit here"
+    return time_length(value) or (None if duration(value) else f"{value} is no time at all")
 
 
 def port_range(value: str) -> str | None:
@@ -117,17 +137,10 @@ def limits_of(words: str) -> Check:
     return check
 
 
-def _number(value: str, bits: int, *, kilo: bool = True) -> str | None:
-    """Slurm takes decimal, 0x hexadecimal, 0 octal and UNLIMITED, and in wide ones a K for 1024."""
-    if value.lower() in _UNLIMITED:
-        return None
-    digits = value[:-1] if kilo and value[-1:] in ("k", "K") else value
-    if not _NUMBER.fullmatch(digits):
-        return f"{value!r} is no number"
+def _integer(digits: str) -> int:
     plain = digits.removeprefix("+").lower()
-    octal = len(plain) > 1 and plain[0] == "0" and plain[1] != "x"
-    number = int(plain, 8 if octal else 0) * (1024 if digits != value else 1)
-    return None if number < 2**bits else f"{value} is larger than {2**bits - 1}"
+    is_octal = len(plain) > 1 and plain[0] == "0" and plain[1] != "x"
+    return int(plain, 8 if is_octal else 0)
 
 
 def _unlike(value: str, words: Sequence[str]) -> str:

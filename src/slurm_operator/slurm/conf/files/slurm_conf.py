@@ -18,10 +18,12 @@ from slurm_operator.slurm.conf.keys import Key, keys, table
 from slurm_operator.slurm.conf.values import (
     controller_host,
     log_level,
+    number,
     oversubscribe,
     port_range,
     text,
     time_length,
+    time_limit,
     uint16,
     uint32,
     uint64,
@@ -112,29 +114,22 @@ SLURM_CONF = table(
         EpilogTimeout FairShareDampeningFactor FastSchedule GroupUpdateForce GroupUpdateTime
         HealthCheckInterval HealthCheckTimeout InactiveLimit JobFileAppend JobRequeue KillOnBadExit
         KillWait MaxTasksPerNode MessageTimeout OverTimeLimit PrologEpilogTimeout PrologTimeout
-        PropagatePrioProcess ResumeRate ResumeTimeout ResvOverRun ReturnToService SchedulerTimeSlice
-        SlurmctldTimeout SlurmdTimeout SlurmSchedLogLevel SuspendRate SuspendTimeout TCPTimeout
-        TreeWidth UnkillableStepTimeout VSizeFactor WaitTime
+        ResumeRate ResumeTimeout ResvOverRun ReturnToService SchedulerTimeSlice SlurmctldTimeout
+        SlurmdTimeout SlurmSchedLogLevel SuspendRate SuspendTimeout TCPTimeout TreeWidth
+        UnkillableStepTimeout VSizeFactor WaitTime
         """,
     ),
     *keys(
         uint32,
         """
-        EpilogMsgTime FirstJobId JobCompPort KeepAliveTime MaxArraySize MaxBatchRequeue MaxDBDMsgs
-        MaxJobCount MaxJobId MaxNodeCount MaxStepCount MinJobAge PriorityWeightAge
-        PriorityWeightAssoc PriorityWeightFairshare PriorityWeightJobSize PriorityWeightPartition
-        PriorityWeightQOS SlurmdPort
+        EpilogMsgTime FirstJobId JobCompPort KeepAliveTime MaxArraySize MaxBatchRequeue MaxJobId
+        MinJobAge PriorityWeightAge PriorityWeightAssoc PriorityWeightFairshare
+        PriorityWeightJobSize PriorityWeightPartition PriorityWeightQOS SlurmdPort
         """,
     ),
     *keys(uint64, "DefCPUPerGPU DefMemPerCPU DefMemPerGPU DefMemPerNode MaxMemPerCPU MaxMemPerNode"),
-    *keys(
-        yes_no,
-        """
-        AccountingStoreJobComment AllowSpecResourcesUsage DisableRootJobs PriorityFavorSmall
-        TrackWCKey UsePAM
-        """,
-    ),
-    *keys(time_length, "PreemptExemptTime PriorityCalcPeriod PriorityDecayHalfLife PriorityMaxAge"),
+    *keys(yes_no, "AllowSpecResourcesUsage DisableRootJobs PriorityFavorSmall TrackWCKey UsePAM"),
+    *keys(time_length, "PreemptExemptTime PriorityDecayHalfLife PriorityMaxAge"),
     *keys(log_level, "SlurmctldDebug SlurmctldSyslogDebug SlurmdDebug SlurmdSyslogDebug"),
     *keys(port_range, "SlurmctldPort"),
     *keys(DEBUG_FLAGS, "DebugFlags"),
@@ -153,6 +148,13 @@ SLURM_CONF = table(
         text, "GetEnvTimeout JobCredentialPrivateKey JobCredentialPublicCertificate", ignored="it is defunct"
     ),
     *keys(text, "PowerParameters PowerPlugin", ignored="it is defunct"),
+    Key("PropagatePrioProcess", number(0, 2, unlimited=False)),
+    Key("MaxJobCount", number(1, 2**32 - 1)),
+    Key("MaxStepCount", number(1, 2**32 - 1)),
+    Key("MaxNodeCount", number(0, 65536, unlimited=False)),
+    Key("MaxDBDMsgs", number(10000, 2**32 - 1)),
+    Key("PriorityCalcPeriod", time_limit),
+    Key("AccountingStoreJobComment", text, refused="use AccountingStoreFlags=job_comment"),
     Key("SallocDefaultCommand", text, refused="use LaunchParameters=use_interactive_step"),
     Key("SlurmctldHost", controller_host, repeats=True),
     *(Key(name, text, repeats=True) for name in ("Prolog", "Epilog", "PrologSlurmctld", "EpilogSlurmctld")),

@@ -23,7 +23,7 @@ SELECT_PARAMETERS = words_of(
 )
 PREEMPT_MODE = words_of("OFF CANCEL GANG PRIORITY REQUEUE SUSPEND WITHIN")
 ENFORCE = words_of("all associations limits nojobs nosteps qos safe wckeys 1 2")
-PART_LIMITS = one_of("ALL ANY NO YES TRUE FALSE 1 0")
+PART_LIMITS = one_of("ALL ANY NO YES TRUE FALSE UP DOWN 1 0")
 RESET_PERIOD = one_of("NONE NOW DAILY WEEKLY MONTHLY QUARTERLY YEARLY")
 RLIMITS = limits_of("AS CORE CPU DATA FSIZE MEMLOCK NOFILE NPROC RSS STACK")
 TASK_PARAMETERS = words_of(
@@ -32,6 +32,6 @@ TASK_PARAMETERS = words_of(
     Autobind=none Autobind=threads Autobind=cores Autobind=sockets
     """
 )
-EXCLUSIVE = one_of("NO NODE USER TOPO")
+EXCLUSIVE = one_of("NO NONE NODE USER TOPO")
 PARTITION_STATE = one_of("UP DOWN DRAIN INACTIVE")
 POWER_LOCATION = one_of("slurmctld slurmd")
