@@ -18,8 +18,8 @@ from slurm_operator.local.daemons import SlurmDaemons
 
 def nodes(slurm: SlurmDaemons, token: str | None = None) -> dict[str, Any]:
     headers = {"X-SLURM-USER-TOKEN": token or slurm.token()}
-    request = urllib.request.Request(f"{slurm.rest_url}/slurm/v0.0.45/nodes/", headers=headers)  # noqa: S310
-    with urllib.request.urlopen(request, timeout=30) as answer:  # noqa: S310
+    request = urllib.request.Request(f"{slurm.rest_url}/slurm/v0.0.45/nodes/", headers=headers)
+    with urllib.request.urlopen(request, timeout=30) as answer:
         return {node["name"]: node for node in json.load(answer)["nodes"]}
 
 
@@ -77,8 +77,8 @@ def test_jobs_outlive_a_restarted_slurmctld(slurm):
 def test_daemons_are_still_found_after_a_reconfigure(slurm):
     slurm.reconfigure()
 
-    assert slurm.slurmctld.is_running
-    assert all(worker.slurmd.is_running for worker in slurm.workers.values())
+    found = [slurm.slurmctld, *(worker.slurmd for worker in slurm.workers.values())]
+    slurm.wait_for(lambda: all(daemon.is_running for daemon in found), "all of them to be found")
 
 
 def test_accounting_remembers_a_finished_job(slurm_with_accounting):

@@ -37,7 +37,7 @@ class Head:
             self._prepare_database()
         self.mariadbd = self._mariadbd()
         self.slurmdbd = self._daemon(["slurmdbd", "-D"], SLURM, lambda: self._listens(6819))
-        self.slurmctld = self._daemon(["slurmctld", "-D"], SLURM, self._slurmctld_is_ready)
+        self.slurmctld = self._daemon(["slurmctld", "-D"], SLURM, self.slurmctld_is_ready)
         self.slurmrestd = self._slurmrestd()
         database = [self.mariadbd, self.slurmdbd] if accounting else []
         self.daemons = [*database, self.slurmctld, self.slurmrestd]
@@ -111,7 +111,7 @@ class Head:
             connection.settimeout(2)
             return connection.connect_ex((self.address, port)) == 0
 
-    def _slurmctld_is_ready(self) -> bool:
+    def slurmctld_is_ready(self) -> bool:
         try:
             with urllib.request.urlopen(f"http://{self.address}:6817/readyz", timeout=2):
                 return True

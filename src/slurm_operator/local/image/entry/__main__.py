@@ -32,7 +32,8 @@ def slurmd(arguments: Sequence[str]) -> int:
     if programs := ssh.helper_programs(os.environ, sshd=wants_sshd):
         subprocess.Popen(ssh.supervisord(programs))
     command = ["slurmd", "--systemd", *with_node_items(options, resource_items(os.environ, _hardware()))]
-    return follow(command, beside=partial(watch, node_name(options, socket.gethostname())))
+    every_s = float(os.environ.get("SLURMD_WATCH_SECONDS", "30"))
+    return follow(command, beside=partial(watch, node_name(options, socket.gethostname()), every_s))
 
 
 def slurmdbd(arguments: Sequence[str]) -> int:

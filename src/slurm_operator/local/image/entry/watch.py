@@ -16,15 +16,14 @@ from .slurmctld import NodeRecord, node_record
 # Made by the command that runs before the pod ends: whoever leaves must not come back.
 LEAVING = Path("/run/slurm-operator-leaving")
 
-_EVERY_S = 30.0
-_SURE_AFTER_S = 5.0
+_SURE_AFTER_S = 2.0
 
 
-def watch(name: str, main: Main) -> None:
+def watch(name: str, every_s: float, main: Main) -> None:
     """Never comes back; meant for a thread."""
     while True:
         # Workers that were started together must not ask together.
-        time.sleep(_EVERY_S * random.uniform(0.8, 1.2))  # noqa: S311
+        time.sleep(every_s * random.uniform(0.8, 1.2))  # noqa: S311
         if _is_forgotten(name):
             time.sleep(_SURE_AFTER_S)
             if _is_forgotten(name):

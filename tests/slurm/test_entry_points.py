@@ -1,0 +1,179 @@
+"""The image's entry points with real daemons: what pods run, in boxes."""
+
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from slurm_operator.local.boxed.box import Box, box_in
+from slurm_operator.local.boxed.head import MYSQL, SLURM
+from slurm_operator.local.daemons import SlurmDaemons
+from slurm_operator.local.image.images import entry_layer
+from slurm_operator.local.image.tars import File, Link
+
+ENTRY = "/usr/local/bin/slurm-entry"
+
+
+def add_entry_points(box: Box) -> Box:
+    for name, entry in entry_layer().items():
+        path = box.path(name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        match entry:
+            case File(content, mode):
+                path.write_bytes(content)
+                path.chmod(mode)
+            case Link(target):
+                path.symlink_to(target)
+    return box
+
+
+def called(box: Box, name: str) -> list[int]:
+    return [pid for pid, argv in box.processes() if argv[0] == name]
+
+
+class EntryWorker:
+    """A worker that the entry point started."""
+
+    def __init__(self, slurm: SlurmDaemons, rootfs: Path, log: Path) -> None:
+        self.box = add_entry_points(box_in(log.parent, rootfs, "e-0"))
+        self.address = slurm.head.switch.plug_in(self.box)
+        self.box.write_secret("/etc/slurm/slurm.key", slurm.head.slurm_key, (0, 0))
+        conf = "'Features=all Topology='\"$SLINKY_TOPOLOGY\"' Weight=3'"
+        arguments = ["-Z", "--conf-server", f"{slurm.head.address}:6817", "--conf", conf]
+        env = {"POD_CPUS": "1", "POD_MEMORY": "1000", "SLINKY_TOPOLOGY": "", "SLURMD_WATCH_SECONDS": "1"}
+        self.process = self.box.start([ENTRY, "slurmd", *arguments], log, env=env)
+        slurm.wait_for(lambda: "IDLE" in slurm.node_states("e-0"), "e-0 to be idle")
+
+    def close(self) -> None:
+        self.box.close()
+        self.process.wait()
+
+
+@pytest.fixture
+def worker(slurm: SlurmDaemons, rootfs: Path, tmp_path: Path) -> Iterator[EntryWorker]:
+    worker = EntryWorker(slurm, rootfs, tmp_path / "slurmd.log")
+    yield worker
+    worker.close()
+
+
+@pytest.fixture
+def own_slurmctld(new_slurm: Callable[..., SlurmDaemons], tmp_path: Path) -> Iterator[SlurmDaemons]:
+    """A Slurm whose slurmctld was started by the entry point, not in the foreground."""
+    slurm = new_slurm()
+    slurm.slurmctld.stop()
+    add_entry_points(slurm.head.box)
+    process = slurm.head.box.start([ENTRY, "slurmctld"], tmp_path / "entry.log", user=SLURM)
+    slurm.wait_for(slurm.head.slurmctld_is_ready, "slurmctld to answer")
+    yield slurm
+    slurm.head.box.close()
+    process.wait()
+
+
+def test_a_worker_sets_aside_what_is_not_its_own(slurm, worker):
+    shown = slurm.run("scontrol", "show", "node", "e-0")
+
+    assert "MemSpecLimit=" in shown
+    assert "Weight=3" in shown
+    assert "AvailableFeatures=all" in shown
+
+
+def test_a_worker_keeps_its_job_through_a_reconfigure_that_changes_its_process(slurm, worker):
+    job = slurm.submit("sleep 600", "--nodelist=e-0")
+    slurm.wait_for(lambda: slurm.job_state(job) == "RUNNING", f"job {job} to run")
+    before = called(worker.box, "slurmd")
+    slurm.reconfigure()
+    slurm.wait_for(lambda: called(worker.box, "slurmd") not in ([], before), "slurmd to replace itself")
+
+    slurm.wait_for(lambda: len(called(worker.box, "slurmd")) == 1, "the old slurmd to end")
+    assert slurm.job_state(job) == "RUNNING"
+    assert worker.process.poll() is None
+
+
+def test_a_forgotten_worker_registers_again(slurm, worker):
+    slurm.run("scontrol", "delete", "nodename=e-0")
+
+    slurm.wait_for(lambda: "IDLE" in slurm.node_states("e-0"), "e-0 to come back")
+    assert worker.process.poll() is None
+
+
+def test_a_leaving_worker_drains_itself_and_waits_for_its_job(slurm, worker, tmp_path):
+    job = slurm.submit("while test ! -e /tmp/finish; do sleep 0.2; done", "--nodelist=e-0")
+    slurm.wait_for(lambda: slurm.job_state(job) == "RUNNING", f"job {job} to run")
+    env = {"POD_UID": "4f1c-22"}
+    leaving = worker.box.start([ENTRY, "leave"], tmp_path / "leave.log", env=env)
+    slurm.wait_for(lambda: "DRAIN" in slurm.node_states("e-0"), "e-0 to be drained")
+
+    shown = slurm.run("scontrol", "show", "node", "e-0")
+    assert "slurm-operator: PodTerminating: the pod is asked to end (pod 4f1c-22)" in shown
+    assert leaving.poll() is None
+    worker.box.path("/tmp/finish").touch()
+    assert leaving.wait(timeout=60) == 0
+    assert slurm.job_state(job) == "COMPLETED"
+
+
+def test_a_leaving_worker_keeps_somebody_elses_reason(slurm, worker):
+    slurm.run("scontrol", "update", "nodename=e-0", "state=drain", "reason=disk is loud")
+    worker.box.run(ENTRY, "leave")
+
+    assert "Reason=disk is loud" in slurm.run("scontrol", "show", "node", "e-0")
+
+
+def test_a_leaving_worker_is_not_registered_again(slurm, worker):
+    worker.box.run(ENTRY, "leave")
+    slurm.run("scontrol", "delete", "nodename=e-0")
+
+    with pytest.raises(Exception, match="e-0 to come back"):
+        slurm.wait_for(lambda: "GONE" not in slurm.node_states("e-0"), "e-0 to come back", deadline_s=6)
+
+
+def test_the_container_ends_with_slurmd_and_says_how(slurm, worker):
+    slurmd = called(worker.box, "slurmd")[0]
+    worker.box.run("kill", f"-{signal.SIGKILL.value}", str(slurmd))
+
+    assert worker.process.wait(timeout=30) == 128 + signal.SIGKILL
+
+
+def test_a_terminated_entry_point_ends_slurmd(slurm, worker):
+    [entry] = [pid for pid, argv in worker.box.processes() if ENTRY in argv]
+    worker.box.run("kill", str(entry))
+    worker.process.wait(timeout=30)
+
+    assert called(worker.box, "slurmd") == []
+
+
+def test_a_broken_configuration_does_not_end_slurmctld(own_slurmctld):
+    slurm = own_slurmctld
+    conf = slurm.head.box.path("/etc/slurm/slurm.conf")
+    good = conf.read_text()
+    slurm.head.box.path("/tmp/good.conf").write_text(good)
+    conf.write_text(good + "Nonsense=1\n")
+    env = {"SLURM_CONF": "/tmp/good.conf"}
+
+    refused = slurm.head.box.run("scontrol", "reconfigure", env=env, check=False)
+
+    assert refused.returncode != 0
+    assert "UP" in slurm.head.box.run("scontrol", "ping", env=env).stdout
+    conf.write_text(good)
+    slurm.reconfigure()
+    assert "UP" in slurm.run("scontrol", "ping")
+
+
+def test_the_database_serves_the_account_that_the_pod_asks_for(new_slurm, tmp_path):
+    slurm = new_slurm()
+    box = add_entry_points(slurm.head.box)
+    box.run("install", "--directory", "--mode=777", "/var/lib/mysql", "/run/mysqld")
+    password = "o'clock\\"
+    env = {"MARIADB_DATABASE": "acct", "MARIADB_USER": "slurm", "MARIADB_PASSWORD": password}
+    server = box.start([ENTRY, "mariadb"], tmp_path / "mariadb.log", user=MYSQL, env=env)
+    ask = ["mariadb", "--host=127.0.0.1", "--user=slurm", "--execute=SHOW TABLES", "acct"]
+
+    def answers() -> "subprocess.CompletedProcess[str]":
+        return box.run(*ask, env={"MYSQL_PWD": password}, check=False)
+
+    slurm.wait_for(lambda: answers().returncode == 0, "the database to let us in")
+    assert box.run(*ask, env={"MYSQL_PWD": "wrong"}, check=False).returncode != 0
+    assert password not in (tmp_path / "mariadb.log").read_text()
+    box.close()
+    server.wait()
