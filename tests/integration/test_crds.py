@@ -214,14 +214,27 @@ def test_every_way_in_which_kubernetes_writes_an_amount_is_accepted(
 
 
 def test_null_removes_in_overrides_and_is_the_same_as_absent_elsewhere(api: Api, namespace: str) -> None:
-    overrides = {"livenessProbe": None, "resources": {"limits": {"cpu": None}}, "securityContext": None}
+    overrides = {
+        "image": None,
+        "imagePullPolicy": None,
+        "env": None,
+        "livenessProbe": None,
+        "resources": {"limits": {"cpu": None}},
+    }
     manifest = changed(
-        example("nodeset"), {"spec.slurmd": overrides, "spec.partition": None, "spec.replicas": None}
+        example("nodeset"),
+        {
+            "spec.slurmd": overrides,
+            "spec.template.spec": {"hostname": None},
+            "spec.partition": None,
+            "spec.replicas": None,
+        },
     )
 
     stored = api.create(namespace, manifest).body["spec"]
 
     assert stored["slurmd"] == overrides
+    assert stored["template"]["spec"] == {"hostname": None}
     assert stored["partition"] == {"enabled": False}
     assert stored["replicas"] == 1
 

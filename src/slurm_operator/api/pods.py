@@ -6,19 +6,10 @@ in this file describe the fields that people type most, and so mistype most: the
 
 from typing import Any, ClassVar
 
-from slurm_operator.api.model import Choice, model, prop
+from slurm_operator.api.model import Rule, model, prop
 from slurm_operator.api.schema import Amount
 
 Json = dict[str, Any]
-
-
-class PullPolicy(Choice):
-    """When the kubelet fetches an image."""
-
-    NONE = "", "Kubernetes decides."
-    ALWAYS = "Always", "before every start."
-    IF_NOT_PRESENT = "IfNotPresent", "when the machine does not have it."
-    NEVER = "Never", "not at all."
 
 
 @model
@@ -77,7 +68,17 @@ class AddedContainer:
 class Container(AddedContainer):
     """What to lay over a container of the operator. Every field of Kubernetes is accepted."""
 
-    image_pull_policy: PullPolicy = prop("When to fetch the image.", default=PullPolicy.NONE)
+    # The API server lets no null through where the words are an enum, so they are a rule.
+    image_pull_policy: str = prop(
+        "When to fetch the image: Always, IfNotPresent or Never.",
+        default="",
+        rules=[
+            Rule(
+                expression="self in ['', 'Always', 'IfNotPresent', 'Never']",
+                message="is Always, IfNotPresent or Never",
+            )
+        ],
+    )
     ports: list[Json] = prop("Ports, merged by number.", default=[], shape=ContainerPort)
     command: list[str] = prop("Replaces the image's entry point.", default=[])
     args: list[str] = prop("Arguments; added after those of the operator.", default=[])

@@ -154,7 +154,7 @@ def _name_of(type_: Any) -> str:
     if type_ in _NAMES:
         return _NAMES[type_]
     if isinstance(type_, type) and issubclass(type_, Choice):
-        return " or ".join(f"`{choice}`" for choice in type_ if choice)
+        return " or ".join(f"`{choice}`" for choice in type_)
     if get_origin(type_) is Annotated:
         return "quantity"
     if get_origin(type_) in (Union, UnionType):
@@ -174,7 +174,7 @@ def _description(field: Field) -> str:
     facts = field.prop
     parts = [facts.description]
     if isinstance(field.type, type) and issubclass(field.type, Choice):
-        parts += [f"`{choice}`: {choice.meaning}" for choice in field.type if choice]
+        parts += [f"`{choice}`: {choice.meaning}" for choice in field.type]
     if facts.deprecated:
         parts.append(f"*Deprecated: {facts.deprecated}.*")
     if facts.immutable:

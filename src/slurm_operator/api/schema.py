@@ -64,7 +64,7 @@ def _field(field: Field, defaults: bool, is_override: bool) -> Schema:
         "description": describe(field),
         **body,
         **_limits(facts),
-        **_validations(_rules(field)),
+        **_validations([*_rules(field), *getattr(field.type, "RULES", ())]),
         **({} if default is None else {"default": default}),
     }
 
@@ -72,7 +72,7 @@ def _field(field: Field, defaults: bool, is_override: bool) -> Schema:
 def describe(field: Field) -> str:
     """What `kubectl explain` says: the description, the meaning of each word, what to use instead."""
     parts = [field.prop.description]
-    parts += [f"{choice}: {choice.meaning}" for choice in _choices(field.type) if choice]
+    parts += [f"{choice}: {choice.meaning}" for choice in _choices(field.type)]
     if field.prop.deprecated:
         parts.append(f"Deprecated: {field.prop.deprecated}")
     return "\n".join(parts)

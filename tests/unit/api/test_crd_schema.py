@@ -126,6 +126,25 @@ def test_an_immutable_field_says_what_to_do() -> None:
     assert rule["message"] == "fixed cannot change; delete the object and create it anew to use another one"
 
 
+@model
+class Strict:
+    RULES: ClassVar[tuple[Rule, ...]] = (Rule(expression="a", message="of the object", path=".size"),)
+
+    size: int = prop("d", default=0)
+
+
+@model
+class Holder:
+    held: Strict = prop("d", default=Strict(), rules=[Rule(expression="b", message="of the field")])
+
+
+def test_rules_of_an_object_and_of_the_field_that_holds_it_both_count() -> None:
+    assert schema(Holder)["properties"]["held"]["x-kubernetes-validations"] == [
+        {"rule": "b", "message": "of the field"},
+        {"rule": "a", "message": "of the object", "fieldPath": ".size"},
+    ]
+
+
 def test_an_override_lets_unknown_fields_and_null_through_and_checks_the_rest() -> None:
     override = schema(Everything)["properties"]["open"]
 
