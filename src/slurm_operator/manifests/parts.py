@@ -1,7 +1,7 @@
 """The pieces that every child object is made of: metadata, Services, volumes, pod templates."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from slurm_operator.api import names, reading
 from slurm_operator.api.kind import Kind
@@ -17,6 +17,13 @@ _PRIVATE_ANNOTATIONS = ("kubectl.kubernetes.io/", "meta.helm.sh/", "slinky.slurm
 
 # Labels of a chart's version: on a pod template they would replace every pod with each release of the chart.
 _RELEASE_LABELS = {"helm.sh/chart", "app.kubernetes.io/version", "app.kubernetes.io/managed-by"}
+
+
+class HasPodMetadata(Protocol):
+    """A pod template of any of our kinds."""
+
+    @property
+    def metadata(self) -> Metadata: ...
 
 
 class Owner:
@@ -49,17 +56,18 @@ class Owner:
         }
 
     def pod_metadata(
-        self, template: PodTemplate, container: str, annotations: Mapping[str, str] | None = None
+        self, template: HasPodMetadata, container: str, annotations: Mapping[str, str] | None = None
     ) -> Manifest:
         """Metadata of a pod template: without the chart's version, so that a release restarts nothing."""
         inherited = {key: value for key, value in self.meta.labels.items() if key not in _RELEASE_LABELS}
-        given = {k: v for k, v in template.metadata.labels.items() if k not in _RELEASE_LABELS}
+        given = template.metadata
+        labels = {key: value for key, value in given.labels.items() if key not in _RELEASE_LABELS}
         return {
-            "labels": {**inherited, **given, **self.labels},
+            "labels": {**inherited, **labels, **self.labels},
             "annotations": {
                 names.DEFAULT_CONTAINER: container,
                 **public_annotations(self.meta.annotations),
-                **template.metadata.annotations,
+                **given.annotations,
                 **(annotations or {}),
             },
         }

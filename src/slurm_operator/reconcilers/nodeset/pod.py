@@ -1,0 +1,223 @@
+"""The pod of one worker: our slurmd, the user's wishes over it."""
+
+from dataclasses import dataclass
+from decimal import Decimal
+
+from slurm_operator.api import names
+from slurm_operator.api.controller import Controller
+from slurm_operator.api.nodeset import NodeSet
+from slurm_operator.api.shared_keys import slurm_key
+from slurm_operator.api.workers import ScalingMode
+from slurm_operator.manifests import logs, parts
+from slurm_operator.manifests.compare import quantity
+from slurm_operator.manifests.digests import digest
+from slurm_operator.manifests.dns import worker_domain
+from slurm_operator.manifests.merge import merged_pod
+from slurm_operator.manifests.meta import Manifest
+from slurm_operator.manifests.owners import owner_reference
+from slurm_operator.reconcilers.nodeset import identity
+from slurm_operator.reconcilers.nodeset.placement import DAEMON_TOLERATED, TOLERATED
+from slurm_operator.slurm.conf.merge import worker_conf
+
+# What a worker tells Slurm about its resources. When it changes, the record in Slurm has to go with the pod.
+RESOURCES_DIGEST = "nodeset.slinky.slurm.net/resources-digest"
+
+# Drains this worker and waits for its jobs, for as long as the pod's grace period lets it. Images without our
+# helper do the same with Slurm's own commands.
+LEAVE = """\
+if command -v slurm-entry >/dev/null; then exec slurm-entry leave; fi
+me=${SLURMD_NODENAME:-$(hostname)}
+scontrol update nodename="$me" state=drain reason="slurm-operator: PodTerminating: asked to end" || true
+while squeue --noheader --nodelist="$me" 2>/dev/null | grep -q .; do sleep 2; done
+"""
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A place to fill: which worker, and where it has to run if that is fixed."""
+
+    pod_name: str
+    hostname: str
+    ordinal: int | None = None
+    kube_node: str = ""
+    topology: str = ""
+
+
+def worker_pod(nodeset: NodeSet, controller: Controller, slot: Slot, revision: str) -> Manifest:
+    """The whole pod. Same facts in, same bytes out."""
+    spec = nodeset.spec
+    base = {
+        "hostname": slot.hostname,
+        "subdomain": names.worker_service(controller.metadata.name),
+        "enableServiceLinks": False,
+        "terminationGracePeriodSeconds": spec.termination_grace_period_seconds,
+        "tolerations": list(DAEMON_TOLERATED if slot.kube_node else TOLERATED),
+        "dnsConfig": {"searches": [worker_domain(controller.metadata.name, controller.metadata.namespace)]},
+        "containers": [slurmd(nodeset, controller, slot)],
+        "initContainers": [logs.sidecar("slurmd.log", spec.slurmd.get("image", ""), spec.logfile)],
+        "volumes": volumes(nodeset, controller),
+    }
+    wishes = nodeset.spec.template.spec | {"hostname": slot.hostname}
+    whole = merged_pod({"automountServiceAccountToken": False, **base}, wishes, ("slurmd", "logfile"))
+    whole.pop("nodeName", None)  # The scheduler places workers, so that priorities and preemption work.
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": metadata(nodeset, slot, revision),
+        "spec": _placed(whole, nodeset, slot),
+    }
+
+
+def metadata(nodeset: NodeSet, slot: Slot, revision: str) -> Manifest:
+    owner = parts.Owner(nodeset.KIND, nodeset.metadata, "slurmd", "worker")
+    given = owner.pod_metadata(nodeset.spec.template, "slurmd")
+    ours = {
+        names.LABEL_CLUSTER: nodeset.spec.controller,
+        names.LABEL_POD_NAME: slot.pod_name,
+        names.LABEL_POD_HOSTNAME: slot.hostname,
+        names.LABEL_SCALING_MODE: str(
+            ScalingMode.STATEFUL_SET if slot.ordinal is not None else ScalingMode.DAEMON_SET
+        ),
+        names.LABEL_REVISION: revision,
+    }
+    if slot.ordinal is not None:
+        ours[names.LABEL_POD_INDEX] = identity.padded(slot.ordinal, nodeset)
+    if nodeset.spec.workload_disruption_protection:
+        ours[names.LABEL_POD_PROTECT] = "true"
+    notes = {RESOURCES_DIGEST: resources_digest(nodeset)}
+    if slot.topology:
+        notes[names.TOPOLOGY] = slot.topology
+    return {
+        "name": slot.pod_name,
+        "namespace": nodeset.metadata.namespace,
+        "labels": {**given["labels"], **ours},
+        "annotations": {**given["annotations"], **notes},
+        "ownerReferences": [owner_reference(nodeset.KIND, nodeset.metadata)],
+    }
+
+
+def slurmd(nodeset: NodeSet, controller: Controller, slot: Slot) -> Manifest:
+    spec = nodeset.spec
+    conf = worker_conf(nodeset.slurm_name, spec.extra_conf, slot.topology)
+    ports = [{"name": "slurmd", "containerPort": names.SLURMD_PORT, "protocol": "TCP"}]
+    mounts = [
+        {"name": "slurm-etc", "mountPath": "/etc/slurm", "readOnly": True},
+        logs.mount(),
+    ]
+    if spec.ssh.enabled:
+        ports.append({"name": "ssh", "containerPort": names.SSH_PORT, "protocol": "TCP"})
+        mounts += _ssh_mounts(nodeset)
+    base = {
+        "name": "slurmd",
+        "args": ["-Z", "--conf-server", controller_address(controller), "--conf", conf],
+        "env": environment(nodeset),
+        "ports": ports,
+        "startupProbe": parts.http_probe("/livez", "slurmd", period_seconds=1, failures=60),
+        "livenessProbe": parts.http_probe("/livez", "slurmd", period_seconds=10, failures=6),
+        "readinessProbe": parts.http_probe("/readyz", "slurmd", period_seconds=1, failures=3),
+        "securityContext": {
+            "privileged": True,
+            "capabilities": {"add": ["BPF", "NET_ADMIN", "SYS_ADMIN", "SYS_NICE"]},
+        },
+        "lifecycle": {"preStop": {"exec": {"command": ["/bin/sh", "-c", LEAVE]}}},
+        "volumeMounts": mounts,
+    }
+    return parts.container(base, spec.slurmd)
+
+
+def environment(nodeset: NodeSet) -> list[Manifest]:
+    topology = {"fieldRef": {"fieldPath": f"metadata.annotations['{names.TOPOLOGY}']"}}
+    cpus, memory = limits(nodeset)
+    return [
+        {"name": "POD_CPUS", "value": cpus},
+        {"name": "POD_MEMORY", "value": memory},
+        {"name": "POD_UID", "valueFrom": {"fieldRef": {"fieldPath": "metadata.uid"}}},
+        {"name": "POD_TOPOLOGY", "valueFrom": topology},
+        {"name": "SLINKY_TOPOLOGY", "valueFrom": topology},
+    ]
+
+
+def limits(nodeset: NodeSet) -> tuple[str, str]:
+    """CPUs and mebibytes that the container, else the pod, is limited to; 0 is no limit."""
+    own = (nodeset.spec.slurmd.get("resources") or {}).get("limits") or {}
+    pods = (nodeset.spec.template.spec.get("resources") or {}).get("limits") or {}
+    cpus = amount(own.get("cpu") or pods.get("cpu") or 0)
+    memory = amount(own.get("memory") or pods.get("memory") or 0)
+    return str(int(cpus)), str(int(memory / 2**20))
+
+
+def amount(quantity_: str | int | float) -> Decimal:
+    """A Kubernetes quantity as a number; 0 for what is none."""
+    number = quantity(quantity_)
+    return number if isinstance(number, Decimal) else Decimal(0)
+
+
+def resources_digest(nodeset: NodeSet) -> str:
+    """Changes when a worker would register with other resources than before."""
+    return digest([nodeset.spec.extra_conf.split(), limits(nodeset), nodeset.spec.slurmd.get("resources")])
+
+
+def volumes(nodeset: NodeSet, controller: Controller) -> list[Manifest]:
+    key = slurm_key(controller)
+    made = [
+        parts.projected("slurm-etc", 0o600, parts.secret_file(key.name, key.key, names.SLURM_KEY_FILE)),
+        logs.volume(),
+    ]
+    if nodeset.spec.ssh.enabled:
+        config = names.ssh_config(nodeset.metadata.name)
+        made.append(
+            parts.projected("ssh-config", 0o600, parts.config_map_file(config, "sshd_config", "sshd_config"))
+        )
+        sssd = nodeset.spec.ssh.sssd_conf_ref
+        if sssd is not None:
+            made.append(
+                parts.projected("sssd-conf", 0o600, parts.secret_file(sssd.name, sssd.key, "sssd.conf"))
+            )
+    return made
+
+
+def _ssh_mounts(nodeset: NodeSet) -> list[Manifest]:
+    mounts = [
+        {
+            "name": "ssh-config",
+            "mountPath": "/etc/ssh/sshd_config",
+            "subPath": "sshd_config",
+            "readOnly": True,
+        }
+    ]
+    if nodeset.spec.ssh.sssd_conf_ref is not None:
+        mounts.append(
+            {
+                "name": "sssd-conf",
+                "mountPath": "/etc/sssd/sssd.conf",
+                "subPath": "sssd.conf",
+                "readOnly": True,
+            }
+        )
+    return mounts
+
+
+def controller_address(controller: Controller) -> str:
+    """host:port where workers find slurmctld."""
+    external = controller.spec.external_config
+    if controller.spec.external and external is not None:
+        return f"{external.host}:{external.port}"
+    port = controller.spec.service.port or names.SLURMCTLD_PORT
+    return f"{names.controller_service(controller.metadata.name)}.{controller.metadata.namespace}:{port}"
+
+
+def _placed(spec: Manifest, nodeset: NodeSet, slot: Slot) -> Manifest:
+    """One worker per machine, and on one machine only where the slot says so."""
+    if not nodeset.spec.oversubscribe_node:
+        selector = {"matchExpressions": [{"key": names.APP_NAME, "operator": "In", "values": ["slurmd"]}]}
+        term = {"labelSelector": selector, "topologyKey": "kubernetes.io/hostname"}
+        apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+        spec = parts.with_affinity(spec, apart)
+    if not slot.kube_node:
+        return spec
+    rule = {"key": "metadata.name", "operator": "In", "values": [slot.kube_node]}
+    required = {"nodeSelectorTerms": [{"matchFields": [rule]}]}
+    affinity = spec.get("affinity") or {}
+    preferred = affinity.get("nodeAffinity") or {}
+    here = {**preferred, "requiredDuringSchedulingIgnoredDuringExecution": required}
+    return {**spec, "affinity": {**affinity, "nodeAffinity": here}}
