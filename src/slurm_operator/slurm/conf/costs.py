@@ -53,13 +53,13 @@ EXCEPTIONS: Mapping[str, Mapping[str, Rule]] = {
         ),
         "CredType": Rule(
             Cost.RESTART,
-            "like AuthType: credentials made before are not understood after",
+            "not documented; kept to the safe side, like AuthType",
             _ALL,
             "running steps are interrupted and cannot finish",
         ),
         "TLSType": Rule(
             Cost.RESTART,
-            "slurm.conf(5): every daemon and command must use the same one",
+            "not documented; kept to the safe side, like AuthType",
             (*_ALL, Daemon.SLURMDBD),
             "running steps cannot reach slurmctld any more",
         ),
@@ -89,19 +89,19 @@ EXCEPTIONS: Mapping[str, Mapping[str, Rule]] = {
         ),
         "SlurmUser": Rule(
             Cost.RESTART,
-            "slurm.conf(5): the user that slurmctld runs as, chosen when it starts",
+            "slurm.conf(5): the user slurmctld executes as; a running process keeps its own",
             (Daemon.SLURMCTLD,),
         ),
         "SlurmdUser": Rule(
             Cost.RESTART,
-            "slurm.conf(5): the user that slurmd runs as, chosen when it starts",
+            "slurm.conf(5): the user slurmd executes as; a running process keeps its own",
             (Daemon.SLURMD,),
         ),
         "SlurmdSpoolDir": Rule(
             Cost.RESTART,
-            "slurm.conf(5): slurmd keeps the credentials and sockets of running steps there",
+            "not documented; kept to the safe side: slurmd keeps the sockets of running steps there",
             (Daemon.SLURMD,),
-            "slurmd does not find its running steps again",
+            "slurmd may not find its running steps again",
         ),
         "PartitionName": Rule(
             Cost.RECONFIGURE,
@@ -117,21 +117,21 @@ EXCEPTIONS: Mapping[str, Mapping[str, Rule]] = {
     "slurmdbd.conf": {
         "DbdPort": Rule(Cost.RESTART, _LISTENING, (Daemon.SLURMDBD,)),
         "DbdAddr": Rule(Cost.RESTART, _LISTENING, (Daemon.SLURMDBD,)),
-        "DbdHost": Rule(
-            Cost.RESTART, "slurmdbd decides when it starts whether it is the backup", (Daemon.SLURMDBD,)
-        ),
+        "DbdHost": Rule(Cost.RESTART, "not documented; kept to the safe side", (Daemon.SLURMDBD,)),
         "AuthType": Rule(
             Cost.RESTART,
             'slurmdbd.conf(5): "must be terminated prior to changing the value"',
             (Daemon.SLURMDBD,),
         ),
         "SlurmUser": Rule(
-            Cost.RESTART, "the user that slurmdbd runs as, chosen when it starts", (Daemon.SLURMDBD,)
+            Cost.RESTART,
+            "slurmdbd.conf(5): the user it executes as; a running process keeps its own",
+            (Daemon.SLURMDBD,),
         ),
         **{
             key: Rule(
                 Cost.RESTART,
-                "the connection to the database is opened when slurmdbd starts",
+                "not documented; kept to the safe side: a restarted slurmdbd harms nobody",
                 (Daemon.SLURMDBD,),
             )
             for key in [
@@ -156,9 +156,9 @@ EXCEPTIONS: Mapping[str, Mapping[str, Rule]] = {
         ),
         "CgroupPlugin": Rule(
             Cost.RESTART,
-            "slurmd looks for its running steps below the hierarchy of the plugin it started with",
+            "not documented; kept to the safe side: running steps stay in the old hierarchy",
             (Daemon.SLURMD,),
-            "slurmd loses control of its running steps",
+            "slurmd may lose control of its running steps",
         ),
     },
     "gres.conf": {
