@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from slurm_operator.kube import envelope, shallow
@@ -19,6 +19,7 @@ anything = st.recursive(
 plain_names = st.text(st.characters(exclude_characters='"\\', exclude_categories=["Cs", "Cc"]))
 
 
+@settings(max_examples=40)
 @given(st.dictionaries(plain_names, anything), st.sampled_from([None, 2]))
 def test_members_are_what_a_parser_finds(document: dict[str, Any], indent: int | None) -> None:
     text = json.dumps(document, indent=indent, ensure_ascii=False).encode()
@@ -28,6 +29,7 @@ def test_members_are_what_a_parser_finds(document: dict[str, Any], indent: int |
     assert found == document
 
 
+@settings(max_examples=40)
 @given(st.lists(anything), st.sampled_from([None, 2]))
 def test_elements_are_what_a_parser_finds(document: list[Any], indent: int | None) -> None:
     text = json.dumps(document, indent=indent).encode()
