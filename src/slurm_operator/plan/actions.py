@@ -46,13 +46,17 @@ class PatchObject(wire.Record, tag="PatchObject"):
 
 
 class DeleteObject(wire.Record, tag="DeleteObject"):
-    """Delete one of our children, if it is still the one it was decided about. Never a pod: see the gate."""
+    """Delete one of our children, if it is still the one it was decided about. Never a pod: see the gate.
+
+    With `keeps_dependents` its own children stay, and wait for whoever adopts them.
+    """
 
     kind: Kind
     key: ObjectKey
     uid: str
     reason: str
     message: str
+    keeps_dependents: bool = False
 
     def __post_init__(self) -> None:
         if self.kind == kinds.POD:
@@ -69,6 +73,24 @@ class DeleteWorker(wire.Record, tag="DeleteWorker"):
     grace_seconds: int
     reason: str
     message: str
+
+
+# Pods in which no job can run, by their app label.
+JOBLESS_APPS = frozenset({"slurmctld"})
+
+
+class DeleteDaemonPod(wire.Record, tag="DeleteDaemonPod"):
+    """Delete the pod of a daemon that runs no jobs, so that its workload makes a new one."""
+
+    key: ObjectKey
+    uid: str
+    app: str
+    reason: str
+    message: str
+
+    def __post_init__(self) -> None:
+        if self.app not in JOBLESS_APPS:
+            raise ValueError(f"jobs may run in a pod of {self.app!r}: only DeleteWorker, with a proof, may")
 
 
 class GenerateSecret(wire.Record, tag="GenerateSecret"):
@@ -126,6 +148,7 @@ Action = (
     | Create
     | PatchObject
     | DeleteObject
+    | DeleteDaemonPod
     | DeleteWorker
     | GenerateSecret
     | SignToken
@@ -146,6 +169,8 @@ def subject(action: Action) -> str:
             return f"{kind.kind} {ObjectKey(*key)}"
         case DeleteWorker(slurm_node=name):
             return name
+        case DeleteDaemonPod(key=key):
+            return f"Pod {ObjectKey(*key)}"
         case WriteSlurm(write=write):
             return ", ".join(subjects(write))
         case Wait(subject=name) | Tell(subject=name):

@@ -9,7 +9,7 @@ from datetime import datetime
 from slurm_operator.api.kind import Kind
 from slurm_operator.api.meta import ObjectKey
 from slurm_operator.kube.cache import Cache
-from slurm_operator.kube.client import Client
+from slurm_operator.kube.client import Client, Propagation
 from slurm_operator.kube.errors import AlreadyExists, ApiError, KubeError, NotFound
 from slurm_operator.kube.referenced import read_secret, value_digest
 from slurm_operator.manifests import kinds
@@ -20,6 +20,7 @@ from slurm_operator.plan.actions import (
     Action,
     Apply,
     Create,
+    DeleteDaemonPod,
     DeleteObject,
     DeleteWorker,
     GenerateSecret,
@@ -75,8 +76,11 @@ class Performer:
                     kind, ObjectKey(*key), action.operations, uid=action.uid, subresource=action.subresource
                 )
                 self._note(kind, patched)
-            case DeleteObject(kind=kind, key=key, uid=uid):
-                await self._delete(kind, ObjectKey(*key), uid)
+            case DeleteObject(kind=kind, key=key, uid=uid, keeps_dependents=keeps):
+                propagation: Propagation = "Orphan" if keeps else "Background"
+                await self._delete(kind, ObjectKey(*key), uid, propagation=propagation)
+            case DeleteDaemonPod(key=key, uid=uid):
+                await self._delete(kinds.POD, ObjectKey(*key), uid)
             case DeleteWorker():
                 await self._delete_worker(action)
             case GenerateSecret():
@@ -112,10 +116,16 @@ class Performer:
         *,
         resource_version: str = "",
         grace_seconds: int | None = None,
+        propagation: Propagation = "Background",
     ) -> None:
         try:
             left = await self._client.delete(
-                kind, key, uid=uid, resource_version=resource_version, grace_seconds=grace_seconds
+                kind,
+                key,
+                uid=uid,
+                resource_version=resource_version,
+                grace_seconds=grace_seconds,
+                propagation=propagation,
             )
         except NotFound:
             left = None

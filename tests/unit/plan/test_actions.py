@@ -3,7 +3,7 @@ import pytest
 from slurm_operator import wire
 from slurm_operator.api.meta import ObjectKey
 from slurm_operator.manifests import kinds
-from slurm_operator.plan.actions import Apply, Create, DeleteObject, Wait, subject
+from slurm_operator.plan.actions import Apply, Create, DeleteDaemonPod, DeleteObject, Wait, subject
 from slurm_operator.plan.plan import Plan, lane, plan
 
 POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": "ns", "generateName": "gpu-"}}
@@ -13,6 +13,11 @@ SERVICE = {"apiVersion": "v1", "kind": "Service", "metadata": {"namespace": "ns"
 def test_a_pod_is_never_deleted_without_the_gate():
     with pytest.raises(ValueError, match="proof from the gate"):
         DeleteObject(kind=kinds.POD, key=ObjectKey("ns", "gpu-0"), uid="u", reason="X", message="x")
+
+
+def test_a_pod_with_jobs_in_it_is_no_daemon_pod():
+    with pytest.raises(ValueError, match="with a proof"):
+        DeleteDaemonPod(key=ObjectKey("ns", "gpu-0"), uid="u", app="slurmd", reason="X", message="x")
 
 
 def test_a_plan_can_be_written_down_and_read_back():
