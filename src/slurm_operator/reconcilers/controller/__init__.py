@@ -1,0 +1,1 @@
+"""Controller: slurmctld and everything that belongs to it."""

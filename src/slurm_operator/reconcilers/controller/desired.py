@@ -1,0 +1,62 @@
+"""The objects that one Controller should have, apart from what the configuration pipeline decides."""
+
+from slurm_operator.api import names
+from slurm_operator.manifests.meta import Manifest
+from slurm_operator.plan.actions import GenerateSecret
+from slurm_operator.reconcilers.controller import services
+from slurm_operator.reconcilers.controller.files import Files, data
+from slurm_operator.reconcilers.controller.marks import good_config
+from slurm_operator.reconcilers.controller.observe import Key, Seen
+from slurm_operator.reconcilers.controller.services import owner
+from slurm_operator.reconcilers.controller.workload import stateful_set
+
+SLURM_KEY_BYTES = 1024
+SIGNING_KEY_BYTES = 32
+
+
+def desired(seen: Seen, files: Files) -> list[Manifest]:
+    """Every object of one Controller, with these files. Same facts in, same bytes out."""
+    monitor = services.service_monitor(seen.controller) if seen.has_service_monitors else None
+    workload = [] if seen.controller.spec.external else [stateful_set(seen)]
+    return [*network(seen), config_map(seen, files), *workload, *([monitor] if monitor else [])]
+
+
+def network(seen: Seen) -> list[Manifest]:
+    """Services and the budget: wanted from the first moment, and whatever becomes of the configuration."""
+    controller = seen.controller
+    shared = [services.worker_service(controller), services.worker_budget(controller)]
+    if controller.spec.external:
+        return shared
+    return [services.internal_service(controller), services.client_service(controller), *shared]
+
+
+def config_map(seen: Seen, files: Files, notes: dict[str, str] | None = None) -> Manifest:
+    """The files that slurmctld mounts; `notes` tell what was last refused."""
+    head = owner(seen.controller)
+    name = names.controller_config(seen.name)
+    manifest = head.config_map(name, {})
+    return manifest | {"metadata": head.metadata(name, annotations=notes)} | data(files)
+
+
+def good_config_map(seen: Seen, files: Files) -> Manifest:
+    """The files that slurmctld is known to run with: what is put back when the next ones fail."""
+    return owner(seen.controller).config_map(good_config(seen.name), {}) | data(files)
+
+
+def generated_keys(seen: Seen) -> list[GenerateSecret]:
+    """Keys that nobody gave. Made once; nothing owns them, so nothing takes them along when it goes."""
+    sizes = ((seen.slurm_key, SLURM_KEY_BYTES), (seen.signing_key, SIGNING_KEY_BYTES))
+    return [_generated(seen, key, size) for key, size in sizes if key.is_ours_to_make]
+
+
+def _generated(seen: Seen, key: Key, size: int) -> GenerateSecret:
+    labels = {"app.kubernetes.io/managed-by": "slurm-operator"}
+    metadata = {"name": key.ref.name, "namespace": seen.namespace, "labels": labels}
+    return GenerateSecret(
+        manifest={"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": "Opaque"},
+        recipe="random",
+        entry=key.ref.key,
+        size=size,
+        reason="KeyGenerated",
+        message=f"made a key in Secret {key.ref.name}; it stays when the Controller is deleted",
+    )

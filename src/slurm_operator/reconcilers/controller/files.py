@@ -1,0 +1,233 @@
+"""Every file that slurmctld is to find in /etc/slurm, keys aside, and what keeps them from being made.
+
+The files that the spec refers to are copied into the one ConfigMap that slurmctld mounts. Mounted directly,
+an edit of theirs would reach slurmctld unchecked, and half of a change could arrive before the other half.
+"""
+
+import base64
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from slurm_operator.api import names
+from slurm_operator.api.controller import cluster_name_problems
+from slurm_operator.api.problems import Problem, References, Severity, spec_problems
+from slurm_operator.api.refs import Reference
+from slurm_operator.manifests.digests import digest
+from slurm_operator.manifests.meta import Child, Manifest
+from slurm_operator.manifests.objects import ConfigMap, Unread
+from slurm_operator.reconcilers.controller.marks import DIGEST_WORD
+from slurm_operator.reconcilers.controller.observe import Seen
+from slurm_operator.reconcilers.controller.slurm_conf import CGROUP_CONF, Scripts, parts, slurm_conf
+from slurm_operator.slurm.conf import grammar
+from slurm_operator.slurm.conf.lines import parse
+
+SLURM_CONF = "slurm.conf"
+
+# What etcd takes in one object, less what the rest of the object needs.
+MAX_BYTES = 1_000_000
+
+
+@dataclass(frozen=True)
+class Files:
+    """Files by name, and the digest over all of them that stands in slurm.conf."""
+
+    texts: Mapping[str, str] = field(default_factory=dict)
+    binaries: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def digest(self) -> str:
+        """The digest that slurmctld reports when it has read these files; empty if none was stamped."""
+        words = parse(self.texts.get(SLURM_CONF, ""), "").last("SlurmctldParameters") or ""
+        return digest_in(words.split(","))
+
+    @property
+    def bytes(self) -> int:
+        return sum(len(text.encode()) for text in self.texts.values()) + sum(map(len, self.binaries.values()))
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why a configuration is not used. `line` is 0 when the whole file, or no file, is meant."""
+
+    reason: str
+    message: str
+    file: str = ""
+    line: int = 0
+    digest: str = ""
+
+
+@dataclass(frozen=True)
+class Missing:
+    """Something that the spec names and that is not there yet."""
+
+    subject: str
+    reason: str
+    message: str
+
+
+def digest_in(words: Iterable[str]) -> str:
+    found = [word.strip().removeprefix(DIGEST_WORD) for word in words if word.strip().startswith(DIGEST_WORD)]
+    return found[-1] if found else ""
+
+
+def files_of(child: Child | None) -> Files | None:
+    """The files in a ConfigMap of ours."""
+    if child is None or SLURM_CONF not in child.body.get("data", {}):
+        return None
+    return Files(child.body["data"], child.body.get("binaryData") or {})
+
+
+def missing(seen: Seen) -> list[Missing]:
+    """What must be there before the files can be made."""
+    spec = seen.controller.spec
+    found = []
+    if spec.accounting and seen.accounting is None:
+        found.append(
+            Missing(
+                f"Accounting {spec.accounting}",
+                "AccountingMissing",
+                f"There is no Accounting {spec.accounting!r} in namespace {seen.namespace!r}. "
+                "The configuration is made as soon as there is one; if the name is a typo, correct "
+                "spec.accountingRef.",
+            )
+        )
+    for name, config_map in seen.references.items():
+        if config_map is None:
+            message = f"There is no ConfigMap {name!r} in namespace {seen.namespace!r}, which the spec names."
+            found.append(Missing(f"ConfigMap {name}", "ConfigMapMissing", message))
+        elif isinstance(config_map, Unread):
+            message = f"ConfigMap {name!r} could not be read: {config_map.why}."
+            found.append(Missing(f"ConfigMap {name}", "ConfigMapUnread", message))
+    return found
+
+
+def wanted(seen: Seen) -> Files:
+    """The files that the spec asks for. Only when nothing is missing."""
+    texts, binaries = _referenced(seen)
+    if not seen.controller.spec.external and "cgroup.conf" not in {*texts, *binaries}:
+        texts["cgroup.conf"] = CGROUP_CONF
+    listed = scripts(seen)
+    plain = {**texts, SLURM_CONF: slurm_conf(seen, listed)}
+    stamp = digest([plain, binaries])
+    conf = slurm_conf(seen, listed, stamp)
+    return Files(dict(sorted({**texts, SLURM_CONF: conf}.items())), dict(sorted(binaries.items())))
+
+
+def refusal(seen: Seen, files: Files) -> Refusal | None:
+    """The first thing that is wrong with the spec or its files, as far as it shows without a daemon."""
+    for problem in _spec_problems(seen):
+        return Refusal("SpecRefused", str(problem), digest=files.digest)
+    for name, sources in _collisions(seen):
+        message = f"{' and '.join(sources)} have different files of the name {name}; rename one of them."
+        return Refusal("FilesCollide", message, file=name, digest=files.digest)
+    if files.bytes > MAX_BYTES:
+        message = f"The files have {files.bytes} bytes together, and {MAX_BYTES} fit into a ConfigMap."
+        return Refusal("FilesTooLarge", message, digest=files.digest)
+    for fault in grammar.problems(files.texts):
+        if fault.is_fatal:
+            message = f"{fault}{_in_extra_conf(seen, fault.file, fault.line)}"
+            return Refusal("ConfigRefused", message, fault.file, fault.line, files.digest)
+    return None
+
+
+def remarks(files: Files) -> list[str]:
+    """Lines that Slurm takes, but not the way they read."""
+    return [str(fault) for fault in grammar.problems(files.texts) if not fault.is_fatal]
+
+
+def data(files: Files) -> Manifest:
+    """The contents of a ConfigMap."""
+    return {"data": dict(files.texts), **({"binaryData": dict(files.binaries)} if files.binaries else {})}
+
+
+def scripts(seen: Seen) -> Scripts:
+    """File names by the key of slurm.conf that runs them, sorted."""
+    spec = seen.controller.spec
+    lists: Mapping[str, list[Reference]] = {
+        "Prolog": spec.prolog_script_refs,
+        "Epilog": spec.epilog_script_refs,
+        "PrologSlurmctld": spec.prolog_slurmctld_script_refs,
+        "EpilogSlurmctld": spec.epilog_slurmctld_script_refs,
+    }
+    return {
+        key: tuple(sorted({name for ref in refs for name, _ in _entries(seen.references.get(ref.name))}))
+        for key, refs in lists.items()
+    }
+
+
+def _entries(config_map: ConfigMap | Unread | None) -> Iterator[tuple[str, str | bytes]]:
+    if isinstance(config_map, ConfigMap):
+        yield from config_map.data.items()
+        yield from ((name, base64.b64decode(value)) for name, value in config_map.binary_data.items())
+
+
+def _sources(seen: Seen) -> Iterator[tuple[str, str, str | bytes]]:
+    """Each file with the ConfigMap that it comes from. Of the one with the JWKS, only that entry is used."""
+    jwks = seen.controller.spec.jwks_key_ref
+    for name, config_map in seen.references.items():
+        for file, content in _entries(config_map):
+            if jwks is not None and (name, file) == (jwks.name, jwks.key):
+                yield name, names.JWKS_FILE, content
+            elif jwks is None or name != jwks.name or _is_listed(seen, name):
+                yield name, file, content
+
+
+def _is_listed(seen: Seen, name: str) -> bool:
+    """Whether a ConfigMap is named for its files or scripts, too."""
+    spec = seen.controller.spec
+    return any(
+        ref.name == name
+        for refs in (
+            spec.config_file_refs,
+            spec.prolog_script_refs,
+            spec.epilog_script_refs,
+            spec.prolog_slurmctld_script_refs,
+            spec.epilog_slurmctld_script_refs,
+        )
+        for ref in refs
+    )
+
+
+def _referenced(seen: Seen) -> tuple[dict[str, str], dict[str, str]]:
+    texts, binaries = {}, {}
+    for _, file, content in _sources(seen):
+        if isinstance(content, str):
+            texts[file] = content
+        else:
+            binaries[file] = base64.b64encode(content).decode()
+    return texts, binaries
+
+
+def _collisions(seen: Seen) -> Iterator[tuple[str, list[str]]]:
+    found: dict[str, dict[str, str | bytes]] = {}
+    for source, file, content in _sources(seen):
+        found.setdefault(file, {})[f"ConfigMap {source}"] = content
+    for file, contents in sorted(found.items()):
+        if len({value if isinstance(value, bytes) else value.encode() for value in contents.values()}) > 1:
+            yield file, sorted(contents)
+
+
+def _spec_problems(seen: Seen) -> Iterator[Problem]:
+    controller = seen.controller
+    refs = References(
+        config_maps={
+            name: frozenset({*found.data, *found.binary_data})
+            for name, found in seen.references.items()
+            if isinstance(found, ConfigMap)
+        }
+    )
+    problems = [
+        *spec_problems(controller.spec, None, refs),
+        *cluster_name_problems(controller.cluster_name, controller.status.cluster_name or None, refs),
+    ]
+    yield from (problem for problem in problems if problem.severity is Severity.ERROR)
+
+
+def _in_extra_conf(seen: Seen, file: str, line: int) -> str:
+    """Where the user finds a line of slurm.conf, if it is one of the user's."""
+    before, extra, _ = parts(seen, scripts(seen), "x")
+    first = before.count("\n") + 1
+    if file != SLURM_CONF or not first <= line < first + extra.count("\n"):
+        return ""
+    return f" (line {line - first + 1} of spec.extraConf)"

@@ -1,0 +1,41 @@
+"""Names of what only this reconciler makes, and of the notes it leaves on objects."""
+
+from typing import Final
+
+from slurm_operator.api import names
+from slurm_operator.manifests.meta import Child
+
+REHEARSAL_APP: Final = "slurm-rehearsal"
+
+# A word of ours in SlurmctldParameters. slurmctld passes over it and reports it, so it tells which files are
+# the ones that it has read.
+DIGEST_WORD: Final = "config_digest="
+
+# On slurmctld pods: "<digest> <time>" of the files that were sent last. Writing it also makes the kubelet
+# look at the pod, so that the files arrive in a second instead of a minute.
+FILES_SENT: Final = "slinky.slurm.net/config-sent"
+# "<digest> <how often> <time>" of the last reconfigure that was asked for.
+RECONFIGURE_ASKED: Final = "slinky.slurm.net/config-asked"
+
+# On the ConfigMap: a configuration that passed the rehearsal, but that slurmctld then did not take.
+REFUSED_DIGEST: Final = "slinky.slurm.net/config-refused"
+REFUSED_REASON: Final = "slinky.slurm.net/config-refused-reason"
+
+# On the client Service: the ServiceMonitor as last written. That kind may not exist, so it is not watched.
+SERVICE_MONITOR_DIGEST: Final = "slinky.slurm.net/service-monitor"
+# Only the client Service has it: what Prometheus scrapes must be found once.
+SERVICE_ROLE: Final = "controller.slinky.slurm.net/service"
+
+
+def good_config(controller: str) -> str:
+    """The ConfigMap with the last files that slurmctld is known to run with."""
+    return f"{names.controller_config(controller)}-good"
+
+
+def rehearsal(controller: str, digest: str) -> str:
+    """The pod that tries out a configuration, and the ConfigMap with its files."""
+    return f"{controller}-rehearsal-{digest}"
+
+
+def is_rehearsal(child: Child) -> bool:
+    return child.metadata.labels.get(names.APP_NAME) == REHEARSAL_APP

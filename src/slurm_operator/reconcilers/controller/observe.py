@@ -1,0 +1,183 @@
+"""Choose the facts about one Controller: what its spec names, what we made for it, what slurmctld reports."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from slurm_operator.api import keys, names, shared_keys
+from slurm_operator.api.accounting import Accounting
+from slurm_operator.api.controller import Controller
+from slurm_operator.api.loginset import LoginSet
+from slurm_operator.api.meta import ObjectKey
+from slurm_operator.api.nodeset import NodeSet
+from slurm_operator.api.refs import SecretKey
+from slurm_operator.api.restapi import RestApi
+from slurm_operator.manifests import kinds
+from slurm_operator.manifests.kinds import Kind
+from slurm_operator.manifests.meta import Child
+from slurm_operator.manifests.objects import ConfigMap, Pod, Secret, Unread
+from slurm_operator.plan.world import World
+from slurm_operator.reconcilers.controller.marks import good_config, is_rehearsal
+from slurm_operator.slurm.snapshot import Snapshot, Unreachable
+
+
+@dataclass(frozen=True)
+class Key:
+    """A key that the daemons share. Without a digest it cannot be used, and `trouble` says why."""
+
+    ref: SecretKey
+    digest: str
+    trouble: str
+    is_ours_to_make: bool = False
+
+
+@dataclass(frozen=True)
+class Seen:
+    controller: Controller
+    slurm_key: Key
+    signing_key: Key
+    accounting: Accounting | None = None
+    nodesets: tuple[NodeSet, ...] = ()
+    dependents: tuple[str, ...] = ()
+    has_restapi: bool = False
+    references: Mapping[str, ConfigMap | Unread | None] = field(default_factory=dict)
+    children: Mapping[tuple[Kind, str], Child] = field(default_factory=dict)
+    rehearsals: tuple[Child, ...] = ()
+    rehearsal_pods: Mapping[str, Pod] = field(default_factory=dict)
+    pods: tuple[Pod, ...] = ()
+    slurm: Snapshot | Unreachable = field(kw_only=True)
+    has_service_monitors: bool = False
+
+    @property
+    def name(self) -> str:
+        return self.controller.metadata.name
+
+    @property
+    def namespace(self) -> str:
+        return self.controller.metadata.namespace
+
+    def live(self, kind: Kind, _namespace: str, name: str) -> Child | None:
+        """One of our children, as `missing_writes` asks for it."""
+        return self.children.get((kind, name))
+
+    @property
+    def workload(self) -> Child | None:
+        return self.children.get((kinds.STATEFUL_SET, names.controller_workload(self.name)))
+
+
+def observe(key: ObjectKey, world: World) -> Seen | None:
+    controller = world.get(Controller, key.namespace, key.name)
+    if controller is None:
+        return None
+    spec = controller.spec
+    nodesets = tuple(n for n in world.all(NodeSet, key.namespace) if n.spec.controller == key.name)
+    rehearsals = tuple(
+        child for child in world.children(kinds.CONFIG_MAP, controller.metadata.uid) if is_rehearsal(child)
+    )
+    children = dict(_children(controller, world))
+    return Seen(
+        controller=controller,
+        slurm_key=_key(controller, shared_keys.slurm_key(controller), spec.slurm_key_ref is None, world),
+        signing_key=_key(
+            controller, shared_keys.signing_key(controller), keys.signing_key(spec) is None, world
+        ),
+        accounting=world.get(Accounting, key.namespace, spec.accounting) if spec.accounting else None,
+        nodesets=nodesets,
+        dependents=tuple(_dependents(key, nodesets, world)),
+        has_restapi=any(_is_of(key, restapi) for restapi in world.all(RestApi, key.namespace)),
+        references={name: world.config_map(key.namespace, name) for name in referenced(controller)},
+        children=children,
+        rehearsals=rehearsals,
+        rehearsal_pods={
+            child.metadata.name: pod
+            for child in rehearsals
+            if (pod := world.get(Pod, key.namespace, child.metadata.name)) is not None
+        },
+        pods=tuple(_pods(controller, children, world)),
+        slurm=world.slurm(key.namespace, key.name),
+        has_service_monitors=world.serves(kinds.SERVICE_MONITOR),
+    )
+
+
+def replicas(controller: Controller) -> int:
+    """How many slurmctlds: the first, and its backups."""
+    ha = controller.spec.ha
+    return 1 + ha.backups if ha.enabled else 1
+
+
+def referenced(controller: Controller) -> list[str]:
+    """Every ConfigMap that the spec names, each once, sorted."""
+    spec = controller.spec
+    if spec.external:
+        return []
+    lists = (
+        spec.config_file_refs,
+        spec.prolog_script_refs,
+        spec.epilog_script_refs,
+        spec.prolog_slurmctld_script_refs,
+        spec.epilog_slurmctld_script_refs,
+    )
+    found = {ref.name for refs in lists for ref in refs}
+    if spec.jwks_key_ref is not None:
+        found.add(spec.jwks_key_ref.name)
+    return sorted(found - {""})
+
+
+def _children(controller: Controller, world: World) -> Iterator[tuple[tuple[Kind, str], Child]]:
+    name, namespace = controller.metadata.name, controller.metadata.namespace
+    wanted = (
+        (kinds.SERVICE, names.controller_service(name)),
+        (kinds.SERVICE, names.controller_internal_service(name)),
+        (kinds.SERVICE, names.worker_service(name)),
+        (kinds.DISRUPTION_BUDGET, names.worker_budget(name)),
+        (kinds.CONFIG_MAP, names.controller_config(name)),
+        (kinds.CONFIG_MAP, good_config(name)),
+        (kinds.STATEFUL_SET, names.controller_workload(name)),
+    )
+    for kind, child_name in wanted:
+        child = world.child(kind, namespace, child_name)
+        if child is not None:
+            yield (kind, child_name), child
+
+
+def _pods(controller: Controller, children: Mapping[tuple[Kind, str], Child], world: World) -> Iterator[Pod]:
+    """The slurmctld pods that there are, those included that a smaller spec no longer wants."""
+    name, namespace = controller.metadata.name, controller.metadata.namespace
+    workload = children.get((kinds.STATEFUL_SET, names.controller_workload(name)))
+    made = workload.body.get("spec", {}).get("replicas", 0) if workload is not None else 0
+    for index in range(max(replicas(controller), made)):
+        pod = world.get(Pod, namespace, names.controller_pod(name, index))
+        if pod is not None:
+            yield pod
+
+
+def _dependents(key: ObjectKey, nodesets: tuple[NodeSet, ...], world: World) -> Iterator[str]:
+    """Who would be left without a head."""
+    yield from (f"NodeSet {nodeset.metadata.name}" for nodeset in nodesets)
+    for loginset in world.all(LoginSet, key.namespace):
+        if loginset.spec.controller_ref.name == key.name:
+            yield f"LoginSet {loginset.metadata.name}"
+    for restapi in world.all(RestApi, key.namespace):
+        if _is_of(key, restapi):
+            yield f"RestApi {restapi.metadata.name}"
+
+
+def _is_of(key: ObjectKey, restapi: RestApi) -> bool:
+    return restapi.spec.controller_ref.name == key.name
+
+
+def _key(controller: Controller, ref: SecretKey, is_unnamed: bool, world: World) -> Key:
+    """The digest of a key, or what is wrong with it, in words for the Controller's owner."""
+    namespace = controller.metadata.namespace
+    where = f"Secret {ref.name!r} in namespace {namespace!r}"
+    match world.secret(namespace, ref.name):
+        case None:
+            # An external slurmctld has keys already; one of ours would open nothing.
+            is_ours = is_unnamed and not controller.spec.external
+            return Key(ref, "", f"There is no {where}; slurmctld starts as soon as there is one.", is_ours)
+        case Unread(why=why):
+            return Key(ref, "", f"{where} could not be read: {why}.")
+        case Secret(digests=digests) if ref.key not in digests:
+            entries = ", ".join(sorted(digests)) or "none"
+            return Key(ref, "", f"{where} has no entry {ref.key!r} (it has: {entries}).")
+        case Secret(digests=digests):
+            return Key(ref, digests[ref.key], "")

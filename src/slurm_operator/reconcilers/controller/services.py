@@ -1,0 +1,107 @@
+"""What makes a cluster reachable: Services of slurmctld and the workers, their budget, metrics."""
+
+from slurm_operator.api import names
+from slurm_operator.api.controller import Controller
+from slurm_operator.api.services import MetricEndpoint, ServiceMonitor
+from slurm_operator.manifests.meta import Manifest
+from slurm_operator.manifests.parts import Owner
+from slurm_operator.reconcilers.controller.marks import SERVICE_ROLE
+
+PORT_NAME = "slurmctld"
+METRIC_PATHS = ("/metrics/jobs", "/metrics/nodes", "/metrics/partitions", "/metrics/scheduler")
+
+# More than there can ever be, so that an eviction is never within the budget. A percentage or maxUnavailable
+# would be counted from the owner's scale, which is wrong in DaemonSet mode.
+MORE_THAN_ANY_COUNT = 1_000_000
+
+
+def owner(controller: Controller) -> Owner:
+    return Owner(Controller.KIND, controller.metadata, "slurmctld", "controller")
+
+
+def client_service(controller: Controller) -> Manifest:
+    """For clients and workers. Selects by the pod template's labels, so it needs no operator to go on.
+
+    Of several slurmctlds only the one in charge is ready, and so only that one is behind the Service.
+    """
+    name = names.controller_service(controller.metadata.name)
+    manifest = owner(controller).service(name, controller.spec.service, PORT_NAME, names.SLURMCTLD_PORT)
+    manifest["metadata"]["labels"][SERVICE_ROLE] = "client"
+    if controller.spec.service.port not in (None, 0, names.SLURMCTLD_PORT):
+        # Another port is for the world outside; slurm.conf tells the daemons of this cluster the usual one.
+        usual = {"name": f"{PORT_NAME}-cluster", "port": names.SLURMCTLD_PORT, "protocol": "TCP"}
+        manifest["spec"]["ports"].append({**usual, "targetPort": PORT_NAME})
+    return manifest
+
+
+def internal_service(controller: Controller) -> Manifest:
+    name = names.controller_internal_service(controller.metadata.name)
+    return owner(controller).headless_service(name, PORT_NAME, names.SLURMCTLD_PORT)
+
+
+def worker_service(controller: Controller) -> Manifest:
+    """Names for all workers of the cluster, whatever their NodeSet."""
+    workers = _worker_owner(controller)
+    manifest = workers.headless_service(
+        names.worker_service(controller.metadata.name), "slurmd", names.SLURMD_PORT
+    )
+    manifest["metadata"]["labels"][names.LABEL_CLUSTER] = controller.metadata.name
+    manifest["spec"]["selector"] = {
+        names.APP_NAME: "slurmd",
+        names.LABEL_CLUSTER: controller.metadata.name,
+    }
+    return manifest
+
+
+def worker_budget(controller: Controller) -> Manifest:
+    """Refuses every eviction of a worker that is protected; a proof of the gate takes the protection away."""
+    metadata = _worker_owner(controller).metadata(names.worker_budget(controller.metadata.name))
+    metadata["labels"][names.LABEL_CLUSTER] = controller.metadata.name
+    protected = {names.LABEL_POD_PROTECT: "true", names.LABEL_CLUSTER: controller.metadata.name}
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": metadata,
+        "spec": {
+            "minAvailable": MORE_THAN_ANY_COUNT,
+            "unhealthyPodEvictionPolicy": "IfHealthyBudget",
+            "selector": {"matchLabels": protected},
+        },
+    }
+
+
+def service_monitor(controller: Controller) -> Manifest | None:
+    """Has Prometheus scrape slurmctld, through the client Service alone; None when it is not wanted."""
+    metrics = controller.spec.metrics
+    monitor = metrics.service_monitor
+    if controller.spec.external or not metrics.enabled or monitor is None or not monitor.enabled:
+        return None
+    head = owner(controller)
+    metadata = head.metadata(names.controller_workload(controller.metadata.name))
+    metadata["labels"] = {**metadata["labels"], **monitor.labels, **head.labels}
+    metadata["annotations"] |= monitor.annotations
+    endpoints = monitor.endpoints or [MetricEndpoint(path=path) for path in METRIC_PATHS]
+    return {
+        "apiVersion": "monitoring.coreos.com/v1",
+        "kind": "ServiceMonitor",
+        "metadata": metadata,
+        "spec": {
+            "selector": {"matchLabels": {**head.selector, SERVICE_ROLE: "client"}},
+            "namespaceSelector": {"matchNames": [controller.metadata.namespace]},
+            "endpoints": [_endpoint(endpoint, monitor) for endpoint in endpoints],
+        },
+    }
+
+
+def _endpoint(endpoint: MetricEndpoint, monitor: ServiceMonitor) -> Manifest:
+    times = {
+        "interval": endpoint.interval or monitor.interval,
+        "scrapeTimeout": endpoint.scrape_timeout or monitor.scrape_timeout,
+    }
+    said = {key: value for key, value in times.items() if value}
+    return {"path": endpoint.path, "port": PORT_NAME, "scheme": "http", **said}
+
+
+def _worker_owner(controller: Controller) -> Owner:
+    """The Controller as the owner of what its workers share."""
+    return Owner(Controller.KIND, controller.metadata, "slurmd", "worker")

@@ -1,0 +1,158 @@
+"""slurm.conf, line by line. Same facts in, same bytes out."""
+
+from collections.abc import Iterator, Mapping
+
+from slurm_operator.api import names
+from slurm_operator.api.accounting import Accounting
+from slurm_operator.api.controller import Controller
+from slurm_operator.api.nodeset import NodeSet
+from slurm_operator.manifests import logs
+from slurm_operator.reconcilers.controller.marks import DIGEST_WORD
+from slurm_operator.reconcilers.controller.observe import Seen, replicas
+from slurm_operator.slurm.conf.lines import Pair, Setting, pair_text, parse, render
+from slurm_operator.slurm.conf.merge import merged_settings
+
+ETC = "/etc/slurm"
+SLURMCTLD_LOG = f"{logs.DIRECTORY}/slurmctld.log"
+MAX_NODE_COUNT = 1024
+
+CGROUP_CONF = "CgroupPlugin=cgroup/v2\nIgnoreSystemd=yes\n"
+
+# Which lines each kind of script gets: slurmctld runs its own from /etc/slurm, slurmd is sent the others.
+Scripts = Mapping[str, tuple[str, ...]]
+
+
+def slurm_conf(seen: Seen, scripts: Scripts, digest: str = "") -> str:
+    """The whole file; with a digest, slurmctld reports it back once it has read the file."""
+    before, extra, after = parts(seen, scripts, digest)
+    return before + extra + after
+
+
+def parts(seen: Seen, scripts: Scripts, digest: str) -> tuple[str, str, str]:
+    """Our lines, the user's, and the few that hold words of both."""
+    if seen.controller.spec.external:
+        return "".join(f"{line}\n" for line in _external_lines(seen)), "", ""
+    shared = _shared_lists(seen.controller, digest)
+    extra = seen.controller.spec.extra_conf
+    if extra and not extra.endswith("\n"):
+        extra += "\n"
+    before = "".join(f"{line}\n" for line in _lines(seen, scripts, shared))
+    if not extra:
+        return before, "", ""
+    merged = merged_settings(shared, extra)
+    after = f"#\n# MERGED\n{render(merged)}" if merged else ""
+    return f"{before}#\n# EXTRA\n", extra, after
+
+
+def state_directory(controller: Controller) -> str:
+    return f"/var/spool/slurmctld/{controller.cluster_name}"
+
+
+def endpoint(controller: Controller) -> tuple[str, int]:
+    """Where clients and workers find slurmctld."""
+    spec, meta = controller.spec, controller.metadata
+    if spec.external and spec.external_config is not None:
+        return spec.external_config.host, spec.external_config.port
+    return f"{names.controller_service(meta.name)}.{meta.namespace}", names.SLURMCTLD_PORT
+
+
+def _shared_lists(controller: Controller, digest: str) -> dict[str, str]:
+    """Lists in which the user may want words as well as we."""
+    keys = [f"jwt_key={ETC}/{names.JWT_KEY_FILE}"]
+    if controller.spec.jwks_key_ref is not None:
+        keys.append(f"jwks={ETC}/{names.JWKS_FILE}")
+    parameters = ["enable_configless", "reconfig_on_restart", *([DIGEST_WORD + digest] if digest else [])]
+    return {
+        "AuthAltParameters": ",".join(keys),
+        "AuthInfo": "use_client_ids",
+        "SlurmctldParameters": ",".join(parameters),
+    }
+
+
+def _lines(seen: Seen, scripts: Scripts, shared: Mapping[str, str]) -> Iterator[str]:
+    controller = seen.controller
+    yield from ("#", "# GENERAL")
+    yield _line("ClusterName", controller.cluster_name)
+    yield "SlurmUser=slurm"
+    for index in range(replicas(controller)):
+        pod = names.controller_pod(seen.name, index)
+        internal = names.controller_internal_service(seen.name)
+        yield f"SlurmctldHost={pod}({pod}.{internal}.{seen.namespace})"
+    yield f"SlurmctldPort={names.SLURMCTLD_PORT}"
+    yield f"SlurmctldAddr={names.controller_service(seen.name)}.{seen.namespace}"
+    yield _line("StateSaveLocation", state_directory(controller))
+    yield "SlurmdUser=root"
+    yield f"SlurmdPort={names.SLURMD_PORT}"
+    yield "SlurmdSpoolDir=/var/spool/slurmd"
+    yield f"MaxNodeCount={MAX_NODE_COUNT}"
+    yield from ("#", "# LOGGING")
+    yield f"SlurmctldLogFile={SLURMCTLD_LOG}"
+    yield f"SlurmSchedLogFile={SLURMCTLD_LOG}"
+    yield f"SlurmdLogFile={logs.DIRECTORY}/slurmd.log"
+    yield from ("#", "# PLUGINS AND PARAMETERS")
+    yield from ("AuthType=auth/slurm", "CredType=cred/slurm", "AuthAltTypes=auth/jwt")
+    yield from (_line(key, value) for key, value in shared.items())
+    if controller.spec.metrics.enabled:
+        yield "MetricsType=metrics/openmetrics"
+    yield from _accounting_lines(seen.accounting)
+    for key in ("PrologSlurmctld", "EpilogSlurmctld"):
+        yield from (_line(key, f"{ETC}/{name}") for name in scripts.get(key, ()))
+    for key in ("Prolog", "Epilog"):
+        yield from (_line(key, name) for name in scripts.get(key, ()))
+    yield from _worker_lines(seen.nodesets)
+
+
+def _external_lines(seen: Seen) -> Iterator[str]:
+    """What slurmrestd needs to find a slurmctld that runs elsewhere."""
+    host, port = endpoint(seen.controller)
+    yield _line("ClusterName", seen.controller.cluster_name)
+    yield "SlurmUser=slurm"
+    yield _line("SlurmctldHost", host)
+    yield f"SlurmctldPort={port}"
+    yield from ("AuthType=auth/slurm", "CredType=cred/slurm", "AuthAltTypes=auth/jwt")
+    yield from _accounting_lines(seen.accounting)
+
+
+def _accounting_lines(accounting: Accounting | None) -> Iterator[str]:
+    yield from ("#", "# ACCOUNTING")
+    if accounting is None:
+        yield "AccountingStorageType=accounting_storage/none"
+        return
+    host, port = slurmdbd_address(accounting)
+    yield "AccountingStorageType=accounting_storage/slurmdbd"
+    yield _line("AccountingStorageHost", host)
+    yield f"AccountingStoragePort={port}"
+
+
+def slurmdbd_address(accounting: Accounting) -> tuple[str, int]:
+    spec = accounting.spec
+    if spec.external and spec.external_config is not None:
+        return spec.external_config.host, spec.external_config.port
+    return names.accounting_workload(accounting.metadata.name), spec.service.port or names.SLURMDBD_PORT
+
+
+def _worker_lines(nodesets: tuple[NodeSet, ...]) -> Iterator[str]:
+    if not nodesets:
+        return
+    yield from ("#", "# NODESETS AND PARTITIONS")
+    for nodeset in nodesets:
+        yield f"NodeSet={nodeset.slurm_name} Feature={nodeset.slurm_name}"
+    for nodeset in nodesets:
+        if nodeset.spec.partition.enabled:
+            yield partition_line(nodeset)
+
+
+def partition_line(nodeset: NodeSet) -> str:
+    """The partition of a NodeSet. One that is leaving takes no new jobs, but keeps those that it has."""
+    name, config = nodeset.slurm_name, nodeset.spec.partition.config.strip()
+    line = f"PartitionName={name} Nodes={name} {config}".rstrip()
+    if not nodeset.metadata.is_terminating:
+        return line
+    pairs = [
+        pair for setting in parse(line, "").settings for pair in setting.pairs if pair.key.lower() != "state"
+    ]
+    return render([Setting((*pairs, Pair("State", "INACTIVE")))]).rstrip("\n")
+
+
+def _line(key: str, value: str) -> str:
+    return pair_text(Pair(key, value))

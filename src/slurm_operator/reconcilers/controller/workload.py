@@ -1,0 +1,202 @@
+"""The StatefulSet of slurmctld."""
+
+from slurm_operator.api import names, reading
+from slurm_operator.api.controller import Controller
+from slurm_operator.manifests import logs
+from slurm_operator.manifests.compare import INPUT_DIGEST
+from slurm_operator.manifests.digests import digest
+from slurm_operator.manifests.meta import Manifest
+from slurm_operator.manifests.parts import (
+    apart_from,
+    config_map_files,
+    container,
+    http_probe,
+    memory_volume,
+    pod_spec,
+    projected,
+    secret_file,
+    with_affinity,
+)
+from slurm_operator.reconcilers.controller.observe import Seen, replicas
+from slurm_operator.reconcilers.controller.services import PORT_NAME, owner
+from slurm_operator.reconcilers.controller.slurm_conf import (
+    ETC,
+    state_directory,
+)
+
+CONTAINER = "slurmctld"
+STATE = "statesave"
+ETC_VOLUME = "slurm-etc"
+ETC_MODE = 0o610
+
+DEFAULT_CLAIM: Manifest = {
+    "accessModes": ["ReadWriteOnce"],
+    "resources": {"requests": {"storage": "4Gi"}},
+}
+
+# slurmctld waits for slurmdbd before it answers for the first time. Five minutes, so that a database that is
+# slow to start does not look like a slurmctld that crashes.
+STARTUP_FAILURES = 300
+
+FOLLOW_FILES = """\
+trap 'exit 0' TERM INT
+digest() { find -L /etc/slurm -type f -not -path '*/..*' -exec sha256sum {} + | sort | sha256sum; }
+last=$(digest)
+while true; do
+  sleep 5 & wait $!
+  now=$(digest)
+  if [ "$now" != "$last" ]; then
+    until scontrol reconfigure; do sleep 2 & wait $!; done
+    last=$now
+  fi
+done
+"""
+
+
+def stateful_set(seen: Seen) -> Manifest:
+    controller = seen.controller
+    head = owner(controller)
+    is_ha = controller.spec.ha.enabled
+    name = names.controller_workload(seen.name)
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "metadata": head.metadata(name, annotations={INPUT_DIGEST: input_digest(seen)}),
+        "spec": {
+            "replicas": replicas(controller),
+            "revisionHistoryLimit": 0,
+            "serviceName": names.controller_internal_service(seen.name),
+            # A standby is never ready, so nobody may wait for that before making the next one.
+            "podManagementPolicy": "Parallel" if is_ha else "OrderedReady",
+            # Pods are replaced by the operator: a standby first, and no slurmctld while that would cost jobs.
+            "updateStrategy": {"type": "OnDelete"},
+            "selector": {"matchLabels": head.selector},
+            "template": template(seen),
+            **_claim_templates(controller),
+        },
+    }
+
+
+def input_digest(seen: Seen) -> str:
+    """Of what the pod template is made from. While it stays, a running slurmctld stays as it is.
+
+    What tools write on the Controller itself is left out: a label is no reason to restart slurmctld.
+    """
+    spec = seen.controller.spec
+    return digest(
+        {
+            "cluster": seen.controller.cluster_name,
+            "containers": [reading.plain(one) for one in (spec.slurmctld, spec.logfile, spec.reconfigure)],
+            "template": reading.plain(spec.template),
+            "inplace": spec.inplace_reconfigure,
+            "ha": spec.ha.enabled,
+            "state": [spec.persistence.enabled, spec.persistence.existing_claim],
+            "keys": [[key.ref.name, key.ref.key, key.digest] for key in (seen.slurm_key, seen.signing_key)],
+        }
+    )
+
+
+def template(seen: Seen) -> Manifest:
+    controller = seen.controller
+    head = owner(controller)
+    digests = {names.SLURM_KEY_HASH: seen.slurm_key.digest, names.JWT_KEY_HASH: seen.signing_key.digest}
+    metadata = head.pod_metadata(controller.spec.template, CONTAINER, digests)
+    if not controller.spec.ha.enabled:
+        metadata["labels"][names.LABEL_ACTIVE] = "true"  # The only one is always in charge.
+    return {"metadata": metadata, "spec": pod(seen)}
+
+
+def pod(seen: Seen) -> Manifest:
+    controller = seen.controller
+    head = owner(controller)
+    base: Manifest = {
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": names.SLURM_UID,
+            "runAsGroup": names.SLURM_UID,
+            "fsGroup": names.SLURM_UID,
+        },
+        "initContainers": sidecars(controller),
+        "containers": [slurmctld(controller)],
+        "volumes": volumes(seen),
+    }
+    merged = pod_spec(base, controller.spec.template, [CONTAINER, "logfile", "reconfigure"])
+    return with_affinity(merged, apart_from(head.selector))
+
+
+def slurmctld(controller: Controller) -> Manifest:
+    base: Manifest = {
+        "name": CONTAINER,
+        "ports": [{"name": PORT_NAME, "containerPort": names.SLURMCTLD_PORT, "protocol": "TCP"}],
+        "startupProbe": http_probe("/livez", PORT_NAME, period_seconds=1, failures=STARTUP_FAILURES),
+        "livenessProbe": http_probe("/livez", PORT_NAME, period_seconds=10, failures=6),
+        "readinessProbe": http_probe("/readyz", PORT_NAME, period_seconds=1, failures=3),
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": names.SLURM_UID,
+            "runAsGroup": names.SLURM_UID,
+        },
+        "volumeMounts": [
+            {"name": ETC_VOLUME, "mountPath": ETC, "readOnly": True},
+            {"name": "run", "mountPath": "/run"},
+            {"name": STATE, "mountPath": state_directory(controller)},
+            {"name": "slurm-authsocket", "mountPath": "/run/slurmctld"},
+            logs.mount(),
+        ],
+    }
+    return container(base, controller.spec.slurmctld)
+
+
+def sidecars(controller: Controller) -> list[Manifest]:
+    """Containers that start before slurmctld and run beside it; without an image of their own, on its."""
+    spec = controller.spec
+    image = spec.slurmctld.get("image") or ""
+    reconfigure: Manifest = {
+        "name": "reconfigure",
+        "restartPolicy": "Always",
+        "command": ["tini", "--", "bash", "-c", FOLLOW_FILES],
+        "volumeMounts": [
+            {"name": ETC_VOLUME, "mountPath": ETC, "readOnly": True},
+            {"name": "slurm-authsocket", "mountPath": "/run/slurmctld", "readOnly": True},
+        ],
+    }
+    logfile = logs.sidecar("slurmctld.log", image, spec.logfile)
+    if not spec.inplace_reconfigure:
+        return [logfile]
+    return [container(reconfigure | ({"image": image} if image else {}), spec.reconfigure), logfile]
+
+
+def volumes(seen: Seen) -> list[Manifest]:
+    claim = seen.controller.spec.persistence
+    state: list[Manifest] = []
+    if claim.enabled and claim.existing_claim:
+        state = [{"name": STATE, "persistentVolumeClaim": {"claimName": claim.existing_claim}}]
+    elif not claim.enabled:
+        state = [{"name": STATE, "emptyDir": {}}]
+    return [
+        etc_volume(seen, names.controller_config(seen.name)),
+        logs.volume(),
+        memory_volume("run"),
+        {"name": "slurm-authsocket", "emptyDir": {}},
+        *state,
+    ]
+
+
+def etc_volume(seen: Seen, config_map: str) -> Manifest:
+    """/etc/slurm: the files of one ConfigMap, which change together, and the keys."""
+    slurm_key, signing_key = seen.slurm_key.ref, seen.signing_key.ref
+    return projected(
+        ETC_VOLUME,
+        ETC_MODE,
+        config_map_files(config_map),
+        secret_file(slurm_key.name, slurm_key.key, names.SLURM_KEY_FILE),
+        secret_file(signing_key.name, signing_key.key, names.JWT_KEY_FILE),
+    )
+
+
+def _claim_templates(controller: Controller) -> Manifest:
+    persistence = controller.spec.persistence
+    if not persistence.enabled or persistence.existing_claim:
+        return {}
+    claim = {**DEFAULT_CLAIM, **persistence.claim}
+    return {"volumeClaimTemplates": [{"metadata": {"name": STATE}, "spec": claim}]}
