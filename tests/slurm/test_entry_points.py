@@ -33,6 +33,18 @@ def called(box: Box, name: str) -> list[int]:
     return [pid for pid, argv in box.processes() if argv[0] == name]
 
 
+def ssh_as(slurm: SlurmDaemons, box: Box, user: str, address: str) -> list[str]:
+    """The ssh command from beside slurmctld to a user of the box, whose key it has."""
+    slurm.run("sh", "-c", "test -e /tmp/key || ssh-keygen -q -t ed25519 -N '' -f /tmp/key")
+    box.run("install", "--directory", "--mode=700", f"--owner={user}", f"/keys/{user}")
+    box.write_secret(f"/keys/{user}/authorized_keys", slurm.run("cat", "/tmp/key.pub").encode(), (0, 0))
+    box.run("chown", "--recursive", user, f"/keys/{user}")
+    config = box.path("/etc/ssh/sshd_config.d/keys.conf")
+    config.write_text("AuthorizedKeysFile /keys/%u/authorized_keys\n")
+    quiet = ["-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "BatchMode=yes"]
+    return ["ssh", "-i", "/tmp/key", *quiet, f"{user}@{address}"]
+
+
 class EntryWorker:
     """A worker that the entry point started."""
 
@@ -128,6 +140,31 @@ def test_a_leaving_worker_is_not_registered_again(slurm, worker):
         slurm.wait_for(lambda: "GONE" not in slurm.node_states("e-0"), "e-0 to come back", deadline_s=6)
 
 
+def test_ssh_to_a_worker_is_for_users_with_a_job_there(slurm, rootfs, tmp_path):
+    box = add_entry_points(box_in(tmp_path, rootfs, "e-0"))
+    address = slurm.head.switch.plug_in(box)
+    box.write_secret("/etc/slurm/slurm.key", slurm.head.slurm_key, (0, 0))
+    box.append("/etc/passwd", "tester:x:1000:1000::/tmp:/bin/sh")
+    box.append("/etc/group", "tester:x:1000:")
+    box.append("/etc/shadow", "tester:*:20000::::::")
+    as_root, as_tester = ssh_as(slurm, box, "root", address), ssh_as(slurm, box, "tester", address)
+    # A pod that wants sshd brings its configuration, which is then a mount.
+    box.run("mount", "--bind", "/etc/ssh/sshd_config", "/etc/ssh/sshd_config")
+    arguments = ["-Z", "--conf-server", f"{slurm.head.address}:6817", "--conf", "Features=all"]
+    process = box.start([ENTRY, "slurmd", *arguments], tmp_path / "slurmd.log")
+
+    def lets_in(ssh: list[str]) -> bool:
+        return slurm.head.box.run(*ssh, "true", check=False).returncode == 0
+
+    slurm.wait_for(lambda: lets_in(as_root), "sshd to let root in")
+    refused = slurm.head.box.run(*as_tester, "true", check=False)
+    box.close()
+    process.wait()
+
+    assert refused.returncode != 0
+    assert "no active jobs on this node" in refused.stderr
+
+
 def test_the_container_ends_with_slurmd_and_says_how(slurm, worker):
     slurmd = called(worker.box, "slurmd")[0]
     worker.box.run("kill", f"-{signal.SIGKILL.value}", str(slurmd))
@@ -158,6 +195,31 @@ def test_a_broken_configuration_does_not_end_slurmctld(own_slurmctld):
     conf.write_text(good)
     slurm.reconfigure()
     assert "UP" in slurm.run("scontrol", "ping")
+
+
+def test_a_login_pod_lets_users_in_and_follows_the_configuration(slurm, rootfs, tmp_path):
+    box = add_entry_points(box_in(tmp_path, rootfs, "login-0"))
+    address = slurm.head.switch.plug_in(box)
+    box.write_secret("/etc/slurm/slurm.key", slurm.head.slurm_key, SLURM)
+    ssh = ssh_as(slurm, box, "root", address)
+    options = f"--conf-server {slurm.head.address}:6817"
+    login = box.start([ENTRY, "login"], tmp_path / "login.log", env={"SACKD_OPTIONS": options})
+
+    def answers(*command: str) -> bool:
+        return slurm.head.box.run(*ssh, *command, check=False).returncode == 0
+
+    slurm.wait_for(lambda: answers("scontrol", "ping"), "the login pod to reach slurmctld")
+    assert "w-0" in slurm.run(*ssh, "srun", "--nodelist=w-0", "hostname")
+
+    slurm.write_config({"SlurmdTimeout": "77"})
+    slurm.reconfigure()
+    slurm.wait_for(
+        lambda: answers("grep", "-r", "SlurmdTimeout=77", "/run/slurm/conf"), "the new configuration"
+    )
+    slurm.write_config()
+    slurm.reconfigure()
+    box.close()
+    login.wait()
 
 
 def test_the_database_serves_the_account_that_the_pod_asks_for(new_slurm, tmp_path):

@@ -90,13 +90,13 @@ def test_a_mounted_file_is_told_from_one_of_the_image():
     assert not ssh.is_mounted(Path("/etc/sssd/sssd.conf"), table)
 
 
-def test_pam_asks_slurm_after_everybody_else_and_once_only():
+def test_pam_asks_slurm_before_a_rule_can_let_anybody_in_and_once_only():
     pam = "@include common-auth\n@include common-account\n@include common-session\n"
     once = ssh.with_adopt(pam, "action_unknown=allow")
 
     assert once.splitlines()[1:3] == [
-        "@include common-account",
         "account    required     pam_slurm_adopt.so action_unknown=allow",
+        "@include common-account",
     ]
     assert ssh.with_adopt(once, "action_unknown=allow") == once
 

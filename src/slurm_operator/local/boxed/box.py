@@ -36,6 +36,7 @@ mount -t tmpfs -o mode=1777 tmpfs tmp
 hostname "$name"
 echo "$name" > etc/hostname
 echo "127.0.0.1 localhost" > etc/hosts
+: > etc/resolv.conf
 chroot . ip link set lo up
 exec chroot . sh -c 'echo "$1"; exec tini -- sh -c "exec cat > /dev/null"' box "$pid"
 """

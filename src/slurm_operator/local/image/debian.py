@@ -36,6 +36,9 @@ sed -n 's/ {SUITE} main/ unstable main/p' sources.list > sources.list.d/unstable
 printf 'Package: *\\nPin: release n=sid\\nPin-Priority: 100\\n' > preferences.d/unstable
 """
 
+# What the machine that makes the root tells about itself.
+_ANONYMOUS = 'rm -f "$1/etc/resolv.conf" "$1/etc/hostname" "$1/etc/machine-id"'
+
 
 @dataclass(frozen=True)
 class User:
@@ -59,7 +62,7 @@ class DebianRoot:
     @property
     def digest(self) -> str:
         """The same for the same recipe, and for no other."""
-        recipe = [SUITE, _OPTIONS, _SECOND_SOURCE, self.name, self.packages, self.finish]
+        recipe = [SUITE, _OPTIONS, _SECOND_SOURCE, _ANONYMOUS, self.name, self.packages, self.finish]
         return hashlib.sha256(wire.encode([recipe, [_account(user) for user in self.users]])).hexdigest()[:12]
 
 
@@ -122,6 +125,7 @@ def _mmdebstrap(root: DebianRoot, directory: Path, step: Step) -> None:
         f"--essential-hook={_accounts(root.users)}",
         *([f"--customize-hook={root.finish}"] if root.finish else []),
         f"--customize-hook={list_versions} > '{directory}/packages.txt'",
+        f"--customize-hook={_ANONYMOUS}",
         f"--include={','.join(root.packages)}",
         *(SUITE, str(directory / "root.tar")),
     ]

@@ -23,7 +23,7 @@ chroot "$1" chmod --recursive a+rX {DATABASE}
 
 # Packages made host keys for this root; every container must have its own.
 _TIDY = """
-rm -f "$1"/etc/ssh/ssh_host_* "$1/etc/machine-id" "$1/etc/slurm/plugstack.conf"
+rm -f "$1"/etc/ssh/ssh_host_* "$1/etc/slurm/plugstack.conf"
 rm -rf "$1/etc/slurm/plugstack.conf.d"
 chroot "$1" pam-auth-update --package --enable mkhomedir
 chroot "$1" install --directory --owner=slurm --group=slurm /var/spool/slurmctld

@@ -1,6 +1,7 @@
 """`entry DAEMON ARGUMENT ...`: the first program of every container."""
 
 import os
+import pwd
 import shlex
 import socket
 import subprocess
@@ -15,6 +16,9 @@ from .leave import leave
 from .options import argument_words, resource_items, with_node_items, words
 from .slurmctld import node_name
 from .watch import LEAVING, watch
+
+_KEY = Path("/etc/slurm/slurm.key")
+_SOCKET_DIRECTORY = Path("/run/slurm")
 
 
 def slurmctld(arguments: Sequence[str]) -> int:
@@ -45,6 +49,7 @@ def slurmrestd(arguments: Sequence[str]) -> int:
 
 
 def sackd(arguments: Sequence[str]) -> int:
+    _become_slurm()
     return follow(["sackd", "--systemd", *_options("SACKD_OPTIONS", arguments)])
 
 
@@ -89,6 +94,18 @@ def main(argv: Sequence[str]) -> int:
 
 def _options(variable: str, arguments: Sequence[str]) -> list[str]:
     return [*words(os.environ.get(variable, ""), os.environ), *argument_words(arguments, os.environ)]
+
+
+def _become_slurm() -> None:
+    """slurmctld sends a changed configuration only to a sackd of its own user, who must own the key."""
+    slurm = pwd.getpwnam("slurm")
+    if os.geteuid() != 0 or _KEY.stat().st_uid != slurm.pw_uid:
+        return
+    _SOCKET_DIRECTORY.mkdir(exist_ok=True)
+    os.chown(_SOCKET_DIRECTORY, slurm.pw_uid, slurm.pw_gid)
+    os.setgroups([])
+    os.setgid(slurm.pw_gid)
+    os.setuid(slurm.pw_uid)
 
 
 def _hardware() -> dict[str, str]:

@@ -82,11 +82,14 @@ def admit_only_jobs(environment: Mapping[str, str]) -> None:
 
 
 def with_adopt(pam: str, options: str) -> str:
-    """sshd's PAM file with pam_slurm_adopt, once, as the last word on accounts."""
+    """sshd's PAM file with pam_slurm_adopt, once, before the rules for all accounts.
+
+    After them it would never be asked about local users: one of those rules is enough to let them in.
+    """
     line = f"account    required     pam_slurm_adopt.so {options}"
     lines = [kept for kept in pam.splitlines() if "pam_slurm_adopt.so" not in kept]
-    at = next((i for i, kept in enumerate(lines) if kept.split()[:2] == ["@include", "common-account"]), -1)
-    position = at + 1 if at >= 0 else len(lines)
+    included = (at for at, kept in enumerate(lines) if kept.split()[:2] == ["@include", "common-account"])
+    position = next(included, len(lines))
     return "\n".join([*lines[:position], line, *lines[position:]]) + "\n"
 
 
