@@ -160,7 +160,7 @@ class Store(Generic[T]):
 
     def _is_ahead(self, key: ObjectKey, resource_version: str, begun: int) -> bool:
         """Whether we hold an answer to a write that a list begun then cannot have seen."""
-        if self._ahead.get(key, 0) < begun:
+        if key not in self._ahead or self._ahead[key] < begun:
             return False
         return is_older(resource_version, self._objects[key].metadata.resource_version)
 

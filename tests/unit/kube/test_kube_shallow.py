@@ -19,7 +19,7 @@ anything = st.recursive(
 plain_names = st.text(st.characters(exclude_characters='"\\', exclude_categories=["Cs", "Cc"]))
 
 
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 @given(st.dictionaries(plain_names, anything), st.sampled_from([None, 2]))
 def test_members_are_what_a_parser_finds(document: dict[str, Any], indent: int | None) -> None:
     text = json.dumps(document, indent=indent, ensure_ascii=False).encode()
@@ -29,7 +29,7 @@ def test_members_are_what_a_parser_finds(document: dict[str, Any], indent: int |
     assert found == document
 
 
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 @given(st.lists(anything), st.sampled_from([None, 2]))
 def test_elements_are_what_a_parser_finds(document: list[Any], indent: int | None) -> None:
     text = json.dumps(document, indent=indent).encode()
