@@ -1,5 +1,6 @@
 """`down` removes everything it made, and nothing else."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -35,7 +36,7 @@ def traces(name: str, paths: Paths) -> Traces:
     return Traces(
         processes=frozenset(_processes(str(paths.cluster(name)))),
         mounts=frozenset(line for line in Path("/proc/mounts").read_text().splitlines() if name in line),
-        devices=frozenset(path.name for path in Path("/sys/class/net").iterdir() if "slurm" in path.name),
+        devices=frozenset(_devices(name)),
         namespaces=frozenset(_output("ip", "netns", "list").split()),
         rules=_output("nft", "list", "ruleset"),
         groups=frozenset(_groups(name)),
@@ -52,6 +53,13 @@ def _processes(mark: str) -> Iterator[str]:
             continue
         if mark in command and int(entry.name) != os.getpid():
             yield command
+
+
+def _devices(name: str) -> Iterator[str]:
+    for alias in Path("/sys/class/net").glob("*/ifalias"):
+        with contextlib.suppress(OSError):  # Somebody else's device went away while we looked.
+            if alias.read_text().strip().endswith(f" {name}"):
+                yield alias.parent.name
 
 
 def _groups(name: str) -> Iterator[Path]:

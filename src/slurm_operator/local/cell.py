@@ -84,6 +84,7 @@ class Cell:
             stdout=subprocess.PIPE,
             text=True,
             check=True,
+            cwd="/",
             start_new_session=True,  # Else Ctrl-C at `up` would reach the components.
         )
         pid = int(done.stdout)

@@ -2,7 +2,6 @@
 
 import hashlib
 import shutil
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -73,17 +72,19 @@ def load(cell: Cell, programs: Path, socket: str, archive: Path) -> None:
     )
 
 
-def seeded_root(target: Path, archives: Sequence[Path], paths: Paths, progress: Progress) -> None:
+def seeded_root(cell: Cell, target: Path, archives: Sequence[Path], paths: Paths, progress: Progress) -> None:
     """Fills a node's containerd directory with unpacked images in well under a second.
 
     Layers are only ever read, so all nodes share them as hard links; containerd's own databases are copied.
+    A process of the cluster does it: should we be killed, it ends with the cluster.
     """
     source = seed(archives, paths, progress) / _ROOT_DIRECTORY
     target.parent.mkdir(parents=True, exist_ok=True)
-    linked = subprocess.run(["cp", "-al", str(source), str(target)], capture_output=True, check=False)
-    if linked.returncode != 0:  # Another file system.
-        shutil.rmtree(target, ignore_errors=True)
-        subprocess.run(["cp", "-a", str(source), str(target)], check=True)
+    try:
+        cell.run("cp", "-al", str(source), str(target))
+    except LocalError:  # Another file system.
+        cell.run("rm", "-rf", str(target))
+        cell.run("cp", "-a", str(source), str(target))
     for database in target.glob("*/*.db"):
         copy = database.with_suffix(".copy")
         shutil.copy2(database, copy)

@@ -91,12 +91,12 @@ def free_link() -> Link:
     raise LocalError(f"All {_LINKS} links between this machine and clusters are in use.")
 
 
-def connect(cell: Cell, link: Link) -> None:
+def connect(cell: Cell, link: Link, name: str) -> None:
     """Lays the wire to this machine, and the bridge that the nodes are plugged into."""
     peer = ["peer", "name", "uplink", "netns", str(cell.first.pid)]
     _here("ip", "link", "add", link.device, "type", "veth", *peer)
     _here("ip", "address", "add", f"{link.here}/30", "dev", link.device)
-    _here("ip", "link", "set", link.device, "up")
+    _here("ip", "link", "set", link.device, "alias", f"slurm-operator cluster {name}", "up")
     first = NodeNetwork(1)
     _batch(
         cell,

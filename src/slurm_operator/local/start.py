@@ -146,7 +146,7 @@ class _Start:
                 )
             )
             cell = newborn.live()
-            network.connect(cell, link)
+            network.connect(cell, link, self.wanted.name)
         nodes = [NodeNetwork(number) for number in self._numbers]
         for index, node in enumerate(nodes):
             network.add_node(cell, node, nodes[:index])
@@ -200,7 +200,9 @@ class _Start:
         cell.run("mkdir", node.kubelet_root)
         cell.run("mount", "--bind", str(place), node.kubelet_root)
         if self.wanted.archives:
-            containerd.seeded_root(node.containerd_root, self.wanted.archives, self.paths, self.progress)
+            containerd.seeded_root(
+                cell, node.containerd_root, self.wanted.archives, self.paths, self.progress
+            )
         command = node.containerd(self._programs(builds.CONTAINERD))
         self.cluster.parts.start(f"containerd-{node.name}", command, node.network)
         self.cluster.wait_for_containerd(node)
