@@ -20,6 +20,7 @@ class HandmadeWorld:
     named: dict[tuple[type, ObjectKey], Secret | ConfigMap | Unread] = field(default_factory=dict)
     served: set[Kind] = field(default_factory=set)
     slurms: dict[ObjectKey, Snapshot | Unreachable] = field(default_factory=dict)
+    now: datetime = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
     def get(self, type_, namespace, name):
         return next((t for t in self.all(type_, namespace) if t.metadata.name == name), None)
@@ -29,7 +30,12 @@ class HandmadeWorld:
         return sorted(found, key=key_of)
 
     def find(self, type_, index, value):
-        raise AssertionError("this world has no indexes")
+        assert index == "owner", "this world has no other index"
+        return [
+            thing
+            for thing in self.all(type_)
+            if any(owner.uid == value for owner in thing.metadata.owner_references)
+        ]
 
     def child(self, kind, namespace, name):
         key = ObjectKey(namespace, name)

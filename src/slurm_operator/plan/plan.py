@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from datetime import timedelta
 
 from slurm_operator import wire
+from slurm_operator.api.meta import ObjectKey
 from slurm_operator.plan.actions import Action, Tell, Wait
 
 
@@ -26,6 +27,7 @@ class Plan(wire.Record):
 
     lanes: tuple[Lane, ...] = ()
     look_again: timedelta | None = None
+    waits_on: tuple[ObjectKey, ...] = ()  # Controllers whose Slurm clusters should be read often meanwhile.
 
     def actions(self) -> Iterator[Action]:
         for lane in self.lanes:
@@ -47,9 +49,10 @@ def lane(name: str, *stages: Iterable[Action]) -> Lane:
     return Lane(name=name, stages=tuple(stage for stage in filled if stage))
 
 
-def plan(*lanes: Lane, look_again: timedelta | None = None) -> Plan:
+def plan(*lanes: Lane, look_again: timedelta | None = None, waits_on: tuple[ObjectKey, ...] = ()) -> Plan:
     """A plan without its empty lanes."""
-    return Plan(lanes=tuple(lane for lane in lanes if lane.stages), look_again=look_again)
+    filled = tuple(lane for lane in lanes if lane.stages)
+    return Plan(lanes=filled, look_again=look_again, waits_on=waits_on)
 
 
 class Failure(wire.Record):

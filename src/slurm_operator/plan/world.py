@@ -1,6 +1,7 @@
 """What a reconciler may look at: everything we know. Read-only, in memory, never awaits."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Protocol, TypeVar
 
 from slurm_operator.api.kind import Kind
@@ -14,6 +15,11 @@ T = TypeVar("T", bound=HasMeta)
 
 class World(Protocol):
     """One consistent view for one pass. What is asked for by name is watched from then on."""
+
+    @property
+    def now(self) -> datetime:
+        """When this view was taken."""
+        ...
 
     def get(self, type_: type[T], namespace: str, name: str) -> T | None:
         """One object of a watched type; None when there is none."""

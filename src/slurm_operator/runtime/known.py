@@ -1,6 +1,7 @@
 """Everything we know, in memory: the watch caches, the referenced objects, and a view of them per pass."""
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from slurm_operator.api.kind import Kind
@@ -118,6 +119,7 @@ class View:
 
     def __init__(self, known: Known) -> None:
         self._known = known
+        self.now = datetime.now(UTC)
         self.secrets_asked: set[ObjectKey] = set()
         self.config_maps_asked: set[ObjectKey] = set()
 

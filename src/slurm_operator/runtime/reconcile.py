@@ -52,6 +52,7 @@ class Loop:
     requeue_after_seconds: float | None = None
     _unseen: dict[ObjectKey, list[Written]] = field(default_factory=dict)
     _unread_since: dict[ObjectKey, float] = field(default_factory=dict)
+    _waits_on: dict[ObjectKey, tuple[ObjectKey, ...]] = field(default_factory=dict)
 
     async def work(self, key: ObjectKey) -> None:
         """A pass that never raises: what goes wrong is logged, counted, and tried again later."""
@@ -75,6 +76,7 @@ class Loop:
             return "gone"  # Owner references take its children along.
 
         plan = self.reconciler.decide(seen, self.shell.now())
+        self._want_slurm(key, plan.waits_on)
         performer = Performer(self.shell.client, self.shell.known, self.shell.now)
         outcome = await act(plan, performer.perform)
         self._unseen[key] = performer.written
@@ -121,7 +123,16 @@ class Loop:
             self.queue.add(key, soonest)
         return "done" if plan.is_idle else "acted"
 
+    def _want_slurm(self, key: ObjectKey, clusters: tuple[ObjectKey, ...]) -> None:
+        """Have the Slurm clusters read often that this object waits for, and no longer those it does not."""
+        who, before = f"{self.reconciler.name} {key}", self._waits_on.pop(key, ())
+        for cluster in {*before, *clusters}:
+            self.shell.known.slurms.wanted(ObjectKey(*cluster), who, soon=cluster in clusters)
+        if clusters:
+            self._waits_on[key] = clusters
+
     def _forget(self, key: ObjectKey) -> None:
+        self._want_slurm(key, ())
         self.queue.forgive(key)
         self._unread_since.pop(key, None)
         self.shell.known.forget((self.reconciler.name, key))

@@ -13,8 +13,6 @@ from slurm_operator.slurm.reasons import is_slurms_own_reason
 from slurm_operator.slurm.snapshot import Snapshot
 from slurm_operator.slurm.writes import DeleteNodes, DrainNodes
 
-RETIRED = "nodeset.slinky.slurm.net/retired"
-
 # With a proof in hand nothing is left to wait for in the pod.
 GRACE_SECONDS = 30
 
@@ -58,7 +56,7 @@ def release(member: Member, *, retired: bool = False) -> PatchObject:
     labels = {k: v for k, v in member.pod.metadata.labels.items() if k != names.LABEL_POD_PROTECT}
     annotations = dict(member.pod.metadata.annotations)
     if retired:
-        annotations[RETIRED] = member.uid
+        annotations[names.POD_RETIRED] = member.uid
     return patch_metadata(member, labels, annotations, "Released", f"{member.slurm_node} is free of jobs")
 
 

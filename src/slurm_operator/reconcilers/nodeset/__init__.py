@@ -1,0 +1,55 @@
+"""NodeSet: workers that come, change and go without ever losing a job."""
+
+from collections.abc import Iterator
+
+from slurm_operator.api.controller import Controller
+from slurm_operator.api.meta import ObjectKey, key_of
+from slurm_operator.api.nodeset import NodeSet
+from slurm_operator.manifests import kinds
+from slurm_operator.manifests.objects import KubeNode, Pod
+from slurm_operator.plan.wiring import Reconciler, SlurmWake, Wake
+from slurm_operator.plan.world import World
+from slurm_operator.reconcilers.nodeset.decide import decide
+from slurm_operator.reconcilers.nodeset.observe import Seen, observe
+from slurm_operator.reconcilers.nodeset.status import status
+from slurm_operator.slurm.snapshot import Changes
+
+
+def owner_of(pod: Pod, world: World) -> Iterator[ObjectKey]:
+    owner = pod.metadata.owner
+    if owner is not None and owner.kind == NodeSet.KIND.kind:
+        yield ObjectKey(pod.metadata.namespace, owner.name)
+
+
+def sets_on(kube_node: KubeNode, world: World) -> Iterator[ObjectKey]:
+    """NodeSets with a worker there, and all that might want one."""
+    for nodeset in world.all(NodeSet):
+        yield key_of(nodeset)
+
+
+def sets_of(controller: Controller, world: World) -> Iterator[ObjectKey]:
+    yield from _sets(key_of(controller), world)
+
+
+def sets_in_slurm(controller: ObjectKey, changes: Changes, world: World) -> Iterator[ObjectKey]:
+    if changes.nodes or changes.jobs or changes.everything:
+        yield from _sets(controller, world)
+
+
+def _sets(controller: ObjectKey, world: World) -> Iterator[ObjectKey]:
+    for nodeset in world.all(NodeSet, controller.namespace):
+        if nodeset.spec.controller == controller.name:
+            yield key_of(nodeset)
+
+
+RECONCILER = Reconciler[Seen](
+    name="nodeset",
+    kind=NodeSet.KIND,
+    about=NodeSet,
+    observe=observe,
+    decide=decide,
+    status=status,
+    wakes=(Wake(Pod, owner_of), Wake(KubeNode, sets_on), Wake(Controller, sets_of)),
+    slurm_wake=SlurmWake(sets_in_slurm),
+    children=(kinds.CONTROLLER_REVISION,),
+)

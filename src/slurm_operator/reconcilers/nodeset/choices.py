@@ -1,0 +1,157 @@
+"""Who has to go and who has to come: what the spec asks for, against what is there."""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from slurm_operator.api import names
+from slurm_operator.manifests.objects import KubeNode
+from slurm_operator.reconcilers.nodeset import identity, placement
+from slurm_operator.reconcilers.nodeset.causes import Cause, Leaving
+from slurm_operator.reconcilers.nodeset.members import Member
+from slurm_operator.reconcilers.nodeset.observe import Seen
+from slurm_operator.reconcilers.nodeset.pod import Slot
+from slurm_operator.reconcilers.nodeset.victims import victims_first
+
+# A pod that ended is left for people to look at for this long, and is not replaced faster than that.
+ENDED_FOR = timedelta(seconds=5)
+
+
+@dataclass(frozen=True)
+class Choices:
+    """`leaving` by pod uid; whoever is not named there stays."""
+
+    desired: int
+    create: tuple[Slot, ...] = ()
+    leaving: Mapping[str, Cause] = field(default_factory=dict)
+
+
+def choose(seen: Seen, now: datetime) -> Choices:
+    """Everything but updates: those replace workers that would otherwise stay."""
+    if seen.nodeset.metadata.is_terminating:
+        gone = Cause(Leaving.DELETION, "the NodeSet is being deleted")
+        return Choices(desired=0, leaving={member.uid: gone for member in seen.members})
+    chosen = _daemons(seen) if seen.is_daemon else _numbered(seen)
+    leaving = {**_ended(seen, now), **chosen.leaving}
+    return Choices(desired=chosen.desired, create=chosen.create, leaving=leaving)
+
+
+def _ended(seen: Seen, now: datetime) -> dict[str, Cause]:
+    """Pods whose containers ended for good make room for new ones."""
+    over = Cause(Leaving.ENDED, "its containers have ended")
+    return {
+        member.uid: over
+        for member in seen.members
+        if member.pod.has_ended and now - (member.pod.metadata.creation_timestamp or now) >= ENDED_FOR
+    }
+
+
+def _numbered(seen: Seen) -> Choices:
+    nodeset, desired = seen.nodeset, seen.nodeset.spec.replicas
+    own = [member for member in seen.members if member.mode is nodeset.spec.scaling_mode]
+    staying = [member for member in own if not member.is_terminating and not member.pod.has_ended]
+    surplus = victims_first(staying)[: max(0, len(staying) - desired)]
+    cause = Cause(Leaving.SCALE_IN, f"leaving NodeSet {nodeset.metadata.name}, which has {desired} workers")
+    leaving = {member.uid: cause for member in surplus}
+    create = tuple(_slot(ordinal, seen) for ordinal in _free_ordinals(seen, desired - len(own)))
+    if not create:
+        leaving |= _other_mode(seen, own)
+    return Choices(desired=desired, create=create, leaving=leaving)
+
+
+def _free_ordinals(seen: Seen, count: int) -> list[int]:
+    """The lowest numbers that no pod has."""
+    taken = {member.ordinal for member in seen.members}
+    free: list[int] = []
+    ordinal = 0
+    while len(free) < count:
+        if ordinal not in taken:
+            free.append(ordinal)
+        ordinal += 1
+    return free
+
+
+def _slot(ordinal: int, seen: Seen) -> Slot:
+    nodeset = seen.nodeset
+    return Slot(
+        pod_name=identity.pod_name(ordinal, nodeset),
+        hostname=identity.hostname(ordinal, nodeset),
+        ordinal=ordinal,
+        kube_node=_pinned(ordinal, seen),
+    )
+
+
+def _pinned(ordinal: int, seen: Seen) -> str:
+    """The machine that this number came up on before, while it is there and fits."""
+    if not seen.nodeset.spec.pin_to_node:
+        return ""
+    name = seen.nodeset.status.ordinal_to_node.get(str(ordinal), "")
+    kube_node = seen.kube_nodes.get(name)
+    return name if kube_node is not None and placement.is_selected(kube_node, seen.nodeset) else ""
+
+
+def _other_mode(seen: Seen, own: list[Member]) -> dict[str, Cause]:
+    """Workers of the mode before, once those of the new mode are all there."""
+    mode = seen.nodeset.spec.scaling_mode
+    cause = Cause(Leaving.MODE_SWITCH, f"the NodeSet is in {mode} mode now")
+    mine = {member.uid for member in own}
+    return {member.uid: cause for member in seen.members if member.uid not in mine}
+
+
+def _daemons(seen: Seen) -> Choices:
+    nodeset = seen.nodeset
+    own = [member for member in seen.members if member.mode is nodeset.spec.scaling_mode]
+    by_node = _by_machine(seen, own)
+    leaving: dict[str, Cause] = {}
+    create: list[Slot] = []
+    desired = 0
+    for name, kube_node in seen.kube_nodes.items():
+        there = by_node.pop(name, [])
+        if placement.should_run(kube_node, nodeset) or (
+            there and placement.should_continue(kube_node, nodeset)
+        ):
+            desired += 1
+            leaving |= _unwanted_on(kube_node, there)
+            if not there:
+                create.append(_daemon_slot(kube_node, seen))
+        else:
+            unfit = Cause(Leaving.NODE_UNFIT, f"Node {name} is no longer one for this NodeSet")
+            leaving |= {member.uid: unfit for member in there}
+    vanished = Cause(Leaving.NODE_UNFIT, "its Kubernetes node is gone")
+    leaving |= {member.uid: vanished for there in by_node.values() for member in there}
+    if not create:
+        leaving |= _other_mode(seen, own)
+    return Choices(desired=desired, create=tuple(create), leaving=leaving)
+
+
+def _by_machine(seen: Seen, own: list[Member]) -> defaultdict[str, list[Member]]:
+    """Workers by the machine they run on, or are meant for while they are not scheduled."""
+    meant = {identity.daemon_pod_name(name, seen.nodeset): name for name in seen.kube_nodes}
+    found: defaultdict[str, list[Member]] = defaultdict(list)
+    for member in own:
+        found[member.pod.spec.node_name or meant.get(member.name, "")].append(member)
+    return found
+
+
+def _unwanted_on(kube_node: KubeNode, there: list[Member]) -> dict[str, Cause]:
+    """All but the one worth keeping: the last that victims would be chosen from, with the right name."""
+    hostname = identity.daemon_hostname(kube_node)
+    leaving: dict[str, Cause] = {}
+    for member in there:
+        if member.pod.metadata.labels.get(names.LABEL_POD_HOSTNAME, hostname) != hostname:
+            leaving[member.uid] = Cause(Leaving.HOSTNAME, f"its node is called {hostname} now")
+    named = [member for member in there if member.uid not in leaving and not member.is_terminating]
+    for member in victims_first(named)[:-1]:
+        leaving[member.uid] = Cause(Leaving.DUPLICATE, f"Node {kube_node.metadata.name} has another worker")
+    return leaving
+
+
+def _daemon_slot(kube_node: KubeNode, seen: Seen) -> Slot:
+    name = kube_node.metadata.name
+    return Slot(
+        pod_name=identity.daemon_pod_name(name, seen.nodeset),
+        hostname=identity.daemon_hostname(kube_node),
+        kube_node=name,
+        topology=kube_node.metadata.annotations.get(names.TOPOLOGY, ""),
+    )

@@ -1,0 +1,79 @@
+"""Workers that stay: drained while there is a cause, protected and back in service when there is none."""
+
+from datetime import datetime
+
+from slurm_operator.api import names
+from slurm_operator.plan.actions import Action, PatchObject, WriteSlurm
+from slurm_operator.plan.gate import Shut, gate
+from slurm_operator.reconcilers.nodeset.causes import Cause, staying_cause
+from slurm_operator.reconcilers.nodeset.members import Member
+from slurm_operator.reconcilers.nodeset.observe import Seen
+from slurm_operator.reconcilers.nodeset.retire import Stages, drain, patch_metadata, release
+from slurm_operator.slurm.reasons import is_slurms_own_reason
+from slurm_operator.slurm.writes import ResumeNodes
+
+
+def keep(member: Member, seen: Seen, now: datetime) -> Stages:
+    """What a worker that stays needs now."""
+    cause = staying_cause(member, seen.propagated_conditions)
+    if cause is not None:
+        return _held(member, cause, seen, now)
+    protection: list[Action] = [_protect(member)] if _lacks_protection(member, seen) else []
+    return [stage for stage in (protection, _resume(member, seen)) if stage]
+
+
+def _held(member: Member, cause: Cause, seen: Seen, now: datetime) -> Stages:
+    """Drained for a cordon: when it is free, the one who cordoned may also evict it."""
+    match gate(member, now):
+        case Shut(reason="NotDraining"):
+            return [[drain(member, cause, seen.controller_key)]]
+        case Shut():
+            return []
+        case _:
+            return [[release(member)]] if _is_protected(member) else []
+
+
+def _resume(member: Member, seen: Seen) -> list[Action]:
+    """Lift our own drain, and what slurmctld noted about the pod before this one. Never a human's."""
+    record = member.record
+    if record is None or not record.state.is_drain:
+        return []
+    over = frozenset[str]()
+    if not record.is_drained_by_us:
+        if not _is_about_an_earlier_pod(member):
+            return []
+        over = frozenset({record.reason})
+    return [
+        WriteSlurm(
+            controller=seen.controller_key,
+            write=ResumeNodes(nodes=(member.slurm_node,), over=over),
+            reason="Resumed",
+            message=f"{member.slurm_node} takes jobs again: nothing holds it back any more",
+        )
+    ]
+
+
+def _is_about_an_earlier_pod(member: Member) -> bool:
+    record, created = member.record, member.pod.metadata.creation_timestamp
+    return (
+        record is not None
+        and is_slurms_own_reason(record.reason)
+        and record.reason_changed_at is not None
+        and created is not None
+        and record.reason_changed_at < created
+    )
+
+
+def _is_protected(member: Member) -> bool:
+    return names.LABEL_POD_PROTECT in member.pod.metadata.labels
+
+
+def _lacks_protection(member: Member, seen: Seen) -> bool:
+    wanted = seen.nodeset.spec.workload_disruption_protection
+    return wanted and not _is_protected(member) and not member.is_terminating
+
+
+def _protect(member: Member) -> PatchObject:
+    labels = {**member.pod.metadata.labels, names.LABEL_POD_PROTECT: "true"}
+    annotations = dict(member.pod.metadata.annotations)
+    return patch_metadata(member, labels, annotations, "Protected", f"{member.slurm_node} is protected again")

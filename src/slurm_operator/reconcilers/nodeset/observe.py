@@ -1,0 +1,78 @@
+"""Choose the facts about one NodeSet: its workers, the machines they are on, and what Slurm says of them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from slurm_operator.api.controller import Controller
+from slurm_operator.api.meta import ObjectKey
+from slurm_operator.api.nodeset import NodeSet
+from slurm_operator.api.workers import ScalingMode
+from slurm_operator.manifests import kinds
+from slurm_operator.manifests.meta import Child
+from slurm_operator.manifests.objects import KubeNode, Pod
+from slurm_operator.plan.world import World
+from slurm_operator.reconcilers.nodeset import identity
+from slurm_operator.reconcilers.nodeset.members import Member
+from slurm_operator.slurm.snapshot import Snapshot, Unreachable
+
+OWNER = "owner"
+
+
+@dataclass(frozen=True)
+class Seen:
+    nodeset: NodeSet
+    controller: Controller | None
+    members: tuple[Member, ...]
+    kube_nodes: Mapping[str, KubeNode]
+    revisions: tuple[Child, ...]
+    slurm: Snapshot | Unreachable
+    now: datetime
+    propagated_conditions: tuple[str, ...] = ()
+
+    @property
+    def controller_key(self) -> ObjectKey:
+        return ObjectKey(self.nodeset.metadata.namespace, self.nodeset.spec.controller)
+
+    @property
+    def is_daemon(self) -> bool:
+        return self.nodeset.spec.scaling_mode is ScalingMode.DAEMON_SET
+
+
+def observe(key: ObjectKey, world: World) -> Seen | None:
+    nodeset = world.get(NodeSet, key.namespace, key.name)
+    if nodeset is None:
+        return None
+    slurm = world.slurm(key.namespace, nodeset.spec.controller)
+    pods = world.find(Pod, OWNER, nodeset.metadata.uid)
+    kube_nodes = _kube_nodes(nodeset, pods, world)
+    return Seen(
+        nodeset=nodeset,
+        controller=world.get(Controller, key.namespace, nodeset.spec.controller),
+        members=tuple(_member(pod, nodeset, kube_nodes, slurm) for pod in pods),
+        kube_nodes=kube_nodes,
+        revisions=tuple(world.children(kinds.CONTROLLER_REVISION, nodeset.metadata.uid)),
+        slurm=slurm,
+        now=world.now,
+    )
+
+
+def _kube_nodes(nodeset: NodeSet, pods: Sequence[Pod], world: World) -> dict[str, KubeNode]:
+    """All machines in DaemonSet mode, else those that the workers are on."""
+    if nodeset.spec.scaling_mode is ScalingMode.DAEMON_SET:
+        return {kube_node.metadata.name: kube_node for kube_node in world.all(KubeNode)}
+    wanted = {pod.spec.node_name for pod in pods if pod.spec.node_name}
+    found = ((name, world.get(KubeNode, "", name)) for name in sorted(wanted))
+    return {name: kube_node for name, kube_node in found if kube_node is not None}
+
+
+def _member(
+    pod: Pod, nodeset: NodeSet, kube_nodes: Mapping[str, KubeNode], slurm: Snapshot | Unreachable
+) -> Member:
+    return Member(
+        pod=pod,
+        slurm_node=identity.slurm_node_name(pod),
+        slurm=slurm,
+        kube_node=kube_nodes.get(pod.spec.node_name),
+        ordinal=identity.ordinal_of(pod, nodeset),
+    )

@@ -1,0 +1,136 @@
+"""What a NodeSet says about its workers."""
+
+from collections.abc import Iterator, Mapping
+
+from slurm_operator.api import names
+from slurm_operator.manifests.meta import Manifest
+from slurm_operator.plan.actions import Create
+from slurm_operator.plan.conditions import DEGRADED, PROGRESSING, READY, Condition, false, true
+from slurm_operator.plan.plan import Outcome, Plan
+from slurm_operator.plan.wiring import StatusReport
+from slurm_operator.reconcilers.nodeset import revisions
+from slurm_operator.reconcilers.nodeset.choices import choose
+from slurm_operator.reconcilers.nodeset.members import FOREVER, Member
+from slurm_operator.reconcilers.nodeset.observe import Seen
+from slurm_operator.slurm.reasons import OurReason
+from slurm_operator.slurm.snapshot import Unreachable
+
+DRAINS_TOLD = 32
+
+
+def status(seen: Seen, plan: Plan, outcome: Outcome) -> StatusReport:
+    facts = numbers(seen)
+    drains = [drain for member in seen.members if (drain := drain_of(member)) is not None]
+    drains.sort(key=lambda drain: (drain["forecast"] or FOREVER, drain["slurmNode"]))
+    known = [drain["forecast"] for drain in drains if drain["forecast"] is not None]
+    return StatusReport(
+        conditions=list(conditions(seen, plan, outcome, facts)),
+        fields={
+            **facts,
+            "drains": drains[:DRAINS_TOLD],
+            "draining": len(drains),
+            "drainedBy": max(known) if known and len(known) == len(drains) else None,
+            "ordinalToNode": ordinal_to_node(seen),
+        },
+    )
+
+
+def numbers(seen: Seen) -> Manifest:
+    nodeset, members = seen.nodeset, seen.members
+    revision = revisions.current(nodeset, seen.revisions).hash
+    present = [member for member in members if member.pod.status.phase]
+    ready = [member for member in members if member.pod.is_ready]
+    available = [m for m in members if m.is_available(seen.now, nodeset.spec.min_ready_seconds)]
+    desired = choose(seen, seen.now).desired
+    states = [member.record.state for member in members if member.record is not None]
+    return {
+        "observedGeneration": nodeset.metadata.generation,
+        "desired": desired,
+        "replicas": len(present),
+        "updatedReplicas": sum(1 for m in members if m.revision == revision and not m.is_terminating),
+        "readyReplicas": len(ready),
+        "availableReplicas": len(available),
+        "unavailableReplicas": max(0, desired - len(available)),
+        "registeredReplicas": len(states),
+        "slurmIdle": sum(1 for state in states if state.is_idle),
+        "slurmAllocated": sum(1 for state in states if state.base in ("ALLOCATED", "MIXED")),
+        "slurmDown": sum(1 for state in states if state.is_down),
+        "slurmDrain": sum(1 for state in states if state.is_drain),
+        "nodeSetHash": revision,
+        "selector": names.selector("slurmd", nodeset.metadata.name),
+        "slurmName": nodeset.slurm_name,
+        "slurmVersion": next((m.record.version for m in members if m.record is not None), ""),
+    }
+
+
+def drain_of(member: Member) -> Manifest | None:
+    """A worker that we let go: why, since when, which jobs hold it up, and when it is free at the latest."""
+    record = member.record
+    ours = OurReason.read(record.reason) if record is not None and record.state.is_drain else None
+    if record is None or ours is None:
+        return None
+    forecast = member.deadline
+    return {
+        "slurmNode": member.slurm_node,
+        "pod": member.name,
+        "reason": ours.cause,
+        "since": record.reason_changed_at,
+        "forecast": forecast if forecast != FOREVER else None,
+        "jobs": [str(job.job_id) for job in member.jobs],
+        "message": ours.text,
+    }
+
+
+def ordinal_to_node(seen: Seen) -> dict[str, str]:
+    """With pinToNode: which machine each number belongs to, kept while that machine is there."""
+    if not seen.nodeset.spec.pin_to_node or seen.is_daemon:
+        return {}
+    before: Mapping[str, str] = seen.nodeset.status.ordinal_to_node
+    now = {
+        str(member.ordinal): member.pod.spec.node_name
+        for member in seen.members
+        if member.ordinal is not None and member.pod.spec.node_name
+    }
+    return {**before, **now}
+
+
+def conditions(seen: Seen, plan: Plan, outcome: Outcome, facts: Manifest) -> Iterator[Condition]:
+    desired, available = facts["desired"], facts["availableReplicas"]
+    is_done = available >= desired and facts["updatedReplicas"] >= desired and not facts.get("draining")
+    for wait in plan.waits:
+        if wait.reason == "ControllerNotFound":
+            yield false(READY, wait.reason, wait.message)
+            break
+    else:
+        counted = f"{available} of {desired} workers are available"
+        yield (
+            true(READY, "Available", counted)
+            if available >= desired
+            else false(READY, "Unavailable", counted)
+        )
+    yield _progressing(plan, is_done)
+    yield _degraded(seen, outcome)
+
+
+def _progressing(plan: Plan, is_done: bool) -> Condition:
+    waits = [f"{wait.subject}: {wait.message}" for wait in plan.waits]
+    if waits:
+        more = f" (and {len(waits) - 1} more)" if len(waits) > 1 else ""
+        return true(PROGRESSING, plan.waits[0].reason, waits[0] + more)
+    if any(isinstance(action, Create) for action in plan.actions()) or not is_done:
+        return true(PROGRESSING, "Starting", "Workers are being started or replaced.")
+    return false(PROGRESSING, "UpToDate")
+
+
+def _degraded(seen: Seen, outcome: Outcome) -> Condition:
+    if outcome.failed:
+        first = outcome.failed[0]
+        return true(DEGRADED, "ActionFailed", f"{first.action.message}: {first.error} It is tried again.")
+    if isinstance(seen.slurm, Unreachable) and seen.members:
+        return true(
+            DEGRADED,
+            "SlurmUnreachable",
+            f"Slurm cannot be asked since {seen.slurm.since:%H:%M:%S} UTC: {seen.slurm.why}. "
+            "Running workers go on; none is removed meanwhile.",
+        )
+    return false(DEGRADED, "AsExpected")

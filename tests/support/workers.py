@@ -1,0 +1,139 @@
+"""Workers, machines and a Slurm cluster in a few words, for tests of decisions."""
+
+import hashlib
+from datetime import UTC, datetime, timedelta
+
+from slurm_operator.api import names, reading
+from slurm_operator.api.controller import Controller
+from slurm_operator.api.meta import ObjectKey
+from slurm_operator.api.nodeset import NodeSet
+from slurm_operator.manifests import kinds
+from slurm_operator.manifests.meta import Child, Meta, OwnerReference
+from slurm_operator.manifests.objects import (
+    ContainerState,
+    ContainerStateRunning,
+    ContainerStatus,
+    KubeNode,
+    KubeNodeSpec,
+    KubeNodeStatus,
+    Pod,
+    PodCondition,
+    PodSpec,
+    PodStatus,
+    Taint,
+)
+from slurm_operator.reconcilers.nodeset import revisions
+from slurm_operator.slurm.job import SlurmJob
+from slurm_operator.slurm.node import SlurmNode
+from slurm_operator.slurm.snapshot import Snapshot, jobs_by_node
+from slurm_operator.slurm.states import JobState, NodeState
+from support.world import HandmadeWorld
+
+NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
+STARTED = NOW - timedelta(hours=1)
+KEY = ObjectKey("ns", "gpu")
+CONTROLLER = ObjectKey("ns", "slurm")
+
+
+def nodeset(**spec) -> NodeSet:
+    meta = {"name": "gpu", "namespace": "ns", "uid": "set-uid", "generation": 1, "resourceVersion": "1",
+            "finalizers": [names.WORKERS_FINALIZER]}  # fmt: skip
+    if spec.pop("deleted", False):
+        meta["deletionTimestamp"] = "2026-01-01T11:00:00Z"
+    return reading.read(NodeSet, {"metadata": meta, "spec": {"controllerRef": {"name": "slurm"}, **spec}})
+
+
+def controller() -> Controller:
+    return reading.read(
+        Controller, {"metadata": {"name": "slurm", "namespace": "ns", "uid": "c"}, "spec": {}}
+    )
+
+
+def revision_of(nodeset_: NodeSet, *others: Child) -> Child:
+    """The ControllerRevision that the NodeSet, as it is, would get."""
+    body = revisions.manifest(nodeset_, revisions.current(nodeset_, others))
+    meta = body["metadata"]
+    return Child(
+        metadata=Meta(
+            name=meta["name"], namespace="ns", uid=meta["name"], labels=meta["labels"], annotations=meta["annotations"],
+            owner_references=[_owner()],
+        ),
+        body=body,
+    )  # fmt: skip
+
+
+def _owner() -> OwnerReference:
+    return OwnerReference(api_version="v1", kind="NodeSet", name="gpu", uid="set-uid", controller=True)
+
+
+def worker(ordinal, *, on="n1", ready=True, revision="r1", phase="Running", started=True, age=timedelta(hours=1),
+           mode="StatefulSet", name="", hostname="", annotations=None, protected=True, terminating=False) -> Pod:  # fmt: skip
+    name = name or f"gpu-{ordinal}"
+    labels = {
+        names.APP_NAME: "slurmd", names.LABEL_SCALING_MODE: mode, names.LABEL_REVISION: revision,
+        names.LABEL_POD_HOSTNAME: hostname or name, **({names.LABEL_POD_PROTECT: "true"} if protected else {}),
+    }  # fmt: skip
+    running = ContainerState(running=ContainerStateRunning(started_at=STARTED))
+    statuses = [ContainerStatus(name="slurmd", ready=ready, state=running)] if started else []
+    condition = PodCondition(
+        type="Ready", status="True" if ready else "False", last_transition_time=NOW - age
+    )
+    return Pod(
+        metadata=Meta(
+            name=name, namespace="ns", uid=uid_of(name), resource_version="5", labels=labels,
+            annotations=annotations or {}, creation_timestamp=NOW - age, owner_references=[_owner()],
+            deletion_timestamp=NOW if terminating else None,
+        ),
+        spec=PodSpec(node_name=on, hostname=hostname or name),
+        status=PodStatus(phase=phase, pod_ip=ip_of(name), conditions=[condition], container_statuses=statuses),
+    )  # fmt: skip
+
+
+def uid_of(name: str) -> str:
+    return hashlib.sha256(name.encode()).hexdigest()[:12]
+
+
+def ip_of(name: str) -> str:
+    return f"10.0.0.{sum(name.encode()) % 250}"
+
+
+def slurm_node(pod: Pod, *words: str, reason: str = "", changed_at=None) -> SlurmNode:
+    return SlurmNode(
+        name=pod.metadata.labels[names.LABEL_POD_HOSTNAME], state=NodeState.of(*words, "DYNAMIC_NORM"),
+        address=pod.status.pod_ip, slurmd_start_time=STARTED, reason=reason, reason_changed_at=changed_at,
+    )  # fmt: skip
+
+
+def job(job_id: int, *nodes: str, words=("RUNNING",), minutes: int | None = 60, required=()) -> SlurmJob:
+    limit = timedelta(minutes=minutes) if minutes is not None else None
+    return SlurmJob(
+        job_id=job_id, state=JobState.of(*words), user="ada", nodes=nodes, start_time=NOW, time_limit=limit,
+        required_nodes=tuple(required),
+    )  # fmt: skip
+
+
+def slurm(*nodes: SlurmNode, jobs=()) -> Snapshot:
+    return Snapshot(
+        nodes={node.name: node for node in nodes}, jobs={job.job_id: job for job in jobs},
+        jobs_by_node=jobs_by_node(jobs), nodes_asked_at=NOW, jobs_asked_at=NOW,
+    )  # fmt: skip
+
+
+def machine(
+    name: str, *, cordoned=False, taints=(), labels=None, annotations=None, conditions=()
+) -> KubeNode:
+    return KubeNode(
+        metadata=Meta(name=name, uid=name, labels=labels or {}, annotations=annotations or {}),
+        spec=KubeNodeSpec(
+            unschedulable=cordoned, taints=[Taint(key=key, effect=effect) for key, effect in taints]
+        ),
+        status=KubeNodeStatus(conditions=list(conditions)),
+    )
+
+
+def world(*things, slurm_=None, revisions_=()) -> HandmadeWorld:
+    made = HandmadeWorld(things=list(things), now=NOW)
+    made.children_[kinds.CONTROLLER_REVISION] = list(revisions_)
+    if slurm_ is not None:
+        made.slurms[CONTROLLER] = slurm_
+    return made

@@ -1,0 +1,356 @@
+"""What a NodeSet decides, case by case."""
+
+from datetime import timedelta
+
+import pytest
+
+from slurm_operator.api import names
+from slurm_operator.manifests.objects import PodCondition
+from slurm_operator.plan.actions import Create, DeleteWorker, PatchObject, Wait, WriteSlurm
+from slurm_operator.plan.gate import Drained, NeverStarted
+from slurm_operator.plan.plan import Outcome
+from slurm_operator.reconcilers.nodeset import RECONCILER
+from slurm_operator.reconcilers.nodeset.identity import daemon_pod_name
+from slurm_operator.slurm.reasons import OurReason
+from slurm_operator.slurm.snapshot import Unreachable
+from slurm_operator.slurm.writes import DeleteNodes, DrainNodes, ResumeNodes
+from support.workers import (
+    CONTROLLER,
+    KEY,
+    NOW,
+    controller,
+    job,
+    machine,
+    nodeset,
+    revision_of,
+    slurm,
+    slurm_node,
+    worker,
+    world,
+)
+
+HEAD = controller()
+
+
+def told(made):
+    """The plan as a short story: one line per action, stages in order."""
+    seen = RECONCILER.observe(KEY, made)
+    plan = RECONCILER.decide(seen, NOW)
+    return [line(action) for action in plan.actions()]
+
+
+def line(action) -> str:
+    match action:
+        case Create(manifest=manifest):
+            return f"create {manifest['kind']} {manifest['metadata']['name']}"
+        case DeleteWorker(key=key, proof=proof):
+            return f"delete {key.name} ({type(proof).__name__})"
+        case WriteSlurm(write=DrainNodes(nodes=nodes, reason=reason)):
+            return f"drain {','.join(nodes)} for {OurReason.read(reason).cause}"
+        case WriteSlurm(write=ResumeNodes(nodes=nodes)):
+            return f"resume {','.join(nodes)}"
+        case WriteSlurm(write=DeleteNodes(nodes=nodes)):
+            return f"forget {','.join(nodes)}"
+        case PatchObject(reason=reason, key=key):
+            return f"{reason} {key.name}"
+        case Wait(subject=subject, reason=reason):
+            return f"wait {subject}: {reason}"
+        case _:
+            return type(action).__name__
+
+
+def ours(pod, cause: str) -> str:
+    return str(OurReason(cause=cause, text="x", pod_uid=pod.metadata.uid))
+
+
+TWO = nodeset(replicas=2)
+R = revision_of(TWO)
+HASH = R.metadata.labels[names.LABEL_REVISION]
+
+
+def w(ordinal, **kwargs):
+    return worker(ordinal, **{"revision": HASH, **kwargs})
+
+
+A, B, C = w(0), w(1), w(2)
+
+
+@pytest.mark.parametrize(
+    ("made", "story"),
+    [
+        pytest.param(
+            world(TWO, HEAD), [f"create ControllerRevision gpu-{HASH}", "create Pod gpu-0", "create Pod gpu-1"],
+            id="from nothing: workers do not wait for slurmrestd",
+        ),
+        pytest.param(world(TWO, revisions_=[R]), ["wait new workers: ControllerNotFound"], id="no Controller yet"),
+        pytest.param(world(TWO, HEAD, A, B, revisions_=[R], slurm_=slurm(slurm_node(A, "IDLE"), slurm_node(B, "MIXED"))), [], id="as it should be"),
+        pytest.param(world(TWO, HEAD, B, revisions_=[R]), ["create Pod gpu-0"], id="the lowest free number"),
+        pytest.param(
+            world(TWO, HEAD, A, B, C, revisions_=[R], slurm_=slurm(slurm_node(A, "IDLE"), slurm_node(B, "IDLE"), slurm_node(C, "IDLE"))),
+            ["drain gpu-2 for ScaleIn"], id="scale in: the highest idle number drains first",
+        ),
+        pytest.param(
+            world(TWO, HEAD, A, B, C, revisions_=[R], slurm_=slurm(slurm_node(A, "IDLE"), slurm_node(B, "IDLE"), slurm_node(C, "MIXED"), jobs=[job(1, "gpu-2")])),
+            ["drain gpu-1 for ScaleIn"], id="scale in: an idle one rather than one with a job",
+        ),
+        pytest.param(
+            world(nodeset(replicas=0), HEAD, A, B, revisions_=[R], slurm_=slurm(slurm_node(A, "MIXED", "DRAIN", reason=ours(A, "ScaleIn")), slurm_node(B, "IDLE", "DRAIN", reason=ours(B, "ScaleIn")), jobs=[job(1, "gpu-0")])),
+            ["wait gpu-0: Draining", "Released gpu-1", "forget gpu-1", "delete gpu-1 (Drained)"], id="scale to zero: the free one goes, the busy one is waited for",
+        ),
+        pytest.param(
+            world(nodeset(replicas=0), HEAD, A, revisions_=[R], slurm_=Unreachable(since=NOW, why="no answer")),
+            ["wait gpu-0: SlurmUnreachable"], id="Slurm away: nothing is removed",
+        ),
+        pytest.param(
+            world(nodeset(replicas=0), HEAD, w(0, started=False, phase="Pending", ready=False, on=""), revisions_=[R], slurm_=Unreachable(since=NOW, why="")),
+            ["Released gpu-0", "delete gpu-0 (NeverStarted)"], id="never started: goes even then",
+        ),
+        pytest.param(
+            world(nodeset(replicas=0), HEAD, A, revisions_=[R], slurm_=slurm(slurm_node(A, "IDLE", "DRAIN", reason="bad disk, ask Ada"))),
+            ["Released gpu-0", "delete gpu-0 (Drained)"], id="a human's drain: the pod goes, the record stays",
+        ),
+        pytest.param(
+            world(nodeset(replicas=0), HEAD, A, revisions_=[R], slurm_=slurm(slurm_node(A, "IDLE", "DRAIN", reason=ours(A, "ScaleIn")), jobs=[job(7, words=["PENDING"], required=["gpu-0"])])),
+            ["Released gpu-0", "delete gpu-0 (Drained)"], id="a pending job insists on it: the record stays",
+        ),
+        pytest.param(
+            world(TWO, HEAD, A, B, revisions_=[R], slurm_=slurm(slurm_node(A, "IDLE", "DRAIN", reason=ours(A, "ScaleIn")), slurm_node(B, "IDLE"))),
+            ["resume gpu-0"], id="wanted after all: our drain is lifted",
+        ),
+        pytest.param(
+            world(TWO, HEAD, w(0, protected=False), B, revisions_=[R], slurm_=slurm(slurm_node(A, "IDLE", "DRAIN", reason=ours(A, "ScaleIn")), slurm_node(B, "IDLE"))),
+            ["Protected gpu-0", "resume gpu-0"], id="protected again before it takes jobs again",
+        ),
+        pytest.param(
+            world(TWO, HEAD, A, B, revisions_=[R], slurm_=slurm(slurm_node(A, "IDLE", "DRAIN", reason="bad disk, ask Ada"), slurm_node(B, "IDLE", "DRAIN"))),
+            [], id="a human's drain stands, with or without a reason",
+        ),
+        pytest.param(
+            world(TWO, HEAD, A, B, revisions_=[R], slurm_=slurm(slurm_node(A, "IDLE", "DRAIN", reason="Kill task failed", changed_at=NOW - timedelta(hours=2)), slurm_node(B, "IDLE"))),
+            ["resume gpu-0"], id="slurmctld's own drain goes with the pod it was about",
+        ),
+        pytest.param(
+            world(TWO, HEAD, A, B, revisions_=[R], slurm_=slurm(slurm_node(A, "IDLE", "DRAIN", reason="Kill task failed", changed_at=NOW), slurm_node(B, "IDLE"))),
+            [], id="but not before",
+        ),
+        pytest.param(
+            world(TWO, HEAD, A, B, machine("n1", cordoned=True), revisions_=[R], slurm_=slurm(slurm_node(A, "IDLE"), slurm_node(B, "IDLE", "DRAIN", reason=ours(B, "NodeCordon")))),
+            ["drain gpu-0 for NodeCordon", "Released gpu-1"], id="a cordoned machine drains its workers and then lets them be evicted",
+        ),
+        pytest.param(
+            world(TWO, HEAD, A, B, machine("n1", taints=[("karpenter.sh/disrupted", "NoSchedule")]), revisions_=[R], slurm_=slurm(slurm_node(A, "MIXED"), slurm_node(B, "IDLE"), jobs=[job(1, "gpu-0")])),
+            ["drain gpu-0 for NodeTaint", "drain gpu-1 for NodeTaint"], id="an autoscaler's taint drains too",
+        ),
+        pytest.param(
+            world(TWO, HEAD, w(0, annotations={names.POD_CORDON: "true"}), B, revisions_=[R], slurm_=slurm(slurm_node(A, "IDLE"), slurm_node(B, "IDLE"))),
+            ["drain gpu-0 for PodCordon"], id="a user's pod-cordon is respected",
+        ),
+        pytest.param(
+            world(TWO, HEAD, w(0, annotations={names.POD_CORDON: "true"}), B, revisions_=[R], slurm_=slurm(slurm_node(A, "IDLE", "DRAIN", reason=ours(A, "PodCordon")), slurm_node(B, "IDLE"))),
+            ["Released gpu-0"], id="and stays, it is not undone",
+        ),
+        pytest.param(
+            world(nodeset(replicas=2, deleted=True), HEAD, A, B, revisions_=[R], slurm_=slurm(slurm_node(A, "MIXED"), slurm_node(B, "IDLE", "DRAIN", reason=ours(B, "Deletion")), jobs=[job(1, "gpu-0")])),
+            ["drain gpu-0 for Deletion", "Released gpu-1", "forget gpu-1", "delete gpu-1 (Drained)"], id="deleted: one by one through the gate",
+        ),
+        pytest.param(world(nodeset(replicas=2, deleted=True), HEAD, revisions_=[R]), ["Released gpu"], id="deleted and empty: the finalizer goes, without asking Slurm"),
+        pytest.param(
+            world(TWO, HEAD, w(0, phase="Failed", ready=False), B, revisions_=[R]), ["Released gpu-0", "delete gpu-0 (Ended)"], id="an ended pod makes room",
+        ),
+        pytest.param(
+            world(TWO, HEAD, w(0, phase="Failed", ready=False, age=timedelta(seconds=1)), B, revisions_=[R]), [], id="but not at once",
+        ),
+    ],
+)  # fmt: skip
+def test_a_nodeset_decides(made, story):
+    assert told(made) == story
+
+
+def rolling(count: int, *, new=(), busy=(), unregistered=(), away=(), budget="50%"):
+    """`count` workers, some of them of the new revision; the template has just changed."""
+    old_set = nodeset(replicas=count)
+    changed = nodeset(
+        replicas=count, extraConf="Weight=5", updateStrategy={"rollingUpdate": {"maxUnavailable": budget}}
+    )
+    old, new_one = revision_of(old_set), revision_of(changed)
+    old_hash, new_hash = (r.metadata.labels[names.LABEL_REVISION] for r in (old, new_one))
+    pods = [
+        worker(n, on=f"n{n}", revision=new_hash if n in new else old_hash, ready=n not in away)
+        for n in range(count)
+    ]
+    nodes = [
+        slurm_node(pod, "MIXED" if n in busy else "IDLE")
+        for n, pod in enumerate(pods)
+        if n not in unregistered
+    ]
+    jobs = [job(n + 1, f"gpu-{n}") for n in busy]
+    return world(changed, HEAD, *pods, revisions_=[old, new_one], slurm_=slurm(*nodes, jobs=jobs))
+
+
+@pytest.mark.parametrize(
+    ("made", "drained"),
+    [
+        pytest.param(rolling(8), ["gpu-7"], id="a canary goes first, however large the budget"),
+        pytest.param(rolling(8, new=[7], unregistered=[7]), [], id="it has not registered: the rest waits"),
+        pytest.param(rolling(8, new=[7]), ["gpu-6", "gpu-5", "gpu-4", "gpu-3"], id="it has: as many as the budget allows"),
+        pytest.param(rolling(8, new=[7], busy=[6]), ["gpu-5", "gpu-4", "gpu-3", "gpu-2"], id="idle ones before busy ones"),
+        pytest.param(rolling(8, new=[7], away=[0]), ["gpu-0", "gpu-6", "gpu-5", "gpu-4"], id="a broken one goes first and counts"),
+        pytest.param(rolling(8, new=[7], unregistered=[1, 2]), ["gpu-6", "gpu-5"], id="every worker that is away counts, whatever the cause"),
+        pytest.param(rolling(8, new=[7], budget=1), ["gpu-6"], id="a number"),
+        pytest.param(rolling(8, new=[7], budget="25%"), ["gpu-6", "gpu-5"], id="a share"),
+    ],
+)  # fmt: skip
+def test_an_update_never_takes_more_than_its_budget(made, drained):
+    lines = told(made)
+
+    assert sorted(line for line in lines if line.startswith("drain")) == sorted(
+        f"drain {name} for Update" for name in drained
+    )
+
+
+def test_an_image_that_cannot_be_pulled_takes_no_more_than_the_budget():
+    """The canary of the new revision never starts: it is the only one away, for ever."""
+    made = rolling(8, new=[7], away=[7], unregistered=[7])
+
+    assert [line for line in told(made) if "drain" in line or "delete" in line] == []
+
+
+def test_a_replaced_worker_keeps_its_record_and_is_resumed_when_the_new_pod_has_registered():
+    made = rolling(2)
+    old = next(t for t in made.things if getattr(t.metadata, "name", "") == "gpu-1")
+    made.slurms[CONTROLLER] = slurm(
+        slurm_node(made.things[2], "IDLE"), slurm_node(old, "IDLE", "DRAIN", reason=ours(old, "Update"))
+    )
+    assert told(made) == ["Released gpu-1", "delete gpu-1 (Drained)"]
+
+
+def daemons(*machines, pods=(), **spec):
+    made = nodeset(scalingMode="DaemonSet", **spec)
+    return world(made, HEAD, *machines, *pods, revisions_=[revision_of(made)])
+
+
+def daemon(on: str, **kwargs):
+    spec = nodeset(scalingMode="DaemonSet")
+    hash_ = revision_of(spec).metadata.labels[names.LABEL_REVISION]
+    return worker(
+        None,
+        **{
+            "on": on,
+            "mode": "DaemonSet",
+            "name": daemon_pod_name(on, spec),
+            "hostname": on.partition(".")[0],
+            "revision": hash_,
+            **kwargs,
+        },
+    )
+
+
+@pytest.mark.parametrize(
+    ("made", "expected"),
+    [
+        pytest.param(daemons(machine("a"), machine("b")), 2, id="one for every machine"),
+        pytest.param(daemons(machine("a"), machine("b", taints=[("x", "NoSchedule")])), 1, id="not where it is not tolerated"),
+        pytest.param(daemons(machine("a", cordoned=True)), 0, id="not on a cordoned one"),
+        pytest.param(daemons(machine("a", labels={"gpu": "yes"}), machine("b"), template={"spec": {"nodeSelector": {"gpu": "yes"}}}), 1, id="where the selector says"),
+        pytest.param(daemons(machine("a"), pods=[daemon("a")]), 0, id="not twice"),
+        pytest.param(daemons(machine("a"), pods=[worker(None, on="", phase="Pending", started=False, mode="DaemonSet", name="gpu-other")]), 1, id="a stranger's pending pod is not it"),
+    ],
+)  # fmt: skip
+def test_daemons_come_where_they_belong(made, expected):
+    created = [line for line in told(made) if line.startswith("create Pod")]
+
+    assert len(created) == expected
+
+
+@pytest.mark.parametrize(
+    ("made", "cause"),
+    [
+        pytest.param(daemons(pods=[daemon("gone")]), "NodeUnfit", id="its machine is gone"),
+        pytest.param(daemons(machine("a", taints=[("x", "NoExecute")]), pods=[daemon("a")]), "NodeUnfit", id="no longer tolerated"),
+        pytest.param(daemons(machine("a", annotations={names.HOSTNAME_OVERRIDE: "rack1-a"}), pods=[daemon("a")]), "HostnameMismatch", id="renamed"),
+        pytest.param(daemons(machine("a"), pods=[daemon("a"), daemon("a", name="gpu-twin", age=timedelta(minutes=1))]), "Duplicate", id="a twin"),
+    ],
+)  # fmt: skip
+def test_daemons_go_where_they_do_not_belong(made, cause):
+    made.slurms[CONTROLLER] = slurm(
+        *(slurm_node(t, "IDLE") for t in made.things if hasattr(t, "status") and hasattr(t.status, "phase"))
+    )
+
+    drains = [line for line in told(made) if line.startswith("drain")]
+
+    assert len(drains) == 1
+    assert drains[0].endswith(f"for {cause}")
+
+
+def test_of_two_workers_on_a_machine_the_one_with_jobs_stays():
+    busy, idle = daemon("a"), daemon("a", name="gpu-twin", hostname="a")
+    busy_node, idle_node = slurm_node(busy, "MIXED"), slurm_node(idle, "IDLE")
+    made = daemons(machine("a"), pods=[busy, idle])
+    made.slurms[CONTROLLER] = slurm(busy_node, jobs=[job(1, "a")])
+
+    seen = RECONCILER.observe(KEY, made)
+    leaving = [
+        action for action in RECONCILER.decide(seen, NOW).actions() if isinstance(action, Wait | WriteSlurm)
+    ]
+
+    assert (
+        idle_node.name == busy_node.name
+    )  # both claim the name; only the record's own pod counts as registered
+    assert all(getattr(action, "subject", "a") == "a" for action in leaving)
+
+
+def test_switching_modes_lets_the_old_workers_go_when_the_new_ones_are_there():
+    made = daemons(machine("n1"), pods=[daemon("n1"), worker(0)])
+    made.slurms[CONTROLLER] = slurm(slurm_node(made.things[3], "IDLE"), slurm_node(made.things[4], "IDLE"))
+
+    assert "drain gpu-0 for ModeSwitch" in told(made)
+
+
+def test_the_cordon_reason_of_the_one_who_cordoned_is_passed_on():
+    conditions = [PodCondition(type="GpuSick", status="True", reason="Xid", message="79")]
+    said = machine(
+        "n1", cordoned=True, annotations={names.NODE_CORDON_REASON: "fan\nbroken"}, conditions=conditions
+    )
+    made = world(
+        TWO, HEAD, A, B, said, revisions_=[R], slurm_=slurm(slurm_node(A, "IDLE"), slurm_node(B, "IDLE"))
+    )
+
+    plan = RECONCILER.decide(RECONCILER.observe(KEY, made), NOW)
+
+    assert {action.write.reason for action in plan.actions()} == {
+        f"slurm-operator: NodeCordon: fan broken (pod {pod.metadata.uid})" for pod in (A, B)
+    }
+
+
+def test_status_forecasts_when_a_drain_is_over_and_which_jobs_hold_it_up():
+    made = world(
+        nodeset(replicas=1), HEAD, A, B, revisions_=[R],
+        slurm_=slurm(slurm_node(A, "IDLE"), slurm_node(B, "MIXED", "DRAIN", reason=ours(B, "ScaleIn")), jobs=[job(7, "gpu-1", minutes=90)]),
+    )  # fmt: skip
+    seen = RECONCILER.observe(KEY, made)
+    report = RECONCILER.status(seen, RECONCILER.decide(seen, NOW), Outcome())
+
+    [drain] = report.fields["drains"]
+    assert (drain["slurmNode"], drain["jobs"], drain["forecast"]) == (
+        "gpu-1",
+        ["7"],
+        NOW + timedelta(minutes=90),
+    )
+    assert report.fields["drainedBy"] == NOW + timedelta(minutes=90)
+
+
+def test_proofs_are_of_the_pod_they_were_made_for():
+    made = world(
+        nodeset(replicas=0),
+        HEAD,
+        A,
+        revisions_=[R],
+        slurm_=slurm(slurm_node(A, "IDLE", "DRAIN", reason=ours(A, "ScaleIn"))),
+    )
+    plan = RECONCILER.decide(RECONCILER.observe(KEY, made), NOW)
+
+    [delete] = [action for action in plan.actions() if isinstance(action, DeleteWorker)]
+
+    assert isinstance(delete.proof, Drained)
+    assert delete.proof.pod_uid == A.metadata.uid
+    assert not isinstance(delete.proof, NeverStarted)
