@@ -26,6 +26,9 @@ _QUANTITY_FIELDS = {"sizeLimit", "storage", "divisor"}
 # How the API server tells the items of a list apart (x-kubernetes-list-map-keys of the core kinds).
 _ITEM_KEYS = ("name", "containerPort", "port", "mountPath", "key", "type", "ip", "uid", "topologyKey")
 
+# A list leaves out what kind its items are, and the values of Secrets are not ours to know: see `children`.
+_NOT_COMPARED = {"apiVersion", "kind", "stringData"}
+
 _SUFFIXES = {
     "n": Decimal("1e-9"), "u": Decimal("1e-6"), "m": Decimal("1e-3"), "": Decimal(1),
     "k": Decimal(10) ** 3, "M": Decimal(10) ** 6, "G": Decimal(10) ** 9, "T": Decimal(10) ** 12,
@@ -77,7 +80,8 @@ def changes(desired: Manifest, live: Child | None) -> list[str]:
     """The fields in which `live` lacks something of `desired`; empty when there is nothing to write."""
     if live is None:
         return ["the object"]
-    return list(_differences(desired, live.body, ""))
+    compared = {key: value for key, value in desired.items() if key not in _NOT_COMPARED}
+    return list(_differences(compared, live.body, ""))
 
 
 def _differences(desired: Any, live: Any, path: str) -> Iterator[str]:
@@ -95,8 +99,6 @@ def _differences(desired: Any, live: Any, path: str) -> Iterator[str]:
 
 
 def _map_differences(desired: Mapping[str, Any], live: Mapping[str, Any], path: str) -> Iterator[str]:
-    if desired.get("kind") == "Secret" and "stringData" in desired:
-        desired = {key: value for key, value in desired.items() if key != "stringData"}
     for key, value in desired.items():
         yield from _differences(value, live.get(key), f"{path}.{key}" if path else key)
 

@@ -16,6 +16,12 @@ def live(body) -> Child:
         pytest.param({"a": 1}, {"a": 1, "b": 2}, [], id="the server added a default"),
         pytest.param({"a": 1}, {"a": 2}, ["a"], id="somebody changed it"),
         pytest.param({"a": {"b": 1}}, {"a": {}}, ["a.b"], id="a field is missing"),
+        pytest.param(
+            {"apiVersion": "v1", "kind": "Service", "a": 1},
+            {"a": 1},
+            [],
+            id="items of a list do not say their kind",
+        ),
         pytest.param({"a": False}, {}, [], id="false is what Go leaves out"),
         pytest.param({"a": 0}, {}, [], id="and zero"),
         pytest.param({"a": True}, {}, ["a"], id="but true is not"),
