@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from slurm_operator.kube.discovery import Discovery
 from slurm_operator.kube.events import Recorder, Regarding
 from slurm_operator.kube.referenced import read_secret
 from slurm_operator.kube.request import Selection
+from slurm_operator.kube.tls import Trust
 from slurm_operator.local.controlplane import Plane
 from slurm_operator.manifests.kinds import (
     CONFIG_MAP,
@@ -206,6 +208,21 @@ async def test_without_rights_the_server_says_what_is_missing(api_server: Plane,
     async with Client(find(api_server.kubeconfig_for("nobody"))) as client:
         with pytest.raises(errors.Forbidden, match='User "nobody" cannot get resource "pods"'):
             await client.get(POD, ObjectKey(namespace, "x"))
+
+
+async def test_a_server_that_our_authority_does_not_know_is_not_talked_to(
+    api_server: Plane, namespace: str
+) -> None:
+    access = find(api_server.kubeconfig)
+    stranger = api_server.certificates.etcd_authority.pair.certificate
+    async with Client(replace(access, trust=Trust(authority=stranger))) as client:
+        with pytest.raises(errors.Unreachable, match="is not who it should be") as caught:
+            await client.get(POD, ObjectKey(namespace, "x"))
+    async with Client(replace(access, trust=Trust(insecure=True))) as client:
+        with pytest.raises(errors.NotFound):
+            await client.get(POD, ObjectKey(namespace, "x"))
+
+    assert "verify failed" in str(caught.value)
 
 
 async def test_a_rule_that_is_broken_is_told_field_by_field(client: Client, namespace: str) -> None:

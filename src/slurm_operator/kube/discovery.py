@@ -1,10 +1,14 @@
 """Which kinds the API server has: some are optional (ServiceMonitor), and CRDs may come later."""
 
+from typing import TypeVar
+
 from slurm_operator import wire
 from slurm_operator.api.kind import Kind
 from slurm_operator.kube.client import Client
-from slurm_operator.kube.errors import NotFound
+from slurm_operator.kube.errors import NotFound, Unreadable
 from slurm_operator.kube.request import Request
+
+T = TypeVar("T")
 
 
 class _Version(wire.CamelRecord):
@@ -36,8 +40,7 @@ class Discovery:
     async def versions(self, group: str) -> tuple[str, ...]:
         """The versions of a group, the preferred one first; none when the group is unknown."""
         if group not in self._versions:
-            body = await self._ask(f"/apis/{group}")
-            found = _Group() if body is None else wire.decode(body, _Group)
+            found = await self._ask(f"/apis/{group}", _Group) or _Group()
             preferred = [found.preferred_version] if found.preferred_version else []
             self._versions[group] = tuple(dict.fromkeys(v.version for v in preferred + found.versions))
         return self._versions[group]
@@ -46,8 +49,8 @@ class Discovery:
         """Whether the server has this kind in this version."""
         api = kind.api_version
         if api not in self._kinds:
-            body = await self._ask(f"/apis/{api}" if kind.group else f"/api/{api}")
-            found = _Resources() if body is None else wire.decode(body, _Resources)
+            path = f"/apis/{api}" if kind.group else f"/api/{api}"
+            found = await self._ask(path, _Resources) or _Resources()
             self._kinds[api] = frozenset((resource.name, resource.kind) for resource in found.resources)
         return (kind.plural, kind.kind) in self._kinds[api]
 
@@ -55,10 +58,11 @@ class Discovery:
         self._versions.clear()
         self._kinds.clear()
 
-    async def _ask(self, path: str) -> bytes | None:
+    async def _ask(self, path: str, type_: type[T]) -> T | None:
+        request = Request(verb="get", method="GET", path=path, resource="discovery", subject=path)
         try:
-            return await self._client.send(
-                Request(verb="get", method="GET", path=path, resource="discovery", subject=path)
-            )
+            return wire.decode(await self._client.send(request), type_)
         except NotFound:
             return None
+        except wire.DecodeError as error:
+            raise Unreadable(f"{path} does not say which kinds there are: {error}") from error

@@ -126,7 +126,7 @@ class Elector:
                 return _Try.THEIRS
             asked_at = self._clock()
             await self._write(self._claim())
-        except errors.KubeError as error:
+        except (errors.KubeError, wire.DecodeError) as error:
             # A conflict, or a write that may have happened or not: look before the next one.
             log.info("could not take the lease in this try", lease=str(self._key), why=str(error))
             self._lease = None

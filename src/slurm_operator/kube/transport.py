@@ -197,12 +197,12 @@ async def _in_our_words(request: Request, server: str) -> AsyncIterator[None]:
         raise errors.Timeout(
             f"{request}: no answer from {server} in time", may_have_happened=request.is_write
         ) from error
-    except aiohttp.ClientConnectorError as error:
-        why = error.strerror or _said(error.os_error)
-        raise errors.Unreachable(f"{request}: cannot connect to {server}: {why}") from error
     except aiohttp.ClientConnectorCertificateError as error:
         why = _said(error.certificate_error)
         raise errors.Unreachable(f"{request}: {server} is not who it should be: {why}") from error
+    except aiohttp.ClientConnectorError as error:
+        why = error.strerror or _said(error.os_error)
+        raise errors.Unreachable(f"{request}: cannot connect to {server}: {why}") from error
     except (aiohttp.ClientError, OSError) as error:
         raise errors.Unreachable(
             f"{request}: the connection to {server} broke: {_said(error)}", may_have_happened=request.is_write
