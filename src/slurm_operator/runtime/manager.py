@@ -209,7 +209,7 @@ class Manager:
         known.secrets.subscribe(wake_referrers)
         known.config_maps.subscribe(wake_referrers)
         if reconciler.slurm_wake is not None:
-            self.slurms.subscribe(self._slurm_waker(reconciler.slurm_wake, queue))
+            self.slurms.subscribe(self._slurm_waker(reconciler.slurm_wake, loop))
         starting = False
 
     async def _keep_connected(self) -> None:
@@ -237,10 +237,13 @@ class Manager:
 
         return wake_mapped
 
-    def _slurm_waker(self, wake: SlurmWake, queue: WorkQueue) -> Callable[[ObjectKey, Changes], None]:
+    def _slurm_waker(self, wake: SlurmWake, loop: Loop) -> Callable[[ObjectKey, Changes], None]:
+        """Look at what changed, and at whoever waits: a fresh answer without a change may be what it needs."""
+
         def wake_mapped(controller: ObjectKey, changes: Changes) -> None:
-            for key in wake.keys(controller, changes, self.known.view()):
-                queue.add(key)
+            mapped = () if changes.is_empty else wake.keys(controller, changes, self.known.view())
+            for key in {*mapped, *loop.waiting_on(controller)}:
+                loop.queue.add(key)
 
         return wake_mapped
 

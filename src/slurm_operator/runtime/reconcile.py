@@ -131,6 +131,10 @@ class Loop:
         if clusters:
             self._waits_on[key] = clusters
 
+    def waiting_on(self, cluster: ObjectKey) -> list[ObjectKey]:
+        """The objects whose last plan waits for this Slurm cluster."""
+        return [key for key, clusters in self._waits_on.items() if cluster in clusters]
+
     def _forget(self, key: ObjectKey) -> None:
         self._want_slurm(key, ())
         self.queue.forgive(key)

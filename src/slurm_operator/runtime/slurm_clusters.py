@@ -34,7 +34,7 @@ class SlurmClusters:
         self._since = datetime.now(UTC)
 
     def subscribe(self, callback: Callable[[ObjectKey, Changes], None]) -> None:
-        """Call back with a Controller's key when something changed in its Slurm cluster."""
+        """Call back with a Controller's key whenever its Slurm cluster was read, with what changed, if anything."""
         self._callbacks.append(callback)
 
     def facts(self, key: ObjectKey) -> Snapshot | Unreachable:
@@ -107,9 +107,8 @@ class SlurmClusters:
             await asyncio.sleep(RETRY_SECONDS)
 
     def _tell(self, key: ObjectKey, changes: Changes) -> None:
-        if not changes.is_empty:
-            for callback in self._callbacks:
-                callback(key, changes)
+        for callback in self._callbacks:
+            callback(key, changes)
 
 
 def _seen_at(facts: Snapshot | Unreachable) -> datetime:
