@@ -238,7 +238,7 @@ class Manager:
         return wake_mapped
 
     def _slurm_waker(self, wake: SlurmWake, loop: Loop) -> Callable[[ObjectKey, Changes], None]:
-        """Look at what changed, and at whoever waits: a fresh answer without a change may be what it needs."""
+        """Look at what changed, and at whoever waits: a fresh answer alone may be what it needs."""
 
         def wake_mapped(controller: ObjectKey, changes: Changes) -> None:
             mapped = () if changes.is_empty else wake.keys(controller, changes, self.known.view())
