@@ -2,20 +2,29 @@
 
 from typing import Any
 
+from slurm_operator import wire
 from slurm_operator.api import reading
 from slurm_operator.api.controller import Controller
+from slurm_operator.api.nodeset import NodeSet
+from slurm_operator.api.restapi import RestApi
 from slurm_operator.api.token import Token
 from slurm_operator.manifests import kinds
-from slurm_operator.reconcilers import token
+from slurm_operator.manifests.objects import KubeNode, Pod
+from slurm_operator.plan.wiring import Reconciler
+from slurm_operator.reconcilers import nodeset, restapi, token
+from slurm_operator.reconcilers.connections import slurm_servers
 from slurm_operator.runtime.manager import Program
-from slurm_operator.runtime.sources import Source, Sources
+from slurm_operator.runtime.sources import OWNER, Source, Sources, owner_uids
 
 # Whatever we make for a Slurm cluster carries one of these names; so does what the operator before us made.
 OUR_CHILDREN = "app.kubernetes.io/name in (slurmctld,slurmrestd,slurmdbd,slurmd,login,mariadb)"
 
-OUR_KINDS: tuple[type[Any], ...] = (Controller, Token)
+OUR_KINDS: tuple[type[Any], ...] = (Controller, NodeSet, RestApi, Token)
 
-RECONCILERS = (token.RECONCILER,)
+# What reconcilers make and compare whole with what should be. Secrets are not among them: see the World.
+OUR_CHILD_KINDS = (kinds.CONTROLLER_REVISION, kinds.DEPLOYMENT, kinds.SERVICE)
+
+RECONCILERS: tuple[Reconciler[Any], ...] = (nodeset.RECONCILER, restapi.RECONCILER, token.RECONCILER)
 
 # Reconcilers that get a `--NAME-workers` flag, whether they run yet or not: existing Deployments pass them.
 RECONCILER_NAMES = ("controller", "restapi", "accounting", "nodeset", "loginset", "token")
@@ -24,10 +33,21 @@ RECONCILER_NAMES = ("controller", "restapi", "accounting", "nodeset", "loginset"
 def program() -> Program:
     return Program(
         sources=Sources(
-            records=tuple(Source(kind, kind.KIND, reading.decoder(kind)) for kind in OUR_KINDS),
-            children=(),
+            records=(
+                *(Source(kind, kind.KIND, reading.decoder(kind)) for kind in OUR_KINDS),
+                Source(
+                    Pod,
+                    kinds.POD,
+                    wire.decoder(Pod),
+                    label_selector=OUR_CHILDREN,
+                    indexes={OWNER: owner_uids},
+                ),
+                Source(KubeNode, kinds.KUBE_NODE, wire.decoder(KubeNode)),
+            ),
+            children=OUR_CHILD_KINDS,
             child_selector=OUR_CHILDREN,
         ),
         reconcilers=RECONCILERS,
         optional_kinds=(kinds.SERVICE_MONITOR,),
+        slurm_servers=slurm_servers,
     )

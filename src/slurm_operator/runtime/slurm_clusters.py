@@ -34,7 +34,7 @@ class SlurmClusters:
         self._since = datetime.now(UTC)
 
     def subscribe(self, callback: Callable[[ObjectKey, Changes], None]) -> None:
-        """Call back with a Controller's key whenever its cluster was read, and with what changed, if anything."""
+        """Call back with a Controller's key whenever its cluster was read, and with what changed."""
         self._callbacks.append(callback)
 
     def facts(self, key: ObjectKey) -> Snapshot | Unreachable:
