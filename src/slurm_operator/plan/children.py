@@ -1,6 +1,6 @@
 """From objects that should exist to the writes that are missing."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from slurm_operator import wire
 from slurm_operator.api.kind import Kind
@@ -11,11 +11,23 @@ from slurm_operator.manifests.meta import Child, Manifest
 from slurm_operator.manifests.objects import Secret, Unread
 from slurm_operator.manifests.secrets import CONTENT_DIGEST, content_digest
 from slurm_operator.plan.actions import Apply, DeleteObject
+from slurm_operator.plan.world import World
 
 Live = Callable[[Kind, str, str], Child | None]
 
 # How many fields a message names before it says "and so many more".
 FIELDS_TOLD = 3
+
+
+def seen_children(world: World, namespace: str, *wanted: tuple[Kind, str]) -> dict[tuple[Kind, str], Child]:
+    """Those of the named objects that there are, to be looked at when deciding."""
+    found = {(kind, name): world.child(kind, namespace, name) for kind, name in wanted}
+    return {key: child for key, child in found.items() if child is not None}
+
+
+def missing_among(desired: Iterable[Manifest], children: Mapping[tuple[Kind, str], Child]) -> list[Apply]:
+    """As `missing_writes`, for children that were chosen while observing."""
+    return missing_writes(desired, lambda kind, namespace, name: children.get((kind, name)))
 
 
 def missing_writes(desired: Iterable[Manifest], live: Live) -> list[Apply]:

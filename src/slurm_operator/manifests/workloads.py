@@ -1,0 +1,59 @@
+"""Deployments and StatefulSets: what their template was made from, and how far they have come."""
+
+from slurm_operator import wire
+from slurm_operator.manifests.compare import INPUT_DIGEST
+from slurm_operator.manifests.digests import digest
+from slurm_operator.manifests.meta import Child, Manifest
+
+
+def with_input(workload: Manifest, *inputs: object) -> Manifest:
+    """The workload with a note of what its pod template follows from: only a change of that replaces pods."""
+    metadata = workload["metadata"]
+    annotations = {**metadata["annotations"], INPUT_DIGEST: digest(inputs)}
+    return workload | {"metadata": {**metadata, "annotations": annotations}}
+
+
+class Rollout(wire.Record):
+    """How many pods there should be, and how many there are of each sort. `stuck` says why no more come."""
+
+    wanted: int
+    replicas: int = 0
+    updated: int = 0
+    ready: int = 0
+    available: int = 0
+    is_observed: bool = False
+    stuck: str = ""
+
+    @property
+    def works(self) -> bool:
+        """As many pods serve as were asked for, of whatever revision."""
+        return self.is_observed and self.available >= self.wanted
+
+    @property
+    def is_done(self) -> bool:
+        """And all of them are of the newest revision."""
+        return self.works and self.updated >= self.wanted and self.replicas <= self.wanted
+
+
+def rollout(workload: Child | None) -> Rollout | None:
+    """What a workload says about itself; None when there is none."""
+    if workload is None:
+        return None
+    status = workload.body.get("status") or {}
+    return Rollout(
+        wanted=workload.body["spec"].get("replicas", 1),
+        replicas=status.get("replicas", 0),
+        updated=status.get("updatedReplicas", 0),
+        ready=status.get("readyReplicas", 0),
+        available=status.get("availableReplicas", 0),
+        is_observed=status.get("observedGeneration", 0) >= workload.metadata.generation,
+        stuck=_stuck(status),
+    )
+
+
+def _stuck(status: Manifest) -> str:
+    for condition in status.get("conditions") or ():
+        kind, value = condition.get("type"), condition.get("status")
+        if (kind, value) in (("Progressing", "False"), ("ReplicaFailure", "True")):
+            return str(condition.get("message", ""))
+    return ""

@@ -1,0 +1,59 @@
+"""Keeping an object while others need it: a finalizer that comes with the first and goes with the last.
+
+It stands only while it protects something: what nobody needs can be deleted even when no operator runs.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from slurm_operator.api.kind import Kind
+from slurm_operator.api.meta import Meta, ObjectKey
+from slurm_operator.plan.actions import Action, PatchObject, Wait
+
+FINALIZER: Final = "slinky.slurm.net/in-use"
+
+# Whoever sets this to "true" wants the object gone whatever depends on it.
+FORCE_DELETION: Final = "slinky.slurm.net/force-deletion"
+
+
+def holding(kind: Kind, meta: Meta, dependents: Sequence[str]) -> list[Action]:
+    """The step that is due: hold on, let go, or say who is in the way of a deletion."""
+    held = FINALIZER in meta.finalizers
+    needed = bool(dependents) and meta.annotations.get(FORCE_DELETION) != "true"
+    if held and not needed:
+        why = "forced by annotation" if dependents else "nothing needs it any more"
+        kept = [finalizer for finalizer in meta.finalizers if finalizer != FINALIZER]
+        return [_patch(kind, meta, kept, "Released", f"{kind.kind} {meta.name} may be deleted: {why}")]
+    if needed and not held and not meta.is_terminating:
+        message = f"{kind.kind} {meta.name} is kept while these need it: {_listed(dependents)}"
+        return [_patch(kind, meta, [*meta.finalizers, FINALIZER], "Held", message)]
+    if held and meta.is_terminating:
+        return [Wait(subject=f"{kind.kind} {meta.name}", reason="InUse", message=_in_use(kind, dependents))]
+    return []
+
+
+def _in_use(kind: Kind, dependents: Sequence[str]) -> str:
+    return (
+        f"This {kind.kind} is to be deleted, but still needed by {_listed(dependents)}. It goes on working "
+        f"until they are gone. To delete it all the same, annotate it with {FORCE_DELETION}=true."
+    )
+
+
+def _listed(names: Sequence[str], most: int = 5) -> str:
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
+
+
+def _patch(kind: Kind, meta: Meta, finalizers: list[str], reason: str, message: str) -> PatchObject:
+    return PatchObject(
+        kind=kind,
+        key=ObjectKey(meta.namespace, meta.name),
+        uid=meta.uid,
+        operations=(
+            # The whole list is written, so it must still be the one that we have seen.
+            {"op": "test", "path": "/metadata/resourceVersion", "value": meta.resource_version},
+            {"op": "add", "path": "/metadata/finalizers", "value": finalizers},
+        ),
+        reason=reason,
+        message=message,
+    )

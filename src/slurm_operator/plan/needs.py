@@ -1,0 +1,66 @@
+"""What an object cannot do without, and the words for its absence."""
+
+from slurm_operator import wire
+from slurm_operator.api.controller import Controller
+from slurm_operator.api.refs import SecretKey
+from slurm_operator.manifests.objects import Secret, Unread
+from slurm_operator.manifests.secrets import SecretHandle
+from slurm_operator.plan.actions import Wait
+from slurm_operator.plan.world import World
+
+
+class Need(wire.Record):
+    """Something that is missing. Either it `comes` by itself, or somebody has to do something about it."""
+
+    subject: str
+    reason: str
+    message: str
+    comes: bool = False
+
+    @property
+    def wait(self) -> Wait:
+        return Wait(subject=self.subject, reason=self.reason, message=self.message)
+
+
+def secret_value(world: World, namespace: str, ref: SecretKey, field: str) -> SecretHandle | Need:
+    """One entry of a Secret that `field` of a manifest names, or what is wrong with it."""
+    where = f"Secret {ref.name!r} in namespace {namespace!r}"
+    match world.secret(namespace, ref.name):
+        case None:
+            return _need(
+                ref, "SecretNotFound", f"waiting for {where}, which {field} names: there is none yet."
+            )
+        case Unread(why=why):
+            return _need(ref, "SecretUnread", f"waiting for {where}, which cannot be read: {why}.")
+        case Secret(digests=digests) if ref.key not in digests:
+            entries = ", ".join(sorted(digests)) or "none"
+            message = f"{where} has no entry {ref.key!r} (it has: {entries}). Correct {field}.key, or add it."
+            return _need(ref, "SecretEntryNotFound", message)
+        case Secret(digests=digests):
+            return SecretHandle(namespace=namespace, name=ref.name, key=ref.key, digest=digests[ref.key])
+
+
+def generated_value(world: World, namespace: str, ref: SecretKey, whose: str) -> SecretHandle | Need:
+    """One entry of a Secret that somebody among us generates; until then it is on its way."""
+    found = secret_value(world, namespace, ref, whose)
+    if isinstance(found, Need) and found.reason == "SecretNotFound":
+        message = f"waiting for Secret {ref.name!r}, which is generated for {whose}."
+        return wire.replace(found, reason="KeyNotYetGenerated", message=message, comes=True)
+    return found
+
+
+def controller(world: World, namespace: str, name: str, kind: str) -> Controller | Need:
+    """The Controller that an object names, or what to do about its absence."""
+    found = world.get(Controller, namespace, name)
+    if found is not None:
+        return found
+    message = (
+        f"waiting for Controller {name!r}: there is none in namespace {namespace!r}. "
+        "Pods start as soon as there is one; if the name is a typo, correct spec.controllerRef, or make the "
+        f"{kind} anew."
+    )
+    return Need(subject=f"Controller {name}", reason="ControllerNotFound", message=message)
+
+
+def _need(ref: SecretKey, reason: str, message: str) -> Need:
+    return Need(subject=f"Secret {ref.name}", reason=reason, message=message)

@@ -1,0 +1,101 @@
+"""The objects of a RestApi: a Deployment of slurmrestd, and the Service in front of it."""
+
+from slurm_operator.api import names, reading
+from slurm_operator.api.images import default_image
+from slurm_operator.api.restapi import RestApi
+from slurm_operator.manifests import parts
+from slurm_operator.manifests.digests import digest
+from slurm_operator.manifests.meta import Manifest
+from slurm_operator.manifests.secrets import SecretHandle
+from slurm_operator.manifests.workloads import with_input
+from slurm_operator.plan.needs import Need
+from slurm_operator.reconcilers.restapi.observe import APP, Seen
+from slurm_operator.slurm.conf.rest import has_slurmdbd
+
+# By itself slurmrestd has two threads per CPU, and as many calls to a slurmctld that hangs stall all others.
+THREADS = 16
+
+LISTEN = f"0.0.0.0:{names.SLURMRESTD_PORT}"
+
+
+def owner(restapi: RestApi) -> parts.Owner:
+    return parts.Owner(RestApi.KIND, restapi.metadata, app=APP, component="restapi")
+
+
+def service(seen: Seen) -> Manifest:
+    restapi = seen.restapi
+    name = names.restapi_workload(restapi.metadata.name)
+    return owner(restapi).service(name, restapi.spec.service, APP, names.SLURMRESTD_PORT)
+
+
+def deployment(seen: Seen) -> Manifest:
+    """slurmrestd, as soon as it has all that it needs. Restarted when what it reads at its start changes."""
+    assert not isinstance(seen.config, Need)
+    assert not isinstance(seen.slurm_key, Need)
+    restapi, spec, ours = seen.restapi, seen.restapi.spec, owner(seen.restapi)
+    hashes = {
+        names.SLURM_CONFIG_HASH: digest(seen.config),
+        names.SLURM_KEY_HASH: seen.slurm_key.digest,
+    }
+    metadata = ours.pod_metadata(spec.template, APP, hashes)
+    manifest: Manifest = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": ours.metadata(names.restapi_workload(restapi.metadata.name), spec.template.metadata),
+        "spec": {
+            "replicas": spec.replicas,
+            "revisionHistoryLimit": 0,
+            "selector": {"matchLabels": ours.selector},
+            "template": {"metadata": metadata, "spec": pod(seen, seen.slurm_key)},
+        },
+    }
+    return with_input(
+        manifest,
+        metadata,
+        reading.plain(spec.slurmrestd),
+        reading.plain(spec.template),
+        [spec.controller_ref.name, seen.slurm_key.name, seen.slurm_key.key],
+    )
+
+
+def pod(seen: Seen, slurm_key: SecretHandle) -> Manifest:
+    spec = seen.restapi.spec
+    config = names.controller_config(spec.controller_ref.name)
+    files = [
+        parts.config_map_file(config, "slurm.conf", "slurm.conf"),
+        parts.secret_file(slurm_key.name, slurm_key.key, names.SLURM_KEY_FILE),
+    ]
+    base: Manifest = {
+        "securityContext": {"runAsNonRoot": True, **user(), "fsGroup": names.SLURMRESTD_UID},
+        "containers": [container(seen)],
+        "volumes": [parts.projected("slurm-etc", 0o600, *files)],
+    }
+    return parts.pod_spec(base, spec.template, required=(APP,))
+
+
+def container(seen: Seen) -> Manifest:
+    """The listening address comes last, whatever arguments the user adds."""
+    assert not isinstance(seen.config, Need)
+    plugins = [] if has_slurmdbd(seen.config) else ["-s", "openapi/slurmctld"]
+    base: Manifest = {
+        "name": APP,
+        "image": default_image(APP),
+        "args": ["-t", str(THREADS), *plugins],
+        "env": [
+            {"name": "SLURM_JWT", "value": "daemon"},
+            {"name": "SLURMRESTD_SECURITY", "value": "disable_unshare_files,disable_unshare_sysv"},
+        ],
+        "ports": [{"name": APP, "containerPort": names.SLURMRESTD_PORT, "protocol": "TCP"}],
+        "securityContext": {"runAsNonRoot": True, **user()},
+        "startupProbe": parts.tcp_probe(APP, period_seconds=1, failures=60),
+        "readinessProbe": parts.tcp_probe(APP, period_seconds=1, failures=3),
+        "livenessProbe": parts.tcp_probe(APP, period_seconds=10, failures=6),
+        "volumeMounts": [{"name": "slurm-etc", "mountPath": "/etc/slurm", "readOnly": True}],
+    }
+    ours = parts.container(base, reading.plain(seen.restapi.spec.slurmrestd))
+    return ours | {"args": [*ours["args"], LISTEN]}
+
+
+def user() -> Manifest:
+    """slurmrestd refuses to run as root or as Slurm's own user."""
+    return {"runAsUser": names.SLURMRESTD_UID, "runAsGroup": names.SLURMRESTD_UID}

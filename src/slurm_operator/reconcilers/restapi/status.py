@@ -1,0 +1,37 @@
+"""What a RestApi says about itself."""
+
+from slurm_operator.api import names
+from slurm_operator.manifests.meta import Manifest
+from slurm_operator.plan.plan import Outcome, Plan
+from slurm_operator.plan.standing import Standing
+from slurm_operator.plan.wiring import StatusReport
+from slurm_operator.reconcilers.connections import url
+from slurm_operator.reconcilers.restapi.observe import APP, Seen
+from slurm_operator.slurm.snapshot import Snapshot
+
+
+def status(seen: Seen, plan: Plan, outcome: Outcome) -> StatusReport:
+    standing = Standing(
+        daemon=APP,
+        serving=f"slurmrestd answers at {url(seen.restapi)}.",
+        rollout=seen.rollout,
+        needs=seen.needs,
+        troubles=seen.troubles,
+    )
+    return StatusReport(conditions=standing.conditions(plan, outcome), fields=facts(seen))
+
+
+def facts(seen: Seen) -> Manifest:
+    meta, rollout = seen.restapi.metadata, seen.rollout
+    answers = isinstance(seen.slurm, Snapshot) and rollout is not None and rollout.ready > 0
+    fields: Manifest = {
+        "observedGeneration": meta.generation,
+        "selector": names.selector(APP, meta.name),
+        "url": url(seen.restapi),
+        "replicas": rollout.replicas if rollout is not None else 0,
+        "readyReplicas": rollout.ready if rollout is not None else 0,
+        "inUse": answers,
+    }
+    if isinstance(seen.slurm, Snapshot) and answers:
+        fields |= {"slurmVersion": seen.slurm.release, "apiVersions": [seen.slurm.api_version]}
+    return fields

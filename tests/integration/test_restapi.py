@@ -1,0 +1,92 @@
+"""RestApis on a real API server: what is made, what is put back, and that nothing is written twice."""
+
+import pytest
+from kinds_rig import (
+    admin,
+    apply,
+    config_map,
+    get,
+    merge,
+    ns,
+    ours,
+    owner_of,
+    plane,
+    pretend_ready,
+    refusals,
+    secret,
+    wait_for,
+    wait_reason,
+    writes_by,
+)  # fmt: skip
+
+from support.golden import golden_manifests
+from support.managers import running_manager, until
+
+__all__ = ["ns", "plane"]
+
+GOLDEN = golden_manifests("restapi")
+CONF = "ClusterName=x\nSlurmctldHost=c\nAccountingStorageType=accounting_storage/none\n"
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_the_api_server_takes_every_golden_manifest(plane, ns, name):
+    assert refusals(plane, ns, GOLDEN[name]) == []
+
+
+def test_a_restapi_comes_up_is_put_right_and_then_left_alone(plane, ns, tmp_path):
+    apply(plane, ours("RestApi", ns, "rest", {"controllerRef": {"name": "slurm"}, "replicas": 2}))
+    with running_manager(admin(plane, f"op-{ns}"), tmp_path / "log", "--namespaces", ns) as manager:
+        manager.wait_ready()
+        assert "there is none" in wait_reason(plane, ns, "restapi", "rest", "ControllerNotFound")
+        assert owner_of(wait_for(plane, ns, "service", "rest-restapi")) == ("RestApi", "rest")
+        assert get(plane, ns, "deployment", "rest-restapi") is None
+
+        apply(
+            plane, secret(ns, "slurm-auth-slurm", **{"slurm.key": "x"}), secret(ns, "slurm-auth-jwt", **{"jwt.key": "y"}),
+            config_map(ns, "slurm-config", {"slurm.conf": CONF}),
+            ours("Controller", ns, "slurm", {"external": True, "externalConfig": {"host": "c", "port": 6817}}),
+        )  # fmt: skip
+        assert owner_of(wait_for(plane, ns, "deployment", "rest-restapi")) == ("RestApi", "rest")
+        pretend_ready(plane, ns, "deployment", "rest-restapi")
+        plane.kubectl("wait", "--for=condition=Ready", "restapi/rest", "-n", ns, "--timeout=60s")
+        status = get(plane, ns, "restapi", "rest")["status"]
+        assert (status["replicas"], status["readyReplicas"]) == (2, 2)
+        assert status["url"] == f"http://rest-restapi.{ns}:6820"
+
+        plane.kubectl("patch", "deployment", "rest-restapi", "-n", ns, "--type=strategic", "-p",
+                      '{"spec":{"replicas":7,"template":{"spec":{"containers":[{"name":"slurmrestd","args":["else"]}]}}}}')  # fmt: skip
+        until(
+            lambda: the_pod(plane, ns)["containers"][0]["args"][-1] == "0.0.0.0:6820",
+            what="the arguments put back",
+        )
+        assert get(plane, ns, "deployment", "rest-restapi")["spec"]["replicas"] == 2
+        plane.kubectl("delete", "service", "rest-restapi", "-n", ns)
+        wait_for(plane, ns, "service", "rest-restapi")
+        pretend_ready(plane, ns, "deployment", "rest-restapi")
+        plane.kubectl("wait", "--for=condition=Ready", "restapi/rest", "-n", ns, "--timeout=60s")
+
+        merge(
+            plane,
+            ns,
+            "configmap",
+            "slurm-config",
+            {"data": {"slurm.conf": CONF.replace("/none", "/slurmdbd")}},
+        )
+        until(lambda: "-s" not in the_pod(plane, ns)["containers"][0]["args"], what="the paths of slurmdbd")
+        pretend_ready(plane, ns, "deployment", "rest-restapi")
+        until(lambda: settled(plane, ns), what="a settled status")
+
+    with running_manager(admin(plane, f"again-{ns}"), tmp_path / "again", "--namespaces", ns) as manager:
+        manager.wait_ready()
+        done = 'reconciles_total{reconciler="restapi",result="done"}'
+        until(lambda: done in manager.get("/metrics", manager.metrics)[1], what="a pass with nothing to do")
+    assert writes_by(plane, f"again-{ns}") == []
+
+
+def the_pod(plane, ns: str) -> dict:
+    return get(plane, ns, "deployment", "rest-restapi")["spec"]["template"]["spec"]
+
+
+def settled(plane, ns: str) -> bool:
+    conditions = {c["type"]: c["status"] for c in get(plane, ns, "restapi", "rest")["status"]["conditions"]}
+    return conditions == {"Ready": "True", "Progressing": "False", "Degraded": "False"}
