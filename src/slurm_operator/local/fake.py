@@ -1,5 +1,7 @@
 """Nodes that exist only in the API server, by kwok: for tests with thousands of them."""
 
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import yaml
@@ -76,15 +78,19 @@ def start(cluster: Cluster, programs: Path, count: int, step: Step) -> None:
     file = cluster.directory / "stages.yaml"
     file.write_text(stages())
     flags = ["--manage-all-nodes=false", f"--manage-nodes-with-annotation-selector={_MARK}=fake"]
-    flags += ["--node-lease-duration-seconds=40", "--enable-crds="]
+    flags += ["--node-lease-duration-seconds=40", "--enable-crds=", "--v=WARN"]
     cluster.parts.start(
         "kwok", [str(programs / "kwok"), f"--kubeconfig={cluster.kubeconfig}", f"--config={file}", *flags]
     )
     caller = cluster.caller
-    for number in range(1, count + 1):
-        caller.call("POST", "/api/v1/nodes", node(number))
+    with ThreadPoolExecutor(8) as pool:
+        for _ in pool.map(
+            lambda number: caller.call("POST", "/api/v1/nodes", node(number)), range(1, count + 1)
+        ):
+            pass  # Each may raise what went wrong.
 
     def all_ready() -> bool:
+        time.sleep(0.5)  # A list of thousands keeps the API server from making them ready.
         ready = sum(map(is_ready, cluster.items("/api/v1/nodes?labelSelector=type%3Dfake")))
         step.at(ready, count)
         return ready == count
