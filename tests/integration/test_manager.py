@@ -11,6 +11,7 @@ import jwt
 import pytest
 
 from slurm_operator.api.crd import crd
+from slurm_operator.api.token import Token
 from slurm_operator.local.controlplane import ControlPlane
 from slurm_operator.operator import OUR_KINDS
 from support.managers import running_manager, until
@@ -192,7 +193,9 @@ def test_a_leader_that_was_stopped_past_its_lease_writes_nothing_when_it_wakes_u
         old.wait_ready()
         with ThreadPoolExecutor() as beside:
             applied = beside.submit(apply, plane, *(token(ns, name) for name in names))
-            until(lambda: len(writes_by(plane, "op-old")) > 20, what="the old leader in the midst of its work")
+            until(
+                lambda: len(writes_by(plane, "op-old")) > 20, what="the old leader in the midst of its work"
+            )
             old.signal(signal.SIGSTOP)
             applied.result()
         with running_manager(admin(plane, "op-new"), tmp_path / "new", *flags) as new:
@@ -257,3 +260,34 @@ def test_bad_flags_end_at_once_with_what_to_do(plane, tmp_path, flags, says):
     with running_manager(admin(plane, "op-bad"), tmp_path / "log", *flags) as manager:
         assert manager.wait() != 0
         assert says in manager.log.read_text()
+
+
+def test_a_kind_that_may_be_absent_holds_up_nothing_and_one_that_may_not_be_looked_at_holds_up_everything(
+    plane, ns, tmp_path
+):
+    """With rights for all kinds but one, nothing is decided: to see none is not the same as not to see."""
+    user = f"limited-{ns}"
+    kubeconfig = plane.kubeconfig_for(user)
+    resources = [f"{kind.KIND.plural}.{kind.KIND.group}" for kind in OUR_KINDS if kind is not Token]
+    verbs = "--verb=get,list,watch,create,update,patch,delete"
+    core = ["pods", "nodes", "secrets", "configmaps", "services", "deployments.apps", "statefulsets.apps",
+            "controllerrevisions.apps", "poddisruptionbudgets.policy", "persistentvolumeclaims", "events.events.k8s.io"]  # fmt: skip
+    plane.kubectl(
+        "create", "clusterrole", user, verbs, *(f"--resource={name}" for name in [*core, *resources])
+    )
+    plane.kubectl("create", "clusterrolebinding", user, f"--clusterrole={user}", f"--user={user}")
+    with running_manager(kubeconfig, tmp_path / "log") as manager:
+        until(lambda: _told(manager, "Token.slinky.slurm.net"), what="readiness that names what is missing")
+        assert not manager.is_ready
+        plane.kubectl("create", "clusterrole", f"{user}-too", verbs, "--resource=tokens.slinky.slurm.net")
+        plane.kubectl(
+            "create", "clusterrolebinding", f"{user}-too", f"--clusterrole={user}-too", f"--user={user}"
+        )
+        manager.wait_ready()
+
+
+def _told(manager, text: str) -> bool:
+    try:
+        return text in manager.get("/readyz")[1]
+    except OSError:
+        return False

@@ -54,6 +54,7 @@ class Known:
         self.secrets: Referenced[Secret] = secrets(client)
         self.config_maps: Referenced[ConfigMap] = config_maps(client)
         self.served: set[Kind] = set()
+        self.optional = {source.kind for source in sources.records if source.is_optional}
         self._wanted: dict[Pass, frozenset[ObjectKey]] = {}
         self._wanted_by: dict[ObjectKey, set[Pass]] = {}
         self._by_kind: dict[Kind, list[tuple[str, Cache[Any]]]] = {}

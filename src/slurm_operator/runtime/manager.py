@@ -5,6 +5,7 @@ then the lease; then the queues. Losing the lease ends the process: another one 
 """
 
 import asyncio
+import contextlib
 import signal
 import socket
 import uuid
@@ -18,8 +19,10 @@ import structlog
 from slurm_operator.api.kind import Kind
 from slurm_operator.api.meta import HasMeta, ObjectKey, key_of
 from slurm_operator.kube.access import Access
+from slurm_operator.kube.cache import Cache
 from slurm_operator.kube.client import Client
 from slurm_operator.kube.discovery import Discovery
+from slurm_operator.kube.errors import Forbidden, NotFound
 from slurm_operator.kube.events import Recorder
 from slurm_operator.kube.lease import Elector
 from slurm_operator.plan.wiring import Reconciler, SlurmServer, SlurmWake, Wake
@@ -160,7 +163,7 @@ class Manager:
         return self._ending.result()
 
     async def _ready_to_work(self) -> None:
-        await asyncio.gather(*(cache.synced.wait() for _, cache in self.known.caches))
+        await asyncio.gather(*(self._filled(kind, cache) for kind, cache in self.known.caches))
         self.known.served = {
             kind for kind in self._program.optional_kinds if await self._discovery.serves(kind)
         }
@@ -168,6 +171,22 @@ class Manager:
         if self._elector is not None:
             await self._elector.acquire()
             log.info("leading", lease=self.settings.leader_elect_id)
+
+    async def _filled(self, kind: Kind, cache: Cache[Any]) -> None:
+        """Until everything of this kind is known. What may be absent is waited for until the server says no.
+
+        Others are waited for however long it takes: to take "I may not look" for "there is none" would be the
+        end of somebody's jobs.
+        """
+        while not cache.synced.is_set():
+            if self._is_off(kind, cache):
+                log.warning("this kind is left out", kind=str(kind), why=str(cache.trouble))
+                return
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(cache.synced.wait(), 0.2)
+
+    def _is_off(self, kind: Kind, cache: Cache[Any]) -> bool:
+        return kind in self.known.optional and isinstance(cache.trouble, Forbidden | NotFound)
 
     @asynccontextmanager
     async def _working(self) -> AsyncIterator[None]:
@@ -254,7 +273,11 @@ class Manager:
         return None
 
     def why_not_ready(self) -> str | None:
-        waiting = [(kind, cache) for kind, cache in self.known.caches if not cache.synced.is_set()]
+        waiting = [
+            (kind, cache)
+            for kind, cache in self.known.caches
+            if not cache.synced.is_set() and not self._is_off(kind, cache)
+        ]
         if not waiting:
             return None
         troubles = [f"{kind}: {cache.trouble}" for kind, cache in waiting if cache.trouble is not None]
