@@ -112,52 +112,36 @@ def test_two_clusters_side_by_side_do_not_see_each_other(own: Wanted, paths: Pat
         stop.down(second.name, paths, Quiet())
 
 
+@contextlib.contextmanager
+def starting(name: str, moment: str) -> Iterator[subprocess.Popen[str]]:
+    """An `up` that has just begun the step whose line contains `moment`."""
+    command = [sys.executable, "-u", "-m", "slurm_operator.cli", "up", "--name", name, "--kubernetes-only"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
+        assert process.stderr is not None
+        assert any(moment in line for line in process.stderr)
+        yield process
+
+
 @pytest.mark.parametrize("moment", ["Namespaces", "etcd", "containerd, kubelet", "CoreDNS"])
 def test_ctrl_c_while_it_starts_leaves_nothing_behind(own: Wanted, paths: Paths, moment: str) -> None:
     before = traces(own.name, paths)
-    command = [
-        sys.executable,
-        "-u",
-        "-m",
-        "slurm_operator.cli",
-        "up",
-        "--name",
-        own.name,
-        "--kubernetes-only",
-    ]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True) as starting:
-        assert starting.stderr is not None
-        for line in starting.stderr:
-            if moment in line:
-                os.killpg(starting.pid, signal.SIGINT)  # The terminal sends it to the whole group.
-                break
-        rest = starting.stderr.read()
 
-    assert starting.returncode != 0
+    with starting(own.name, moment) as process:
+        os.killpg(process.pid, signal.SIGINT)  # The terminal sends it to the whole group.
+        assert process.stderr is not None
+        rest = process.stderr.read()
+
+    assert process.returncode != 0
     assert "Traceback" not in rest
     assert traces(own.name, paths) == before
 
 
 def test_a_start_that_was_killed_is_cleaned_up_by_the_next_down(own: Wanted, paths: Paths) -> None:
     before = traces(own.name, paths)
-    command = [
-        sys.executable,
-        "-u",
-        "-m",
-        "slurm_operator.cli",
-        "up",
-        "--name",
-        own.name,
-        "--kubernetes-only",
-    ]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as starting:
-        assert starting.stderr is not None
-        for line in starting.stderr:
-            if line.startswith("kube-controller-manager"):
-                starting.kill()
-                break
-    assert traces(own.name, paths) != before
 
+    with starting(own.name, "kube-controller-manager") as process:
+        process.kill()
+    assert traces(own.name, paths) != before
     stop.down(own.name, paths, Quiet())
 
     assert traces(own.name, paths) == before

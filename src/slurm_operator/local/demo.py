@@ -26,6 +26,8 @@ def up(
     state = Ledger(paths.cluster(name)).read()
     if state is not None and state.ready and state.cell.is_alive and state.slurm >= slurm:
         progress.note(f"Cluster {name} is up already.")
+        if (state.nodes, state.fake_nodes) != (nodes, fake_nodes):
+            progress.note("To change its number of nodes, take it down first.")
         progress.note(described(status(name, paths)))
         return Cluster(name, paths, progress)
 

@@ -1,10 +1,12 @@
-"""Files that let a client talk to the API server."""
+"""Files that let a client talk to the API server, and the client that everybody knows."""
 
 import base64
+import subprocess
 from pathlib import Path
 
 import yaml
 
+from slurm_operator.local.errors import LocalError
 from slurm_operator.local.pki import Pair, write_secret
 
 
@@ -30,6 +32,19 @@ def write_kubeconfig(path: Path, url: str, authority: Path, client: Pair, contex
     }
     write_secret(path, yaml.safe_dump(config, sort_keys=False).encode())
     return path
+
+
+def kubectl(
+    program: Path, kubeconfig: Path, *args: str, stdin: str = "", timeout_s: float | None = None
+) -> str:
+    """What kubectl prints. Raises LocalError with what it complained about."""
+    command = [str(program), f"--kubeconfig={kubeconfig}", *args]
+    done = subprocess.run(
+        command, input=stdin, capture_output=True, text=True, check=False, timeout=timeout_s
+    )
+    if done.returncode != 0:
+        raise LocalError(f"kubectl {' '.join(args)}: {done.stderr.strip()}")
+    return done.stdout
 
 
 def _text(file: Path) -> str:

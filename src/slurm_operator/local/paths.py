@@ -36,6 +36,10 @@ class Paths:
         return self.cache / "images"
 
     @property
+    def locks(self) -> Path:
+        return self.cache / "locks"
+
+    @property
     def clusters(self) -> Path:
         return self.home / "clusters"
 

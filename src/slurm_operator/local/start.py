@@ -30,7 +30,7 @@ from slurm_operator.local.nodes import NodeFiles
 from slurm_operator.local.paths import Paths
 from slurm_operator.local.progress import Progress
 from slurm_operator.local.state import Ledger, State
-from slurm_operator.local.stop import remove
+from slurm_operator.local.stop import cluster_lock, machine_lock, remove
 
 _MOST_NODES = 20
 _REACHABLE = "0.0.0.0"  # In the cluster's namespace: loopback, its bridges and the link to this machine.
@@ -50,7 +50,7 @@ class Wanted:
 def up(wanted: Wanted, paths: Paths, progress: Progress) -> tuple[Cluster, bool]:
     """The cluster, ready, and whether it had to be started. A start that fails leaves nothing behind."""
     cluster = Cluster(wanted.name, paths, progress)
-    with exclusive(paths.clusters / f".{wanted.name}.lock"):
+    with exclusive(cluster_lock(wanted.name, paths)):
         state = Ledger(cluster.directory).read()
         if state is not None and state.ready and state.cell.is_alive:
             return cluster, False
@@ -134,7 +134,7 @@ class _Start:
     def _namespaces(self) -> State:
         newborn = Newborn(f"slurm-operator-{self.wanted.name}")
         # Two clusters that start at once must not choose the same link.
-        with exclusive(self.paths.clusters / ".links.lock"):
+        with exclusive(machine_lock(self.paths)):
             link = network.free_link()
             state = Ledger(self.cluster.directory).write(
                 State(

@@ -46,8 +46,8 @@ class ClusterStatus(wire.Record):
 
 
 def names(paths: Paths) -> list[str]:
-    """Every cluster of this user, running or not."""
-    return sorted(file.parent.name for file in paths.clusters.glob("*/state.json"))
+    """Every cluster of this user: running, crashed, or half taken down."""
+    return sorted(path.name for path in paths.clusters.glob("*/"))
 
 
 def status(name: str, paths: Paths) -> ClusterStatus:

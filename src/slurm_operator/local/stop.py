@@ -1,6 +1,8 @@
 """Takes a cluster down: everything it made is gone afterwards, and nothing else."""
 
+import contextlib
 import subprocess
+from pathlib import Path
 
 from slurm_operator.local import cgroups
 from slurm_operator.local.errors import LocalError
@@ -12,7 +14,7 @@ from slurm_operator.local.state import Ledger
 
 def down(name: str, paths: Paths, progress: Progress) -> bool:
     """Ends a cluster, running, half started or crashed. False when there was none."""
-    with exclusive(paths.clusters / f".{name}.lock"):
+    with exclusive(cluster_lock(name, paths)):
         if not paths.cluster(name).exists():
             return False
         with progress.step(f"Taking down cluster {name}"):
@@ -36,3 +38,17 @@ def remove(name: str, paths: Paths) -> None:
     )
     if done.returncode != 0:
         raise LocalError(f"Cannot remove {directory}: {done.stderr.strip()}")
+    with exclusive(machine_lock(paths)):
+        for empty in (paths.clusters, paths.home):
+            with contextlib.suppress(OSError):  # Other clusters are there.
+                empty.rmdir()
+
+
+def cluster_lock(name: str, paths: Paths) -> Path:
+    """Held while one cluster is started or ended."""
+    return paths.locks / f"cluster-{name}"
+
+
+def machine_lock(paths: Paths) -> Path:
+    """Held for moments, while something is chosen that all clusters share."""
+    return paths.locks / "machine"
