@@ -8,6 +8,7 @@ from slurm_operator import wire
 from slurm_operator.slurm.accounting import Account, AccountedCluster, AccountedJob, Association, Qos, User
 from slurm_operator.slurmrest import bookkeeping
 from slurm_operator.slurmrest.envelope import Envelope
+from slurm_operator.slurmrest.sender import named
 from slurm_operator.slurmrest.session import Session, segment, trusted
 
 T = TypeVar("T", bound=Envelope)
@@ -22,7 +23,11 @@ _jobs_reply = wire.decoder(bookkeeping.BookedJobsReply)
 
 
 class Database:
-    """Reads give whole lists; adding what is there already changes it."""
+    """Reads give whole lists.
+
+    There is no plain adding of associations: where the account has no place in the cluster yet, slurmrestd
+    says 200 and makes none. They come with `add_account` and `add_users`.
+    """
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -36,7 +41,9 @@ class Database:
         return {found.name: found for found in map(bookkeeping.account, reply.accounts or ())}
 
     async def users(self) -> dict[str, User]:
-        reply = await self._get("read the users", "/slurmdb/{version}/users/", _users_reply)
+        # Without their associations users come without their default account.
+        query = {"with_assocs": "true"}
+        reply = await self._get("read the users", "/slurmdb/{version}/users/", _users_reply, query)
         return {found.name: found for found in map(bookkeeping.user, reply.users or ())}
 
     async def qos(self) -> dict[str, Qos]:
@@ -52,25 +59,29 @@ class Database:
         reply = await self._get("read the clusters", "/slurmdb/{version}/clusters/", _clusters_reply)
         return {found.name: found for found in map(bookkeeping.cluster, reply.clusters or ())}
 
-    async def jobs(self, *, since: datetime, nodes: Sequence[str] = ()) -> list[AccountedJob]:
-        """Jobs that ran after `since`, on these nodes or on any; their steps are left out."""
+    async def jobs(self, *, since: datetime) -> list[AccountedJob]:
+        """Jobs that ran after `since`, without their steps.
+
+        All of them: asked for the jobs of one node slurmdbd finds none, as it does not book dynamic nodes.
+        """
         query = {"start_time": str(int(since.timestamp())), "skip_steps": "true"}
-        if nodes:
-            query["node"] = ",".join(nodes)
         reply = await self._get("read the booked jobs", "/slurmdb/{version}/jobs/", _jobs_reply, query)
         return list(map(bookkeeping.booked_job, reply.jobs or ()))
 
-    async def add_accounts(self, accounts: Iterable[Account]) -> None:
-        rows = [
-            {"name": row.name, "description": row.description, "organization": row.organization}
-            for row in accounts
-        ]
-        await self._post("add accounts", "/slurmdb/{version}/accounts/", {"accounts": rows})
+    async def add_account(self, account: Account, *, clusters: Sequence[str]) -> None:
+        """An account, and its place in these clusters: without one it can be listed, but not used."""
+        body = {
+            "association_condition": {"accounts": [account.name], "clusters": list(clusters)},
+            "account": {"description": account.description, "organization": account.organization},
+        }
+        await self._post(f"add the account {account.name}", "/slurmdb/{version}/accounts_association/", body)
 
-    async def add_users(self, users: Iterable[User]) -> None:
-        """A user can do nothing before `add_associations` puts them into an account."""
-        rows = [{"name": row.name, "default": {"account": row.default_account}} for row in users]
-        await self._post("add users", "/slurmdb/{version}/users/", {"users": rows})
+    async def add_users(self, users: Sequence[str], *, account: str, clusters: Sequence[str]) -> None:
+        """These users in an account, made where they are new; the first account of a user is the default."""
+        where = {"users": list(users), "accounts": [account], "clusters": list(clusters)}
+        body = {"association_condition": where, "user": {}}
+        attempt = f"add {named(users)} to the account {account}"
+        await self._post(attempt, "/slurmdb/{version}/users_association/", body)
 
     async def add_qos(self, qos: Iterable[Qos]) -> None:
         rows = [
@@ -84,19 +95,6 @@ class Database:
             for row in qos
         ]
         await self._post("add QOS", "/slurmdb/{version}/qos/", {"qos": rows})
-
-    async def add_associations(self, associations: Iterable[Association]) -> None:
-        rows = [
-            {
-                "account": row.account,
-                "cluster": row.cluster,
-                "user": row.user,
-                "partition": row.partition,
-                "shares_raw": row.shares,
-            }
-            for row in associations
-        ]
-        await self._post("add associations", "/slurmdb/{version}/associations/", {"associations": rows})
 
     async def delete_account(self, name: str) -> None:
         await self._delete(f"delete the account {name}", f"/slurmdb/{{version}}/account/{segment(name)}")
@@ -127,7 +125,10 @@ class Database:
         await self._call(attempt, "POST", path, _envelope, body=body)
 
     async def _delete(self, attempt: str, path: str, query: Mapping[str, str] | None = None) -> None:
-        await self._call(attempt, "DELETE", path, _envelope, query=query)
+        """What is not there is answered by 304, and is as good as deleted."""
+        reply = await self._session.call(attempt, "DELETE", path, query=query)
+        if reply.status != 304:
+            trusted(attempt, await self._session.content(attempt, reply, _envelope))
 
     async def _call(
         self,

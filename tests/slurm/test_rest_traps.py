@@ -1,0 +1,231 @@
+"""What Slurm and slurmrestd do that a careful client must know. A new Slurm cannot change it unnoticed."""
+
+import asyncio
+import shutil
+import signal
+import time
+from collections.abc import Callable
+
+from rest_rig import OURS, client_of, cluster_of, raw, reason, running, seen, shown, until
+
+from slurm_operator.local.daemons import SlurmDaemons
+from slurm_operator.slurm.writes import DeleteNodes, DrainNodes, ResumeNodes, Verdict, WriteResult
+
+V = "/slurm/v0.0.45"
+
+
+def verdicts(result: WriteResult) -> dict[str, Verdict]:
+    return {subject: answer.verdict for subject, answer in result.answers.items()}
+
+
+async def test_a_single_node_is_shown_busy_after_its_job_has_ended(slurm: SlurmDaemons) -> None:
+    """Only the full list refreshes what is allocated."""
+    job = await running(slurm, "--nodelist=w-0")
+    raw(slurm, "GET", f"{V}/nodes/")
+    slurm.run("scancel", str(job))
+    # Not by scontrol, which reads the full list itself.
+    await until(
+        lambda: raw(slurm, "GET", f"{V}/job/{job}").body["jobs"][0]["job_state"] == ["CANCELLED"], "its end"
+    )
+
+    single = raw(slurm, "GET", f"{V}/node/w-0").body["nodes"][0]["state"]
+    listed = {node["name"]: node["state"] for node in raw(slurm, "GET", f"{V}/nodes/").body["nodes"]}
+
+    assert "MIXED" in single
+    assert "IDLE" in listed["w-0"]
+
+
+async def test_one_unknown_name_and_no_node_is_drained_but_the_writer_drains_the_others(
+    slurm: SlurmDaemons,
+) -> None:
+    names = ["w-0", "nope", "w-1"]
+    reply = raw(slurm, "POST", f"{V}/nodes/", {"name": names, "state": ["DRAIN"], "reason": OURS})
+    assert reply.status == 422
+    assert not any("DRAIN" in slurm.node_states(name) for name in ("w-0", "w-1"))
+
+    async with cluster_of(slurm) as cluster:
+        result = await cluster.write(DrainNodes(nodes=tuple(names), reason=OURS))
+
+    assert verdicts(result) == {"w-0": Verdict.DONE, "nope": Verdict.UNKNOWN, "w-1": Verdict.DONE}
+    assert all("DRAIN" in slurm.node_states(name) for name in ("w-0", "w-1"))
+
+
+async def test_a_second_drain_overwrites_the_reason_but_the_writer_does_not(slurm: SlurmDaemons) -> None:
+    slurm.run("scontrol", "update", "nodename=w-0", "state=drain", "reason=bad fan")
+    async with cluster_of(slurm) as cluster:
+        await until(lambda: seen(cluster) is not None, "a first look")
+        slurm.run("scontrol", "update", "nodename=w-1", "state=drain", "reason=also mine")
+
+        drained = await cluster.write(DrainNodes(nodes=("w-0", "w-1"), reason=OURS))
+        resumed = await cluster.write(ResumeNodes(nodes=("w-0", "w-1")))
+        deleted = await cluster.write(DeleteNodes(nodes=("w-0",)))
+
+    for result in (drained, resumed, deleted):
+        assert set(verdicts(result).values()) == {Verdict.FOREIGN}
+    assert (reason(slurm, "w-0"), reason(slurm, "w-1")) == ("bad fan", "also mine")
+
+    raw(slurm, "POST", f"{V}/nodes/", {"name": ["w-0"], "state": ["DRAIN"], "reason": OURS})
+    assert reason(slurm, "w-0") == OURS, "Slurm itself does not mind"
+
+
+async def test_our_own_drain_keeps_its_clock(slurm: SlurmDaemons) -> None:
+    async with cluster_of(slurm) as cluster:
+        await cluster.write(DrainNodes(nodes=("w-0",), reason=OURS))
+        await until(lambda: _reason_changed_at(cluster) is not None, "the drain to be seen")
+        first = _reason_changed_at(cluster)
+        await asyncio.sleep(1.1)
+        result = await cluster.write(DrainNodes(nodes=("w-0",), reason=f"{OURS} again"))
+        await asyncio.sleep(0.5)
+
+        assert verdicts(result) == {"w-0": Verdict.ALREADY}
+        assert _reason_changed_at(cluster) == first
+
+
+def _reason_changed_at(cluster: object) -> object:
+    snapshot = seen(cluster)  # type: ignore[arg-type]
+    return snapshot.nodes["w-0"].reason_changed_at if snapshot else None
+
+
+async def test_a_write_that_slurmctld_slept_through_is_carried_out_later(
+    new_slurm: Callable[..., SlurmDaemons],
+) -> None:
+    slurm = new_slurm(settings={"MessageTimeout": "2"})
+    slurm.reset("w-0", "w-1")
+    async with cluster_of(slurm, deadline_s=6) as cluster:
+        await until(lambda: seen(cluster) is not None, "a first look")
+        slurm.slurmctld.pause()
+        # Past the writer's own reading, so that it is the drain that gets no answer.
+        reply = await asyncio.to_thread(
+            raw, slurm, "POST", f"{V}/nodes/", {"name": ["w-0"], "state": ["DRAIN"], "reason": OURS}
+        )
+        result = await cluster.write(DrainNodes(nodes=("w-1",), reason=OURS))
+        slurm.slurmctld.resume()
+
+        assert reply.status == 504
+        assert verdicts(result) == {"w-1": Verdict.NOT_SENT}, "nodes that cannot be read are not written to"
+        await until(lambda: "DRAIN" in slurm.node_states("w-0"), "the late drain")
+        result = await cluster.write(DrainNodes(nodes=("w-0", "w-1"), reason=f"{OURS} again"))
+
+    assert verdicts(result) == {"w-0": Verdict.ALREADY, "w-1": Verdict.DONE}
+    assert reason(slurm, "w-0") == OURS
+
+
+async def test_a_suspended_job_holds_its_node_though_no_cpu_shows_it(slurm: SlurmDaemons) -> None:
+    job = await running(slurm, "--nodelist=w-0")
+    slurm.run("scontrol", "suspend", str(job))
+    slurm.run("scontrol", "update", "nodename=w-0", "state=drain", f"reason={OURS}")
+
+    client = client_of(slurm)
+    nodes, jobs = await client.read.nodes(), await client.read.jobs()
+
+    assert nodes is not None
+    assert jobs is not None
+    assert nodes.records["w-0"].allocated_cpus == 0
+    assert jobs.records[job].state.is_suspended
+    assert jobs.records[job].state.holds_node
+    assert jobs.by_node["w-0"] == (job,)
+
+
+async def test_a_node_with_a_job_is_not_deleted_and_an_idle_one_is_while_its_slurmd_lives(
+    slurm: SlurmDaemons,
+) -> None:
+    await running(slurm, "--nodelist=w-0")
+    async with cluster_of(slurm) as cluster:
+        result = await cluster.write(DeleteNodes(nodes=("w-0", "w-1")))
+
+    assert verdicts(result) == {"w-0": Verdict.REFUSED, "w-1": Verdict.DONE}
+    assert slurm.workers["w-1"].slurmd.is_running
+    slurm.reconfigure()
+    await asyncio.sleep(2)
+    assert slurm.node_states("w-1") == {"GONE"}, "it does not come back by itself"
+    slurm.workers["w-1"].slurmd.signal(signal.SIGHUP)
+    await until(lambda: "IDLE" in slurm.node_states("w-1"), "it to register again")
+
+
+async def test_a_recreated_worker_is_known_by_address_and_start_and_nothing_else(slurm: SlurmDaemons) -> None:
+    client = client_of(slurm)
+    slurm.run("scontrol", "update", "nodename=w-0", "extra=first", "instanceid=first", "comment=first")
+    before = await client.read.nodes()
+    slurm.remove_worker("w-0")
+    await asyncio.sleep(1.1)
+    slurm.add_worker("w-0", conf="Features=all CPUs=1")
+    await until(lambda: raw(slurm, "GET", f"{V}/ping/").status == 200, "the network to settle")
+    after = await client.read.nodes()
+
+    assert before is not None
+    assert after is not None
+    old, new = before.records["w-0"], after.records["w-0"]
+    assert new.address == slurm.workers["w-0"].address != old.address
+    assert old.slurmd_start_time is not None
+    assert new.slurmd_start_time is not None
+    assert new.slurmd_start_time > old.slurmd_start_time
+    assert (new.extra, new.instance_id, new.comment) == ("first", "first", "first")
+    assert new.cpus == old.cpus, "the record keeps its size, whatever registers"
+
+
+async def test_a_slurmctld_that_lost_its_state_forgets_living_workers(
+    new_slurm: Callable[..., SlurmDaemons],
+) -> None:
+    slurm = new_slurm()
+    slurm.reset("w-0")
+    slurm.slurmctld.stop()
+    shutil.rmtree(slurm.head.box.path("/var/spool/slurmctld/state"))
+    slurm.slurmctld.start()
+    await asyncio.sleep(2)
+
+    listing = await client_of(slurm).read.nodes()
+
+    assert listing is not None
+    assert listing.records == {}
+    assert slurm.workers["w-0"].slurmd.is_running
+
+
+async def test_an_unknown_word_among_the_parameters_is_kept_and_shown(
+    new_slurm: Callable[..., SlurmDaemons],
+) -> None:
+    slurm = new_slurm(settings={"SlurmctldParameters": "enable_configless,slurm_operator_digest=abc"})
+
+    parameters = await client_of(slurm).read.slurmctld_parameters()
+
+    assert parameters == ("enable_configless", "slurm_operator_digest=abc")
+
+
+async def test_an_unknown_signal_cancels_the_job(slurm: SlurmDaemons) -> None:
+    """Why SignalJob checks the name."""
+    job = await running(slurm)
+
+    reply = raw(slurm, "DELETE", f"{V}/job/{job}?signal=BOGUS")
+
+    assert reply.status == 200
+    assert reply.body["errors"]
+    await until(lambda: slurm.job_state(job) == "CANCELLED", "the job to be gone")
+
+
+async def test_four_stuck_calls_stall_slurmrestd_and_the_poller_makes_one(
+    new_slurm: Callable[..., SlurmDaemons],
+) -> None:
+    slurm = new_slurm(settings={"MessageTimeout": "3"})
+    async with cluster_of(slurm, deadline_s=1.0) as cluster:
+        await until(lambda: seen(cluster) is not None, "a first look")
+        slurm.slurmctld.pause()
+        cluster.wanted("test", soon=True)
+        await asyncio.sleep(3)
+
+        began = time.monotonic()
+        reply = await asyncio.to_thread(raw, slurm, "GET", "/slurm/v0.0.41/")
+        took_s = time.monotonic() - began
+        slurm.slurmctld.resume()
+
+    assert reply.status == 404
+    assert took_s < 2.5, (
+        "a slurmrestd with a thread to spare answers at once; all stuck, it takes MessageTimeout"
+    )
+
+
+def test_what_resume_does(slurm: SlurmDaemons) -> None:
+    refused = raw(slurm, "POST", f"{V}/nodes/", {"name": ["w-0"], "state": ["RESUME"]})
+    undrained = raw(slurm, "POST", f"{V}/nodes/", {"name": ["w-0"], "state": ["UNDRAIN"]})
+
+    assert refused.body["errors"], "RESUME of a node that is neither drained nor down"
+    assert undrained.body["errors"] == [], "UNDRAIN does not mind, so it is what we send"
+    assert shown(slurm, "node", "w-0")["State"].startswith("IDLE")
