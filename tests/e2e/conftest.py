@@ -3,15 +3,16 @@
 import os
 import uuid
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from e2e_pods import make_namespace
 
-from slurm_operator.local import image, status, stop
+from slurm_operator.local import containerd, image, status, stop
 from slurm_operator.local.cell import born
 from slurm_operator.local.cluster import Cluster
 from slurm_operator.local.paths import Paths
-from slurm_operator.local.progress import Quiet
+from slurm_operator.local.progress import PlainProgress, Progress, Quiet
 from slurm_operator.local.start import Wanted, prepare, up
 
 _MARK = "e2e"
@@ -19,6 +20,16 @@ _MARK = "e2e"
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "full: takes minutes; part of `make e2e`, not of `make test`")
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Makes, before the first test, what takes minutes on a fresh machine: a test's time is limited."""
+    if session.items and not session.config.option.collectonly:
+        with session.config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
+            paths, progress = Paths.of(), PlainProgress()
+            prepare(Wanted(_MARK, fake_nodes=1), paths, progress)
+            containerd.seed(_archives(paths, progress), paths, progress)
+            image.operator_archive(paths, progress)
 
 
 @pytest.fixture(scope="session")
@@ -31,9 +42,7 @@ def paths() -> Paths:
 def wanted(paths: Paths) -> Wanted:
     """Two nodes that have the pause and Slurm images. Everything that is made once per machine is there."""
     _end_orphans(paths)
-    prepare(Wanted("e2e"), paths, Quiet())
-    archives = (image.pause_archive(paths, Quiet()), image.slurm_archive(paths, Quiet()))
-    return Wanted("", nodes=2, archives=archives)
+    return Wanted("", nodes=2, archives=_archives(paths, Quiet()))
 
 
 @pytest.fixture(scope="session")
@@ -62,6 +71,10 @@ def namespace(cluster: Cluster) -> Iterator[str]:
     make_namespace(cluster, name)
     yield name
     cluster.kubectl("delete", "namespace", name, "--wait=false")
+
+
+def _archives(paths: Paths, progress: Progress) -> tuple[Path, Path]:
+    return image.pause_archive(paths, progress), image.slurm_archive(paths, progress)
 
 
 def _running(name: str, wanted: Wanted, paths: Paths) -> Iterator[Cluster]:

@@ -113,16 +113,16 @@ def test_two_clusters_side_by_side_do_not_see_each_other(own: Wanted, paths: Pat
 
 
 @contextlib.contextmanager
-def starting(name: str, moment: str) -> Iterator[subprocess.Popen[str]]:
+def starting(name: str, moment: str, *options: str) -> Iterator[subprocess.Popen[str]]:
     """An `up` that has just begun the step whose line contains `moment`."""
-    command = [sys.executable, "-u", "-m", "slurm_operator.cli", "up", "--name", name, "--kubernetes-only"]
+    command = [sys.executable, "-u", "-m", "slurm_operator.cli", "up", "--name", name, *options]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
         assert process.stderr is not None
         assert any(moment in line for line in process.stderr)
         yield process
 
 
-@pytest.mark.parametrize("moment", ["Namespaces", "etcd", "containerd, kubelet", "CoreDNS"])
+@pytest.mark.parametrize("moment", ["Namespaces", "etcd", "containerd, kubelet", "CoreDNS", "Slurm with"])
 def test_ctrl_c_while_it_starts_leaves_nothing_behind(own: Wanted, paths: Paths, moment: str) -> None:
     before = traces(own.name, paths)
 
@@ -139,7 +139,7 @@ def test_ctrl_c_while_it_starts_leaves_nothing_behind(own: Wanted, paths: Paths,
 def test_a_start_that_was_killed_is_cleaned_up_by_the_next_down(own: Wanted, paths: Paths) -> None:
     before = traces(own.name, paths)
 
-    with starting(own.name, "kube-controller-manager") as process:
+    with starting(own.name, "kube-controller-manager", "--kubernetes-only") as process:
         process.kill()
     assert traces(own.name, paths) != before
     stop.down(own.name, paths, Quiet())

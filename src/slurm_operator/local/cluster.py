@@ -1,6 +1,7 @@
 """A cluster that runs on this machine: how to talk to it, and what can be done to its nodes."""
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -82,8 +83,10 @@ class Cluster:
     def load_image(self, archive: Path) -> None:
         """Brings an image into every node, in place of one with the same name; running pods keep theirs."""
         programs = builds.binaries(builds.CONTAINERD, self.paths, self.progress)
-        for number in range(1, self.state.nodes + 1):
-            containerd.load(self.state.cell, programs, self.node_files(number).socket, archive)
+        cell, numbers = self.state.cell, range(1, self.state.nodes + 1)
+        sockets = [self.node_files(number).socket for number in numbers]
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(lambda socket: containerd.load(cell, programs, socket, archive), sockets))
 
     def stop_node(self, number: int) -> None:
         """Pulls the plug: every process of the node is gone, its pods' too. Its files stay."""

@@ -12,7 +12,7 @@ from slurm_operator.local.start import Wanted, prepare
 from slurm_operator.local.start import up as start
 from slurm_operator.local.state import Ledger
 from slurm_operator.local.status import ClusterStatus, status
-from slurm_operator.local.stop import down
+from slurm_operator.local.stop import down, undisturbed
 
 _WORKERS = 2
 _MIB = 1024**2
@@ -101,5 +101,6 @@ def _gone_unless_done(cluster: Cluster, *, is_new: bool) -> Iterator[None]:
         yield
     except BaseException:
         if is_new:
-            down(cluster.name, cluster.paths, cluster.progress)
+            with undisturbed():
+                down(cluster.name, cluster.paths, cluster.progress)
         raise

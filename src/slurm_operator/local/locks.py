@@ -7,14 +7,9 @@ from pathlib import Path
 
 
 @contextmanager
-def exclusive(path: Path) -> Iterator[bool]:
-    """Hold the lock for the block. Yields whether somebody else had it first."""
+def exclusive(path: Path) -> Iterator[None]:
+    """Hold the lock for the block; wait for whoever has it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            waited = False
-        except BlockingIOError:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            waited = True
-        yield waited
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield

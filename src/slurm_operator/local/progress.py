@@ -101,7 +101,7 @@ class RichProgress:
             TextColumn("{task.description}"),
             BarColumn(bar_width=24),
             TimeElapsedColumn(),
-            TextColumn("[dim]{task.fields[saying]}", table_column=None),
+            TextColumn("[dim]{task.fields[saying]}"),
             console=self._console,
             transient=True,
         )

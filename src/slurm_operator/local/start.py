@@ -1,8 +1,5 @@
 """Brings a cluster up: checks, builds, then every component in the order in which they need each other."""
 
-import contextlib
-import signal
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,7 +27,7 @@ from slurm_operator.local.nodes import NodeFiles
 from slurm_operator.local.paths import Paths
 from slurm_operator.local.progress import Progress
 from slurm_operator.local.state import Ledger, State
-from slurm_operator.local.stop import cluster_lock, machine_lock, remove
+from slurm_operator.local.stop import cluster_lock, machine_lock, remove, undisturbed
 
 _MOST_NODES = 20
 _REACHABLE = "0.0.0.0"  # In the cluster's namespace: loopback, its bridges and the link to this machine.
@@ -94,7 +91,7 @@ class _Start:
             with self._pool:
                 self._all()
         except BaseException:  # Ctrl-C too.
-            with _undisturbed(), self.progress.step("Cleaning up"):
+            with undisturbed(), self.progress.step("Cleaning up"):
                 remove(self.wanted.name, self.paths)
             raise
         Ledger(self.cluster.directory).change(ready=True)
@@ -243,13 +240,3 @@ class _Start:
         file = self.cluster.directory / f"{user.removeprefix('system:')}.kubeconfig"
         url = f"https://{NodeNetwork(1).address}:6443"
         return write_kubeconfig(file, url, certificates.ca, certificates.client(user))
-
-
-@contextlib.contextmanager
-def _undisturbed() -> Iterator[None]:
-    """A second Ctrl-C does not stop the clean-up of the first."""
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)

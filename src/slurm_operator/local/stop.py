@@ -1,7 +1,10 @@
 """Takes a cluster down: everything it made is gone afterwards, and nothing else."""
 
 import contextlib
+import signal
 import subprocess
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 from slurm_operator.local import cgroups
@@ -42,6 +45,19 @@ def remove(name: str, paths: Paths) -> None:
         for empty in (paths.clusters, paths.home):
             with contextlib.suppress(OSError):  # Other clusters are there.
                 empty.rmdir()
+
+
+@contextlib.contextmanager
+def undisturbed() -> Iterator[None]:
+    """A second Ctrl-C does not stop the clean-up of the first."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # Ctrl-C reaches the main thread alone.
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def cluster_lock(name: str, paths: Paths) -> Path:
