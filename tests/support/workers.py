@@ -22,11 +22,15 @@ from slurm_operator.manifests.objects import (
     PodStatus,
     Taint,
 )
-from slurm_operator.reconcilers.nodeset import revisions
+from slurm_operator.plan.actions import Create, DeleteWorker, PatchObject, Wait, WriteSlurm
+from slurm_operator.reconcilers.nodeset import RECONCILER, revisions
+from slurm_operator.reconcilers.nodeset.pod import RESOURCES_DIGEST, resources_digest
 from slurm_operator.slurm.job import SlurmJob
 from slurm_operator.slurm.node import SlurmNode
+from slurm_operator.slurm.reasons import OurReason
 from slurm_operator.slurm.snapshot import Snapshot, jobs_by_node
 from slurm_operator.slurm.states import JobState, NodeState
+from slurm_operator.slurm.writes import DeleteNodes, DrainNodes, ResumeNodes, subjects
 from support.world import HandmadeWorld
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -67,7 +71,7 @@ def _owner() -> OwnerReference:
 
 
 def worker(ordinal, *, on="n1", ready=True, revision="r1", phase="Running", started=True, age=timedelta(hours=1),
-           mode="StatefulSet", name="", hostname="", annotations=None, protected=True, terminating=False) -> Pod:  # fmt: skip
+           mode="StatefulSet", name="", hostname="", annotations=None, protected=True, terminating=False, grace=3600, unready_for=None) -> Pod:  # fmt: skip
     name = name or f"gpu-{ordinal}"
     labels = {
         names.APP_NAME: "slurmd", names.LABEL_SCALING_MODE: mode, names.LABEL_REVISION: revision,
@@ -76,13 +80,14 @@ def worker(ordinal, *, on="n1", ready=True, revision="r1", phase="Running", star
     running = ContainerState(running=ContainerStateRunning(started_at=STARTED))
     statuses = [ContainerStatus(name="slurmd", ready=ready, state=running)] if started else []
     condition = PodCondition(
-        type="Ready", status="True" if ready else "False", last_transition_time=NOW - age
+        type="Ready", status="True" if ready else "False", last_transition_time=NOW - (unready_for or age)
     )
     return Pod(
         metadata=Meta(
             name=name, namespace="ns", uid=uid_of(name), resource_version="5", labels=labels,
-            annotations=annotations or {}, creation_timestamp=NOW - age, owner_references=[_owner()],
+            annotations={RESOURCES_DIGEST: resources_digest(nodeset())} | (annotations or {}), creation_timestamp=NOW - age, owner_references=[_owner()],
             deletion_timestamp=NOW if terminating else None,
+            deletion_grace_period_seconds=grace if terminating else None,
         ),
         spec=PodSpec(node_name=on, hostname=hostname or name),
         status=PodStatus(phase=phase, pod_ip=ip_of(name), conditions=[condition], container_statuses=statuses),
@@ -137,3 +142,37 @@ def world(*things, slurm_=None, revisions_=()) -> HandmadeWorld:
     if slurm_ is not None:
         made.slurms[CONTROLLER] = slurm_
     return made
+
+
+def told(made):
+    """The plan as a short story: one line per action, stages in order."""
+    seen = RECONCILER.observe(KEY, made)
+    plan = RECONCILER.decide(seen, NOW)
+    return [line(action) for action in plan.actions()]
+
+
+def line(action) -> str:
+    """One action in a few words."""
+    match action:
+        case Create(manifest=manifest):
+            return f"create {manifest['kind']} {manifest['metadata']['name']}"
+        case DeleteWorker(key=key, proof=proof):
+            return f"delete {key.name} ({type(proof).__name__})"
+        case WriteSlurm(write=DrainNodes(nodes=nodes, reason=reason)):
+            return f"drain {','.join(nodes)} for {OurReason.read(reason).cause}"
+        case WriteSlurm(write=ResumeNodes(nodes=nodes)):
+            return f"resume {','.join(nodes)}"
+        case WriteSlurm(write=DeleteNodes(nodes=nodes)):
+            return f"forget {','.join(nodes)}"
+        case WriteSlurm(write=write):
+            return f"{type(write).__name__} {','.join(subjects(write))}"
+        case PatchObject(reason=reason, key=key):
+            return f"{reason} {key.name}"
+        case Wait(subject=subject, reason=reason):
+            return f"wait {subject}: {reason}"
+        case _:
+            return type(action).__name__
+
+
+def ours(pod, cause: str) -> str:
+    return str(OurReason(cause=cause, text="x", pod_uid=pod.metadata.uid))

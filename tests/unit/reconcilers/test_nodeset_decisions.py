@@ -6,14 +6,12 @@ import pytest
 
 from slurm_operator.api import names
 from slurm_operator.manifests.objects import PodCondition
-from slurm_operator.plan.actions import Create, DeleteWorker, PatchObject, Wait, WriteSlurm
+from slurm_operator.plan.actions import DeleteWorker, Wait, WriteSlurm
 from slurm_operator.plan.gate import Drained, NeverStarted
 from slurm_operator.plan.plan import Outcome
 from slurm_operator.reconcilers.nodeset import RECONCILER
 from slurm_operator.reconcilers.nodeset.identity import daemon_pod_name
-from slurm_operator.slurm.reasons import OurReason
 from slurm_operator.slurm.snapshot import Unreachable
-from slurm_operator.slurm.writes import DeleteNodes, DrainNodes, ResumeNodes
 from support.workers import (
     CONTROLLER,
     KEY,
@@ -22,45 +20,16 @@ from support.workers import (
     job,
     machine,
     nodeset,
+    ours,
     revision_of,
     slurm,
     slurm_node,
+    told,
     worker,
     world,
 )
 
 HEAD = controller()
-
-
-def told(made):
-    """The plan as a short story: one line per action, stages in order."""
-    seen = RECONCILER.observe(KEY, made)
-    plan = RECONCILER.decide(seen, NOW)
-    return [line(action) for action in plan.actions()]
-
-
-def line(action) -> str:
-    match action:
-        case Create(manifest=manifest):
-            return f"create {manifest['kind']} {manifest['metadata']['name']}"
-        case DeleteWorker(key=key, proof=proof):
-            return f"delete {key.name} ({type(proof).__name__})"
-        case WriteSlurm(write=DrainNodes(nodes=nodes, reason=reason)):
-            return f"drain {','.join(nodes)} for {OurReason.read(reason).cause}"
-        case WriteSlurm(write=ResumeNodes(nodes=nodes)):
-            return f"resume {','.join(nodes)}"
-        case WriteSlurm(write=DeleteNodes(nodes=nodes)):
-            return f"forget {','.join(nodes)}"
-        case PatchObject(reason=reason, key=key):
-            return f"{reason} {key.name}"
-        case Wait(subject=subject, reason=reason):
-            return f"wait {subject}: {reason}"
-        case _:
-            return type(action).__name__
-
-
-def ours(pod, cause: str) -> str:
-    return str(OurReason(cause=cause, text="x", pod_uid=pod.metadata.uid))
 
 
 TWO = nodeset(replicas=2)
@@ -95,7 +64,7 @@ A, B, C = w(0), w(1), w(2)
         ),
         pytest.param(
             world(nodeset(replicas=0), HEAD, A, B, revisions_=[R], slurm_=slurm(slurm_node(A, "MIXED", "DRAIN", reason=ours(A, "ScaleIn")), slurm_node(B, "IDLE", "DRAIN", reason=ours(B, "ScaleIn")), jobs=[job(1, "gpu-0")])),
-            ["wait gpu-0: Draining", "Released gpu-1", "forget gpu-1", "delete gpu-1 (Drained)"], id="scale to zero: the free one goes, the busy one is waited for",
+            ["wait gpu-0: Draining", "Retired gpu-1", "forget gpu-1", "delete gpu-1 (Drained)"], id="scale to zero: the free one goes, the busy one is waited for",
         ),
         pytest.param(
             world(nodeset(replicas=0), HEAD, A, revisions_=[R], slurm_=Unreachable(since=NOW, why="no answer")),
@@ -103,15 +72,15 @@ A, B, C = w(0), w(1), w(2)
         ),
         pytest.param(
             world(nodeset(replicas=0), HEAD, w(0, started=False, phase="Pending", ready=False, on=""), revisions_=[R], slurm_=Unreachable(since=NOW, why="")),
-            ["Released gpu-0", "delete gpu-0 (NeverStarted)"], id="never started: goes even then",
+            ["delete gpu-0 (NeverStarted)"], id="never started: goes even then",
         ),
         pytest.param(
             world(nodeset(replicas=0), HEAD, A, revisions_=[R], slurm_=slurm(slurm_node(A, "IDLE", "DRAIN", reason="bad disk, ask Ada"))),
-            ["Released gpu-0", "delete gpu-0 (Drained)"], id="a human's drain: the pod goes, the record stays",
+            ["delete gpu-0 (Drained)"], id="a human's drain: the pod goes, the record stays",
         ),
         pytest.param(
             world(nodeset(replicas=0), HEAD, A, revisions_=[R], slurm_=slurm(slurm_node(A, "IDLE", "DRAIN", reason=ours(A, "ScaleIn")), jobs=[job(7, words=["PENDING"], required=["gpu-0"])])),
-            ["Released gpu-0", "delete gpu-0 (Drained)"], id="a pending job insists on it: the record stays",
+            ["delete gpu-0 (Drained)"], id="a pending job insists on it: the record stays",
         ),
         pytest.param(
             world(TWO, HEAD, A, B, revisions_=[R], slurm_=slurm(slurm_node(A, "IDLE", "DRAIN", reason=ours(A, "ScaleIn")), slurm_node(B, "IDLE"))),
@@ -151,11 +120,11 @@ A, B, C = w(0), w(1), w(2)
         ),
         pytest.param(
             world(nodeset(replicas=2, deleted=True), HEAD, A, B, revisions_=[R], slurm_=slurm(slurm_node(A, "MIXED"), slurm_node(B, "IDLE", "DRAIN", reason=ours(B, "Deletion")), jobs=[job(1, "gpu-0")])),
-            ["drain gpu-0 for Deletion", "Released gpu-1", "forget gpu-1", "delete gpu-1 (Drained)"], id="deleted: one by one through the gate",
+            ["drain gpu-0 for Deletion", "Retired gpu-1", "forget gpu-1", "delete gpu-1 (Drained)"], id="deleted: one by one through the gate",
         ),
         pytest.param(world(nodeset(replicas=2, deleted=True), HEAD, revisions_=[R]), ["Released gpu"], id="deleted and empty: the finalizer goes, without asking Slurm"),
         pytest.param(
-            world(TWO, HEAD, w(0, phase="Failed", ready=False), B, revisions_=[R]), ["Released gpu-0", "delete gpu-0 (Ended)"], id="an ended pod makes room",
+            world(TWO, HEAD, w(0, phase="Failed", ready=False), B, revisions_=[R]), ["delete gpu-0 (Ended)"], id="an ended pod makes room",
         ),
         pytest.param(
             world(TWO, HEAD, w(0, phase="Failed", ready=False, age=timedelta(seconds=1)), B, revisions_=[R]), [], id="but not at once",
@@ -170,7 +139,9 @@ def rolling(count: int, *, new=(), busy=(), unregistered=(), away=(), budget="50
     """`count` workers, some of them of the new revision; the template has just changed."""
     old_set = nodeset(replicas=count)
     changed = nodeset(
-        replicas=count, extraConf="Weight=5", updateStrategy={"rollingUpdate": {"maxUnavailable": budget}}
+        replicas=count,
+        slurmd={"image": "slurmd:next"},
+        updateStrategy={"rollingUpdate": {"maxUnavailable": budget}},
     )
     old, new_one = revision_of(old_set), revision_of(changed)
     old_hash, new_hash = (r.metadata.labels[names.LABEL_REVISION] for r in (old, new_one))
@@ -221,7 +192,7 @@ def test_a_replaced_worker_keeps_its_record_and_is_resumed_when_the_new_pod_has_
     made.slurms[CONTROLLER] = slurm(
         slurm_node(made.things[2], "IDLE"), slurm_node(old, "IDLE", "DRAIN", reason=ours(old, "Update"))
     )
-    assert told(made) == ["Released gpu-1", "delete gpu-1 (Drained)"]
+    assert told(made) == ["delete gpu-1 (Drained)"]
 
 
 def daemons(*machines, pods=(), **spec):

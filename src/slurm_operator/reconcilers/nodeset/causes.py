@@ -32,6 +32,9 @@ class Leaving(StrEnum):
     DUPLICATE = "Duplicate"
     HOSTNAME = "HostnameMismatch"
     ENDED = "Ended"
+    RETIRED = "Retired"
+    RESOURCES = "Resources"
+    TERMINATING = "PodTerminating"
 
 
 class Staying(StrEnum):

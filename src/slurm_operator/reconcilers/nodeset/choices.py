@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from slurm_operator.api import names
 from slurm_operator.manifests.objects import KubeNode
-from slurm_operator.reconcilers.nodeset import identity, placement
+from slurm_operator.reconcilers.nodeset import identity, placement, records
 from slurm_operator.reconcilers.nodeset.causes import Cause, Leaving
 from slurm_operator.reconcilers.nodeset.members import Member
 from slurm_operator.reconcilers.nodeset.observe import Seen
@@ -33,8 +33,24 @@ def choose(seen: Seen, now: datetime) -> Choices:
         gone = Cause(Leaving.DELETION, "the NodeSet is being deleted")
         return Choices(desired=0, leaving={member.uid: gone for member in seen.members})
     chosen = _daemons(seen) if seen.is_daemon else _numbered(seen)
-    leaving = {**_ended(seen, now), **chosen.leaving}
+    leaving = {**_beyond_help(seen), **_ended(seen, now), **chosen.leaving}
     return Choices(desired=chosen.desired, create=chosen.create, leaving=leaving)
+
+
+def _beyond_help(seen: Seen) -> dict[str, Cause]:
+    """Whoever can only go: retired before we were interrupted, deleted by somebody, or not what it claims."""
+    causes = {member.uid: _cannot_stay(member, seen) for member in seen.members}
+    return {uid: cause for uid, cause in causes.items() if cause is not None}
+
+
+def _cannot_stay(member: Member, seen: Seen) -> Cause | None:
+    if member.is_retired:
+        return Cause(Leaving.RETIRED, "it was retired before")
+    if member.is_terminating:
+        return Cause(Leaving.TERMINATING, "its pod was asked to end")
+    if records.has_outdated_record(member, seen.reservation_name):
+        return Cause(Leaving.RESOURCES, "Slurm knows it with the resources of the worker before it")
+    return None
 
 
 def _ended(seen: Seen, now: datetime) -> dict[str, Cause]:
@@ -50,7 +66,9 @@ def _ended(seen: Seen, now: datetime) -> dict[str, Cause]:
 def _numbered(seen: Seen) -> Choices:
     nodeset, desired = seen.nodeset, seen.nodeset.spec.replicas
     own = [member for member in seen.members if member.mode is nodeset.spec.scaling_mode]
-    staying = [member for member in own if not member.is_terminating and not member.pod.has_ended]
+    staying = [
+        member for member in own if not (member.is_terminating or member.is_retired or member.pod.has_ended)
+    ]
     surplus = victims_first(staying)[: max(0, len(staying) - desired)]
     cause = Cause(Leaving.SCALE_IN, f"leaving NodeSet {nodeset.metadata.name}, which has {desired} workers")
     leaving = {member.uid: cause for member in surplus}

@@ -2,19 +2,23 @@
 
 from datetime import datetime, timedelta
 
+from slurm_operator.api import names
 from slurm_operator.api.meta import key_of
 from slurm_operator.api.names import WORKERS_FINALIZER
 from slurm_operator.manifests import kinds
 from slurm_operator.plan.actions import Action, Create, DeleteObject, PatchObject, Wait
 from slurm_operator.plan.plan import Lane, Plan, lane, plan
 from slurm_operator.reconcilers.nodeset import revisions
-from slurm_operator.reconcilers.nodeset.choices import Choices, choose
+from slurm_operator.reconcilers.nodeset.arrivals import arrivals
+from slurm_operator.reconcilers.nodeset.choices import ENDED_FOR, choose
 from slurm_operator.reconcilers.nodeset.drains import keep
+from slurm_operator.reconcilers.nodeset.members import Member
 from slurm_operator.reconcilers.nodeset.observe import Seen
-from slurm_operator.reconcilers.nodeset.pod import worker_pod
 from slurm_operator.reconcilers.nodeset.retire import retire
 from slurm_operator.reconcilers.nodeset.revisions import Revision
 from slurm_operator.reconcilers.nodeset.rollout import replaced
+
+A_SECOND = timedelta(seconds=1)
 
 
 def decide(seen: Seen, now: datetime) -> Plan:
@@ -37,11 +41,16 @@ def decide(seen: Seen, now: datetime) -> Plan:
     return plan(
         lane("nodeset", _own(seen)),
         _history(seen, revision),
-        lane("new workers", _creations(seen, choices, revision)),
+        *arrivals(seen, choices, revision),
         *workers,
-        look_again=_look_again(seen),
-        waits_on=(seen.controller_key,) if leaving else (),
+        look_again=_look_again(seen, workers, now),
+        waits_on=(seen.controller_key,) if leaving or any(map(_awaits_release, seen.members)) else (),
     )
+
+
+def _awaits_release(member: Member) -> bool:
+    """Drained for a cordon, it is let go as soon as its jobs are done, and somebody waits for that."""
+    return member.is_node_cordoned and names.LABEL_POD_PROTECT in member.pod.metadata.labels
 
 
 def _own(seen: Seen) -> list[Action]:
@@ -102,26 +111,18 @@ def _history(seen: Seen, revision: Revision) -> Lane:
     )
 
 
-def _creations(seen: Seen, choices: Choices, revision: Revision) -> list[Action]:
-    if seen.controller is None:
-        if not choices.create:
-            return []
-        message = (
-            f"No Controller {seen.controller_key.name!r} in namespace {seen.controller_key.namespace!r}. "
-            "Workers start as soon as there is one; if the name is a typo, make a new NodeSet."
-        )
-        return [Wait(subject="new workers", reason="ControllerNotFound", message=message)]
-    return [
-        Create(
-            manifest=worker_pod(seen.nodeset, seen.controller, slot, revision.hash),
-            reason="ScalingUp",
-            message=f"created worker {slot.pod_name}",
-        )
-        for slot in choices.create
-    ]
+def _look_again(seen: Seen, workers: list[Lane], now: datetime) -> timedelta | None:
+    """When nothing will tell us: an answer of Slurm is old, a worker is ready but not for long enough."""
+    waits = [_available_in(member, seen, now) for member in seen.members if member.pod.is_ready]
+    waits += [ENDED_FOR for member in seen.members if member.pod.has_ended]
+    old_answers = (a for lane_ in workers for a in lane_.actions() if isinstance(a, Wait))
+    waits += [A_SECOND for wait in old_answers if wait.reason == "OldAnswer"]
+    soonest = min((wait for wait in waits if wait > timedelta(0)), default=None)
+    return max(soonest, A_SECOND) if soonest is not None else None
 
 
-def _look_again(seen: Seen) -> timedelta | None:
-    """Nothing tells us when a worker has been ready for long enough, or an ended one is old enough."""
-    waiting = seen.nodeset.spec.min_ready_seconds > 0 or any(m.pod.has_ended for m in seen.members)
-    return timedelta(seconds=max(1, seen.nodeset.spec.min_ready_seconds)) if waiting else None
+def _available_in(member: Member, seen: Seen, now: datetime) -> timedelta:
+    ready = member.pod.status.condition("Ready")
+    since = ready.last_transition_time if ready is not None else None
+    wanted = timedelta(seconds=seen.nodeset.spec.min_ready_seconds)
+    return wanted - (now - since) if since is not None else timedelta(0)

@@ -6,9 +6,10 @@ from slurm_operator.api import names
 from slurm_operator.plan.actions import Action, PatchObject, WriteSlurm
 from slurm_operator.plan.gate import Shut, gate
 from slurm_operator.reconcilers.nodeset.causes import Cause, staying_cause
+from slurm_operator.reconcilers.nodeset.marks import marked
 from slurm_operator.reconcilers.nodeset.members import Member
 from slurm_operator.reconcilers.nodeset.observe import Seen
-from slurm_operator.reconcilers.nodeset.retire import Stages, drain, patch_metadata, release
+from slurm_operator.reconcilers.nodeset.retire import Stages, drain
 from slurm_operator.slurm.reasons import is_slurms_own_reason
 from slurm_operator.slurm.writes import ResumeNodes
 
@@ -18,7 +19,7 @@ def keep(member: Member, seen: Seen, now: datetime) -> Stages:
     cause = staying_cause(member, seen.propagated_conditions)
     if cause is not None:
         return _held(member, cause, seen, now)
-    protection: list[Action] = [_protect(member)] if _lacks_protection(member, seen) else []
+    protection: list[Action] = [*_protect(member, seen)]
     return [stage for stage in (protection, _resume(member, seen)) if stage]
 
 
@@ -30,7 +31,7 @@ def _held(member: Member, cause: Cause, seen: Seen, now: datetime) -> Stages:
         case Shut():
             return []
         case _:
-            return [[release(member)]] if _is_protected(member) else []
+            return [[*released] for released in [_release(member)] if released]
 
 
 def _resume(member: Member, seen: Seen) -> list[Action]:
@@ -64,16 +65,15 @@ def _is_about_an_earlier_pod(member: Member) -> bool:
     )
 
 
-def _is_protected(member: Member) -> bool:
-    return names.LABEL_POD_PROTECT in member.pod.metadata.labels
+def _release(member: Member) -> list[PatchObject]:
+    """With a proof the worker needs no protection any more: evictions and deletes may pass."""
+    message = f"{member.slurm_node} is free of jobs, so it may be evicted"
+    return marked(member, "Released", message, labels={names.LABEL_POD_PROTECT: None})
 
 
-def _lacks_protection(member: Member, seen: Seen) -> bool:
-    wanted = seen.nodeset.spec.workload_disruption_protection
-    return wanted and not _is_protected(member) and not member.is_terminating
-
-
-def _protect(member: Member) -> PatchObject:
-    labels = {**member.pod.metadata.labels, names.LABEL_POD_PROTECT: "true"}
-    annotations = dict(member.pod.metadata.annotations)
-    return patch_metadata(member, labels, annotations, "Protected", f"{member.slurm_node} is protected again")
+def _protect(member: Member, seen: Seen) -> list[PatchObject]:
+    if seen.nodeset.spec.workload_disruption_protection:
+        message = f"{member.slurm_node} is protected from evictions and deletions"
+        return marked(member, "Protected", message, labels={names.LABEL_POD_PROTECT: "true"})
+    message = f"{member.slurm_node} is no longer protected, as the spec asks"
+    return marked(member, "Unprotected", message, labels={names.LABEL_POD_PROTECT: None})

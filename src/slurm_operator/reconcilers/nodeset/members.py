@@ -41,6 +41,16 @@ class Member(Worker):
     def is_terminating(self) -> bool:
         return self.pod.metadata.is_terminating
 
+    def ends_within(self, seconds: int) -> bool:
+        """It is terminating, and will not wait for its jobs much longer."""
+        meta = self.pod.metadata
+        return meta.is_terminating and (meta.deletion_grace_period_seconds or 0) <= seconds
+
+    @property
+    def is_retired(self) -> bool:
+        """Its record was to be removed from Slurm, so it never takes a job again."""
+        return self.pod.metadata.annotations.get(names.POD_RETIRED) == self.uid
+
     @cached_property
     def record(self) -> SlurmNode | None:
         """Slurm's record of this very worker; None when there is none, or it is about another pod."""
@@ -48,6 +58,12 @@ class Member(Worker):
             return None
         found = self.slurm.nodes.get(self.slurm_node)
         return found if found is not None and is_record_of(found, self) else None
+
+    @property
+    def has_remains(self) -> bool:
+        """Slurm has a record at this pod's address, though no slurmd may be running there any more."""
+        found = self.slurm.nodes.get(self.slurm_node) if isinstance(self.slurm, Snapshot) else None
+        return found is not None and bool(found.address) and found.address == self.pod.status.pod_ip
 
     @cached_property
     def jobs(self) -> list[SlurmJob]:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from slurm_operator.api import names
 from slurm_operator.api.controller import Controller
 from slurm_operator.api.meta import ObjectKey
 from slurm_operator.api.nodeset import NodeSet
@@ -35,6 +36,11 @@ class Seen:
         return ObjectKey(self.nodeset.metadata.namespace, self.nodeset.spec.controller)
 
     @property
+    def reservation_name(self) -> str:
+        """What our maintenance reservation in Slurm is called, if there is one."""
+        return names.reservation(self.nodeset.metadata.name)
+
+    @property
     def is_daemon(self) -> bool:
         return self.nodeset.spec.scaling_mode is ScalingMode.DAEMON_SET
 
@@ -58,10 +64,12 @@ def observe(key: ObjectKey, world: World) -> Seen | None:
 
 
 def _kube_nodes(nodeset: NodeSet, pods: Sequence[Pod], world: World) -> dict[str, KubeNode]:
-    """All machines in DaemonSet mode, else those that the workers are on."""
+    """All machines in DaemonSet mode, else those that the workers are on or are pinned to."""
     if nodeset.spec.scaling_mode is ScalingMode.DAEMON_SET:
         return {kube_node.metadata.name: kube_node for kube_node in world.all(KubeNode)}
     wanted = {pod.spec.node_name for pod in pods if pod.spec.node_name}
+    if nodeset.spec.pin_to_node:
+        wanted.update(nodeset.status.ordinal_to_node.values())
     found = ((name, world.get(KubeNode, "", name)) for name in sorted(wanted))
     return {name: kube_node for name, kube_node in found if kube_node is not None}
 

@@ -51,7 +51,7 @@ def worker_pod(nodeset: NodeSet, controller: Controller, slot: Slot, revision: s
         "subdomain": names.worker_service(controller.metadata.name),
         "enableServiceLinks": False,
         "terminationGracePeriodSeconds": spec.termination_grace_period_seconds,
-        "tolerations": list(DAEMON_TOLERATED if slot.kube_node else TOLERATED),
+        "tolerations": list(DAEMON_TOLERATED if slot.ordinal is None else TOLERATED),
         "dnsConfig": {"searches": [worker_domain(controller.metadata.name, controller.metadata.namespace)]},
         "containers": [slurmd(nodeset, controller, slot)],
         "initContainers": [logs.sidecar("slurmd.log", spec.slurmd.get("image", ""), spec.logfile)],

@@ -4,39 +4,75 @@ from datetime import datetime
 
 from slurm_operator.api import names
 from slurm_operator.api.meta import ObjectKey, key_of
-from slurm_operator.manifests import kinds
 from slurm_operator.plan.actions import Action, DeleteWorker, PatchObject, Wait, WriteSlurm
 from slurm_operator.plan.gate import Drained, Ended, NeverStarted, NotRunning, Proof, Shut, gate
 from slurm_operator.reconcilers.nodeset.causes import Cause, Leaving
+from slurm_operator.reconcilers.nodeset.marks import marked
 from slurm_operator.reconcilers.nodeset.members import Member
-from slurm_operator.slurm.reasons import is_slurms_own_reason
-from slurm_operator.slurm.snapshot import Snapshot
-from slurm_operator.slurm.writes import DeleteNodes, DrainNodes
+from slurm_operator.reconcilers.nodeset.records import forget, may_forget
+from slurm_operator.slurm.reasons import OurReason, is_our_reason, is_slurms_own_reason
+from slurm_operator.slurm.writes import DrainNodes
 
 # With a proof in hand nothing is left to wait for in the pod.
 GRACE_SECONDS = 30
 
 # A worker that comes back under the same name keeps its record in Slurm; these do not come back.
-FOR_GOOD = {Leaving.SCALE_IN, Leaving.DELETION, Leaving.MODE_SWITCH, Leaving.NODE_UNFIT, Leaving.HOSTNAME}
+FOR_GOOD = {
+    Leaving.SCALE_IN,
+    Leaving.DELETION,
+    Leaving.MODE_SWITCH,
+    Leaving.NODE_UNFIT,
+    Leaving.HOSTNAME,
+    Leaving.RETIRED,
+}
 
 Stages = list[list[Action]]
 
 
 def retire(member: Member, cause: Cause, controller: ObjectKey, now: datetime) -> Stages:
     """Drain, wait, fence, delete: as far as the facts allow it now."""
-    match gate(member, now):
+    verdict = gate(member, now)
+    match verdict:
+        case Shut(reason="NotDraining") if _is_marked_by_others(member):
+            return [[_told_to_drain(member)]]
         case Shut(reason="NotDraining"):
             return [[drain(member, cause, controller)]]
+        case _ if member.ends_within(GRACE_SECONDS):
+            return [[_wait(member, "Terminating", "its pod is ending")]]
         case Shut(reason=reason, message=message):
-            return [[Wait(subject=member.slurm_node, reason=reason, message=message)]]
-        case Drained() as proof if cause.kind in FOR_GOOD and may_delete_record(member):
+            return [[_wait(member, reason, message)]]
+        case Drained() if _takes_record_along(member, cause):
             return [
-                [release(member, retired=True)],
-                [forget(member, controller)],
-                [delete(member, cause, proof, controller)],
+                [*retired(member)],
+                [forget(member.slurm_node, controller, "Retired")],
+                [delete(member, cause, verdict, controller)],
             ]
-        case Drained() | Ended() | NeverStarted() | NotRunning() as proof:
-            return [[release(member)], [delete(member, cause, proof, controller)]]
+        case Ended() | NotRunning() if _leaves_record_behind(member, cause):
+            return [
+                [forget(member.slurm_node, controller, "Retired")],
+                [delete(member, cause, verdict, controller)],
+            ]
+        case Drained() | Ended() | NeverStarted() | NotRunning():
+            return [[delete(member, cause, verdict, controller)]]
+
+
+def _takes_record_along(member: Member, cause: Cause) -> bool:
+    """Whether the record goes before the pod, as a fence: then slurmctld can start nothing there any more.
+
+    With other resources it goes after the pod and before the next one; the drain says so. A worker that was
+    already drained for something else has no such note, so its record goes now.
+    """
+    if member.record is None or not may_forget(member.slurm_node, member.slurm):
+        return False
+    noted = OurReason.read(member.record.reason)
+    is_noted = noted is not None and noted.cause == Leaving.RESOURCES
+    return cause.kind in FOR_GOOD or (cause.kind is Leaving.RESOURCES and not is_noted)
+
+
+def _leaves_record_behind(member: Member, cause: Cause) -> bool:
+    """Nothing of it runs, and nobody comes who could use its record."""
+    no_use = cause.kind in FOR_GOOD or cause.kind is Leaving.RESOURCES
+    return no_use and member.has_remains and may_forget(member.slurm_node, member.slurm)
 
 
 def drain(member: Member, cause: Cause, controller: ObjectKey) -> WriteSlurm:
@@ -51,38 +87,34 @@ def drain(member: Member, cause: Cause, controller: ObjectKey) -> WriteSlurm:
     )
 
 
-def release(member: Member, *, retired: bool = False) -> PatchObject:
-    """With a proof the worker needs no protection any more: evictions and deletes may pass."""
-    labels = {k: v for k, v in member.pod.metadata.labels.items() if k != names.LABEL_POD_PROTECT}
-    annotations = dict(member.pod.metadata.annotations)
-    if retired:
-        annotations[names.POD_RETIRED] = member.uid
-    return patch_metadata(member, labels, annotations, "Released", f"{member.slurm_node} is free of jobs")
+def _is_marked_by_others(member: Member) -> bool:
+    """A human left a reason on a node that does not drain, as `state=down reason=...` does."""
+    reason = member.record.reason if member.record is not None else ""
+    return bool(reason) and not is_our_reason(reason) and not is_slurms_own_reason(reason)
 
 
-def patch_metadata(
-    member: Member, labels: dict[str, str], annotations: dict[str, str], reason: str, message: str
-) -> PatchObject:
-    return PatchObject(
-        kind=kinds.POD,
-        key=key_of(member.pod),
-        uid=member.uid,
-        operations=(
-            {"op": "add", "path": "/metadata/labels", "value": labels},
-            {"op": "add", "path": "/metadata/annotations", "value": annotations},
-        ),
-        reason=reason,
-        message=message,
+def _told_to_drain(member: Member) -> Wait:
+    record = member.record
+    assert record is not None
+    return _wait(
+        member,
+        "MarkedByOthers",
+        f"{record.reason_set_by or 'somebody'} marked it {record.state} with the reason {record.reason!r}, "
+        "which is not ours to replace. Drain it in Slurm, or clear the reason, and it goes",
     )
 
 
-def forget(member: Member, controller: ObjectKey) -> WriteSlurm:
-    """The fence: slurmctld refuses while a job is there, and afterwards can start none."""
-    return WriteSlurm(
-        controller=controller,
-        write=DeleteNodes(nodes=(member.slurm_node,)),
-        reason="Retired",
-        message=f"removing {member.slurm_node} from Slurm",
+def _wait(member: Member, reason: str, message: str) -> Wait:
+    return Wait(subject=member.slurm_node, reason=reason, message=message)
+
+
+def retired(member: Member) -> list[PatchObject]:
+    """Marked, before its record goes: whoever reads it later knows that this pod never takes a job again."""
+    return marked(
+        member,
+        "Retired",
+        f"{member.slurm_node} is free of jobs and leaves for good",
+        annotations={names.POD_RETIRED: member.uid},
     )
 
 
@@ -108,11 +140,3 @@ def _because(proof: Proof) -> str:
             return "its slurmd had crashed, and no job was on it"
         case Ended():
             return "it had ended"
-
-
-def may_delete_record(member: Member) -> bool:
-    """Never a record that a job, also a pending one, or a reservation names, or that a human drained."""
-    if not isinstance(member.slurm, Snapshot) or member.record is None:
-        return False
-    named = member.slurm.jobs_naming(member.slurm_node) or member.slurm.reservations_naming(member.slurm_node)
-    return not named and not member.record.is_drained_by_others and member.record.state.is_dynamic

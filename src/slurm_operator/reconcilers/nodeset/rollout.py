@@ -2,17 +2,22 @@
 
 import math
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 
+from slurm_operator.api.nodeset import NodeSet
 from slurm_operator.api.updates import UpdateType
 from slurm_operator.reconcilers.nodeset.causes import Cause, Leaving
 from slurm_operator.reconcilers.nodeset.choices import Choices
 from slurm_operator.reconcilers.nodeset.members import Member
 from slurm_operator.reconcilers.nodeset.observe import Seen
+from slurm_operator.reconcilers.nodeset.pod import RESOURCES_DIGEST, resources_digest
 from slurm_operator.reconcilers.nodeset.revisions import Revision
 from slurm_operator.reconcilers.nodeset.victims import victims_first
 from slurm_operator.slurm.reasons import OurReason
 from slurm_operator.slurm.snapshot import Snapshot
+
+# How long a worker that Slurm counts on may be unready before an update takes it for broken.
+UNREADY_FOR = timedelta(seconds=30)
 
 
 def replaced(seen: Seen, choices: Choices, revision: Revision, now: datetime) -> Mapping[str, Cause]:
@@ -22,31 +27,37 @@ def replaced(seen: Seen, choices: Choices, revision: Revision, now: datetime) ->
         return {}
     staying = [m for m in seen.members if m.uid not in choices.leaving and not m.is_terminating]
     old = [member for member in staying if member.revision != revision.hash]
-    cause = Cause(Leaving.UPDATE, f"being replaced by revision {revision.hash}")
-    broken = [member for member in old if not member.pod.is_ready]
-    healthy = [member for member in old if member.pod.is_ready]
-    chosen = [*broken, *_next(seen, choices, healthy, staying, revision, now)]
-    return {member.uid: cause for member in chosen}
-
-
-def _next(
-    seen: Seen,
-    choices: Choices,
-    healthy: list[Member],
-    staying: list[Member],
-    revision: Revision,
-    now: datetime,
-) -> list[Member]:
-    """As many healthy ones as may be away on top of what is away already, whatever the cause."""
-    serving = [member for member in staying if is_serving(member, seen, now)]
-    under_way = [member for member in healthy if _drains_for_update(member)]
-    may_go = budget(seen, choices.desired) - (choices.desired - len(serving))
-    fresh = [member for member in staying if member.revision == revision.hash]
-    if not any(member.is_registered for member in fresh):
+    broken = [member for member in old if is_broken(member, now)]
+    under_way = [member for member in old if member not in broken and _drains_for_update(member)]
+    others = [member for member in victims_first(old) if member not in under_way and member not in broken]
+    # Whoever takes no jobs anyway costs nothing; the rest has to fit beside all who are away already.
+    free = [member for member in others if isinstance(seen.slurm, Snapshot) and not is_in_use(member)]
+    costly = [member for member in others if member not in free]
+    may_go = budget(seen, choices.desired) - _away(seen, choices, staying, now)
+    chosen = [*free, *costly[: max(0, may_go)]]
+    if not any(member.is_registered for member in staying if member.revision == revision.hash):
         # Nobody of the new revision has shown that it works: one goes ahead, the rest wait for it.
-        may_go = min(may_go, 0 if fresh else 1 - len(under_way))
-    others = [member for member in victims_first(healthy) if member not in under_way]
-    return [*under_way, *others[: max(0, may_go)]]
+        chosen = chosen[: max(0, 1 - _gone_ahead(choices, staying, old, [*under_way, *broken]))]
+    going = [*under_way, *broken, *chosen]
+    return {member.uid: replacement_cause(member, seen.nodeset, revision) for member in going}
+
+
+def replacement_cause(member: Member, nodeset: NodeSet, revision: Revision) -> Cause:
+    """Other resources need another record in Slurm, so such a drain says that it is about them."""
+    same = member.pod.metadata.annotations.get(RESOURCES_DIGEST) == resources_digest(nodeset)
+    if same:
+        return Cause(Leaving.UPDATE, f"being replaced by revision {revision.hash}")
+    return Cause(Leaving.RESOURCES, f"being replaced by revision {revision.hash}, with other resources")
+
+
+def _away(seen: Seen, choices: Choices, staying: list[Member], now: datetime) -> int:
+    """How many of the wanted workers take no job now, whatever the cause."""
+    return choices.desired - sum(1 for member in staying if is_serving(member, seen, now))
+
+
+def _gone_ahead(choices: Choices, staying: list[Member], old: list[Member], leaving: list[Member]) -> int:
+    """Workers that are, or are about to be, of the new revision: there, on their way, or not yet created."""
+    return len(leaving) + len(staying) - len(old) + max(0, choices.desired - len(staying))
 
 
 def is_serving(member: Member, seen: Seen, now: datetime) -> bool:
@@ -55,14 +66,32 @@ def is_serving(member: Member, seen: Seen, now: datetime) -> bool:
         return False
     if not isinstance(seen.slurm, Snapshot):
         return True
-    return member.record is not None and not member.record.state.is_drain and not member.record.state.is_down
+    return is_in_use(member)
+
+
+def is_in_use(member: Member) -> bool:
+    """Slurm may start jobs there."""
+    return member.record is not None and member.record.state.is_available
+
+
+def is_broken(member: Member, now: datetime) -> bool:
+    """Not ready, and Slurm has no use for it either, or has had time to notice.
+
+    When slurmctld restarts, every worker is unready for a moment; that is no reason to replace them all.
+    """
+    if member.pod.is_ready:
+        return False
+    ready = member.pod.status.condition("Ready")
+    since = ready.last_transition_time if ready is not None else None
+    return not is_in_use(member) or since is None or now - since > UNREADY_FOR
 
 
 def _drains_for_update(member: Member) -> bool:
     """It was chosen in an earlier pass; the drain says so. Nobody is let go half-way."""
     record = member.record
     ours = OurReason.read(record.reason) if record is not None and record.state.is_drain else None
-    return ours is not None and ours.cause == Leaving.UPDATE and ours.pod_uid == member.uid
+    is_update = ours is not None and ours.cause in (Leaving.UPDATE, Leaving.RESOURCES)
+    return is_update and ours is not None and ours.pod_uid == member.uid
 
 
 def budget(seen: Seen, desired: int) -> int:

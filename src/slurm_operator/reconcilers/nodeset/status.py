@@ -24,7 +24,7 @@ def status(seen: Seen, plan: Plan, outcome: Outcome) -> StatusReport:
     drains.sort(key=lambda drain: (drain["forecast"] or FOREVER, drain["slurmNode"]))
     known = [drain["forecast"] for drain in drains if drain["forecast"] is not None]
     return StatusReport(
-        conditions=list(conditions(seen, plan, outcome, facts)),
+        conditions=list(conditions(seen, plan, outcome, {**facts, "draining": len(drains)})),
         fields={
             **facts,
             "drains": drains[:DRAINS_TOLD],
@@ -96,7 +96,7 @@ def ordinal_to_node(seen: Seen) -> dict[str, str]:
 
 def conditions(seen: Seen, plan: Plan, outcome: Outcome, facts: Manifest) -> Iterator[Condition]:
     desired, available = facts["desired"], facts["availableReplicas"]
-    is_done = available >= desired and facts["updatedReplicas"] >= desired and not facts.get("draining")
+    is_done = available >= desired and facts["updatedReplicas"] >= desired and not facts["draining"]
     for wait in plan.waits:
         if wait.reason == "ControllerNotFound":
             yield false(READY, wait.reason, wait.message)

@@ -1,0 +1,51 @@
+"""New workers: what has to be there before them, and their pods."""
+
+from slurm_operator.api.controller import Controller
+from slurm_operator.plan.actions import Action, Create, Wait
+from slurm_operator.plan.plan import Lane, lane
+from slurm_operator.reconcilers.nodeset.choices import Choices
+from slurm_operator.reconcilers.nodeset.observe import Seen
+from slurm_operator.reconcilers.nodeset.pod import Slot, worker_pod
+from slurm_operator.reconcilers.nodeset.records import forget, is_outdated
+from slurm_operator.reconcilers.nodeset.revisions import Revision
+
+NEW = "new workers"
+
+
+def arrivals(seen: Seen, choices: Choices, revision: Revision) -> list[Lane]:
+    """Workers that need nothing come together; one that needs something first has a lane of its own."""
+    if not choices.create:
+        return []
+    if seen.controller is None:
+        return [lane(NEW, [_no_controller(seen)])]
+    together: list[Action] = []
+    alone: list[Lane] = []
+    for slot in choices.create:
+        first = _first(slot, seen)
+        pod = _creation(seen, seen.controller, slot, revision)
+        if first:
+            alone.append(lane(slot.hostname, *first, [pod]))
+        else:
+            together.append(pod)
+    return [lane(NEW, together), *alone]
+
+
+def _first(slot: Slot, seen: Seen) -> list[list[Action]]:
+    """Stages before the pod: a record that would not fit goes. Without an answer nobody waits for Slurm."""
+    if not is_outdated(slot.hostname, seen.slurm, seen.reservation_name):
+        return []
+    why = "the worker comes back with other resources"
+    return [[forget(slot.hostname, seen.controller_key, "Outdated", why)]]
+
+
+def _creation(seen: Seen, controller: Controller, slot: Slot, revision: Revision) -> Create:
+    manifest = worker_pod(seen.nodeset, controller, slot, revision.hash)
+    return Create(manifest=manifest, reason="ScalingUp", message=f"created worker {slot.pod_name}")
+
+
+def _no_controller(seen: Seen) -> Wait:
+    message = (
+        f"No Controller {seen.controller_key.name!r} in namespace {seen.controller_key.namespace!r}. "
+        "Workers start as soon as there is one; if the name is a typo, make a new NodeSet."
+    )
+    return Wait(subject=NEW, reason="ControllerNotFound", message=message)

@@ -1,0 +1,48 @@
+"""Slurm's records of workers: which of them may be removed."""
+
+from slurm_operator.api.meta import ObjectKey
+from slurm_operator.plan.actions import WriteSlurm
+from slurm_operator.reconcilers.nodeset.causes import Leaving
+from slurm_operator.reconcilers.nodeset.members import Member
+from slurm_operator.slurm.reasons import OurReason
+from slurm_operator.slurm.snapshot import Snapshot, Unreachable
+from slurm_operator.slurm.writes import DeleteNodes
+
+
+def may_forget(slurm_node: str, slurm: Snapshot | Unreachable, own_reservation: str = "") -> bool:
+    """Never a record that a job, also a pending one, or a reservation names, or that a human drained."""
+    record = slurm.nodes.get(slurm_node) if isinstance(slurm, Snapshot) else None
+    if record is None or not isinstance(slurm, Snapshot):
+        return False
+    reserved = [found for found in slurm.reservations_naming(slurm_node) if found.name != own_reservation]
+    named = slurm.jobs_naming(slurm_node) or reserved
+    return not named and not record.is_drained_by_others and record.state.is_dynamic
+
+
+def is_outdated(slurm_node: str, slurm: Snapshot | Unreachable, own_reservation: str = "") -> bool:
+    """The record is of a worker that went because its resources changed, as its drain says, and may go.
+
+    A record is not updated by a new registration: fewer CPUs than it has would be refused, more ignored.
+    """
+    record = slurm.nodes.get(slurm_node) if isinstance(slurm, Snapshot) else None
+    noted = OurReason.read(record.reason) if record is not None and record.is_drained_by_us else None
+    is_noted = noted is not None and noted.cause == Leaving.RESOURCES
+    return is_noted and may_forget(slurm_node, slurm, own_reservation)
+
+
+def has_outdated_record(member: Member, own_reservation: str) -> bool:
+    """It registered with the record of the worker before it, whose resources were others."""
+    if member.record is None or not is_outdated(member.slurm_node, member.slurm, own_reservation):
+        return False
+    noted = OurReason.read(member.record.reason)
+    return noted is not None and noted.pod_uid != member.uid
+
+
+def forget(slurm_node: str, controller: ObjectKey, reason: str, why: str = "") -> WriteSlurm:
+    """slurmctld refuses while a job is there, and afterwards can start none."""
+    return WriteSlurm(
+        controller=controller,
+        write=DeleteNodes(nodes=(slurm_node,)),
+        reason=reason,
+        message=f"removing {slurm_node} from Slurm" + (f": {why}" if why else ""),
+    )

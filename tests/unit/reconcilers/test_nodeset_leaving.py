@@ -1,0 +1,221 @@
+"""How workers go: who never comes back, what is left alone, and in which order records and pods disappear."""
+
+from datetime import timedelta
+
+import pytest
+
+from slurm_operator.api import names
+from slurm_operator.plan.actions import PatchObject
+from slurm_operator.reconcilers.nodeset import RECONCILER
+from slurm_operator.reconcilers.nodeset.pod import RESOURCES_DIGEST
+from slurm_operator.slurm.snapshot import Unreachable
+from support.workers import (
+    CONTROLLER,
+    KEY,
+    NOW,
+    controller,
+    job,
+    machine,
+    nodeset,
+    ours,
+    revision_of,
+    slurm,
+    slurm_node,
+    told,
+    uid_of,
+    worker,
+    world,
+)
+
+HEAD = controller()
+ONE = nodeset(replicas=1)
+R = revision_of(ONE)
+HASH = R.metadata.labels[names.LABEL_REVISION]
+
+
+def w(ordinal, **kwargs):
+    return worker(ordinal, **{"revision": HASH, **kwargs})
+
+
+def seen(spec, *things, slurm_=None):
+    return world(spec, HEAD, *things, revisions_=[revision_of(spec)], slurm_=slurm_)
+
+
+A = w(0)
+DELETED = w(0, terminating=True)
+RETIRED = w(0, annotations={names.POD_RETIRED: uid_of("gpu-0")})
+
+
+@pytest.mark.parametrize(
+    ("pod", "node", "jobs", "story"),
+    [
+        pytest.param(DELETED, ["IDLE"], [], ["drain gpu-0 for PodTerminating"], id="deleted by hand: it takes no new job"),
+        pytest.param(DELETED, ["MIXED", "DRAIN"], [job(1, "gpu-0")], ["wait gpu-0: Draining"], id="its drain is never lifted"),
+        pytest.param(DELETED, ["IDLE", "DRAIN"], [], ["delete gpu-0 (Drained)"], id="free: no need to wait out its grace period"),
+        pytest.param(w(0, terminating=True, grace=30), ["IDLE", "DRAIN"], [], ["wait gpu-0: Terminating"], id="ending: asked once is enough"),
+        pytest.param(w(0, terminating=True, grace=30), ["IDLE"], [], ["drain gpu-0 for PodTerminating"], id="ending, but Slurm would still use it"),
+        pytest.param(RETIRED, ["IDLE", "DRAIN"], [], ["forget gpu-0", "delete gpu-0 (Drained)"], id="retired, then we were interrupted: goes on"),
+        pytest.param(RETIRED, ["MIXED"], [job(1, "gpu-0")], ["drain gpu-0 for Retired"], id="retired, but resumed by somebody: through the gate again"),
+    ],
+)  # fmt: skip
+def test_whoever_cannot_stay_goes_through_the_gate(pod, node, jobs, story):
+    reason = ours(pod, "PodTerminating") if "DRAIN" in node else ""
+    made = seen(ONE, pod, slurm_=slurm(slurm_node(pod, *node, reason=reason), jobs=jobs))
+
+    assert told(made) == story
+
+
+def test_a_retired_worker_is_not_counted_as_one_that_stays():
+    two = nodeset(replicas=2)
+    made = seen(two, RETIRED, w(1), w(2), slurm_=slurm(*(slurm_node(w(n), "IDLE") for n in range(3))))
+
+    assert [line for line in told(made) if "gpu-1" in line or "gpu-2" in line] == []
+
+
+@pytest.mark.parametrize(
+    ("state", "reason", "story"),
+    [
+        pytest.param(["DOWN"], "bad disk, ask Ada", ["wait gpu-0: MarkedByOthers"], id="a human's"),
+        pytest.param(["DOWN", "NOT_RESPONDING"], "Not responding", ["drain gpu-0 for ScaleIn"], id="slurmctld's own"),
+    ],
+)  # fmt: skip
+def test_a_humans_note_on_a_node_that_does_not_drain_is_waited_for_and_not_replaced(state, reason, story):
+    made = seen(nodeset(replicas=0), A, slurm_=slurm(slurm_node(A, *state, reason=reason)))
+
+    assert told(made) == story
+
+
+def test_marks_of_other_people_on_a_pod_are_not_written_over():
+    pod = w(0, protected=True, annotations={names.POD_CORDON: "true", "team": "a"})
+    made = seen(ONE, pod, slurm_=slurm(slurm_node(pod, "IDLE", "DRAIN", reason=ours(pod, "PodCordon"))))
+
+    [patch] = RECONCILER.decide(RECONCILER.observe(KEY, made), NOW).actions()
+
+    assert isinstance(patch, PatchObject)
+    assert patch.operations == (
+        {"op": "remove", "path": "/metadata/labels/nodeset.slinky.slurm.net~1pod-protect"},
+    )
+
+
+def test_protection_that_the_spec_turns_off_is_taken_away():
+    off = nodeset(replicas=1, workloadDisruptionProtection=False)
+
+    assert told(seen(off, A, slurm_=slurm(slurm_node(A, "IDLE")))) == ["Unprotected gpu-0"]
+
+
+def test_when_slurmctld_blinks_an_update_does_not_take_all_workers_for_broken():
+    old, new = nodeset(replicas=4), nodeset(replicas=4, slurmd={"image": "slurmd:next"})
+    hash_ = revision_of(old).metadata.labels[names.LABEL_REVISION]
+    pods = [worker(n, revision=hash_, ready=False, unready_for=timedelta(seconds=2)) for n in range(4)]
+    made = world(
+        new, HEAD, *pods, revisions_=[revision_of(old), revision_of(new)], slurm_=slurm(*(slurm_node(p, "IDLE") for p in pods))
+    )  # fmt: skip
+
+    assert told(made) == []
+
+
+def test_the_canarys_place_is_kept_until_its_successor_has_shown_that_it_works():
+    """Between the canary's end and the new pod nobody of the new revision exists; no second one goes."""
+    old, new = nodeset(replicas=4), nodeset(replicas=4, slurmd={"image": "slurmd:next"},
+                                            updateStrategy={"rollingUpdate": {"maxUnavailable": "100%"}})  # fmt: skip
+    hash_ = revision_of(old).metadata.labels[names.LABEL_REVISION]
+    pods = [worker(n, revision=hash_) for n in range(3)]
+    made = world(
+        new, HEAD, *pods, revisions_=[revision_of(old), revision_of(new)], slurm_=slurm(*(slurm_node(p, "IDLE") for p in pods))
+    )  # fmt: skip
+
+    assert told(made) == ["create Pod gpu-3"]
+
+
+BIGGER = nodeset(replicas=1, extraConf="CPUs=8", revisionHistoryLimit=5)
+OLD = w(0, annotations={RESOURCES_DIGEST: "of-before"})
+
+
+def bigger(*things, node=None, jobs=()):
+    return world(
+        BIGGER, HEAD, *things, revisions_=[R, revision_of(BIGGER)], slurm_=slurm(*([node] if node else []), jobs=jobs)
+    )  # fmt: skip
+
+
+STALE = slurm_node(OLD, "IDLE", "DRAIN", reason=ours(OLD, "Resources"))
+NEW = worker(
+    0, revision=revision_of(BIGGER).metadata.labels[names.LABEL_REVISION], annotations={RESOURCES_DIGEST: "x"}
+)
+INHERITED = slurm_node(NEW, "IDLE", "DRAIN", reason="slurm-operator: Resources: x (pod aaaa-bbbb)")
+
+
+@pytest.mark.parametrize(
+    ("made", "story"),
+    [
+        pytest.param(bigger(OLD, node=slurm_node(OLD, "IDLE")), ["drain gpu-0 for Resources"], id="first it drains, and the drain says why"),
+        pytest.param(bigger(OLD, node=STALE), ["delete gpu-0 (Drained)"], id="then the pod goes, the record stays"),
+        pytest.param(bigger(node=STALE), ["forget gpu-0", "create Pod gpu-0"], id="then the record goes, and only then the new pod comes"),
+        pytest.param(bigger(node=STALE, jobs=[job(1, words=["PENDING"], required=["gpu-0"])]), ["create Pod gpu-0"], id="a job waits for this very node: it would wait for ever"),
+        pytest.param(bigger(OLD, node=slurm_node(OLD, "IDLE", "DRAIN", reason=ours(OLD, "Update"))), ["Retired gpu-0", "forget gpu-0", "delete gpu-0 (Drained)"], id="drained for something else: the record goes first, as a fence"),
+        pytest.param(bigger(OLD, node=slurm_node(OLD, "IDLE", "DRAIN", reason="ask Ada")), ["delete gpu-0 (Drained)"], id="a human's drain: the record stays"),
+        pytest.param(bigger(NEW, node=INHERITED), ["delete gpu-0 (Drained)"], id="came while Slurm was away and got the old record: once more"),
+        pytest.param(bigger(NEW, node=INHERITED, jobs=[job(1, words=["PENDING"], required=["gpu-0"])]), ["resume gpu-0"], id="but not over and over"),
+    ],
+)  # fmt: skip
+def test_a_worker_with_other_resources_gets_a_record_of_its_own(made, story):
+    assert told(made) == story
+
+
+def test_without_an_answer_from_slurm_new_workers_do_not_wait():
+    made = bigger()
+    made.slurms[CONTROLLER] = Unreachable(since=NOW, why="no answer")
+
+    assert told(made) == ["create Pod gpu-0"]
+
+
+def pinned(*machines):
+    spec = nodeset(replicas=1, pinToNode=True)
+    there = world(spec, HEAD, *machines, revisions_=[revision_of(spec)])
+    there.things[0] = type(spec)(
+        metadata=spec.metadata, spec=spec.spec, status=type(spec.status)(ordinal_to_node={"0": "n7"})
+    )
+    return there
+
+
+@pytest.mark.parametrize(
+    ("made", "node"),
+    [
+        pytest.param(pinned(machine("n7")), "n7", id="the machine it was on before"),
+        pytest.param(pinned(machine("n8")), None, id="that machine is gone: anywhere"),
+    ],
+)
+def test_a_pinned_worker_comes_back_where_it_was(made, node):
+    [create] = RECONCILER.decide(RECONCILER.observe(KEY, made), NOW).actions()
+    affinity = create.manifest["spec"]["affinity"].get("nodeAffinity")
+    tolerated = [t["key"] for t in create.manifest["spec"]["tolerations"]]
+
+    assert "node.kubernetes.io/unschedulable" not in tolerated, "it is no daemon"
+    if node is None:
+        assert affinity is None
+    else:
+        [term] = affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+        assert term == {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
+
+
+@pytest.mark.parametrize(
+    ("asked_ago", "look_again"),
+    [
+        pytest.param(timedelta(seconds=1), None, id="fresh: a change in Slurm wakes us"),
+        pytest.param(timedelta(seconds=9), timedelta(seconds=1), id="old: nothing would wake us"),
+    ],
+)
+def test_an_old_answer_is_looked_at_again(asked_ago, look_again):
+    made = seen(nodeset(replicas=0), A, slurm_=slurm(slurm_node(A, "MIXED", "DRAIN", reason=ours(A, "ScaleIn")), jobs=[job(1, "gpu-0")]))  # fmt: skip
+
+    plan = RECONCILER.decide(RECONCILER.observe(KEY, made), NOW + asked_ago)
+
+    assert plan.look_again == look_again
+    assert plan.waits_on == (CONTROLLER,)
+
+
+def test_an_idle_nodeset_with_min_ready_seconds_is_not_looked_at_over_and_over():
+    spec = nodeset(replicas=1, minReadySeconds=10)
+    pod = w(0, revision=revision_of(spec).metadata.labels[names.LABEL_REVISION])
+    made = seen(spec, pod, slurm_=slurm(slurm_node(pod, "IDLE")))
+
+    assert RECONCILER.decide(RECONCILER.observe(KEY, made), NOW).look_again is None
