@@ -201,6 +201,20 @@ async def test_an_unknown_signal_cancels_the_job(slurm: SlurmDaemons) -> None:
     await until(lambda: slurm.job_state(job) == "CANCELLED", "the job to be gone")
 
 
+async def test_asked_to_close_slurmrestd_sends_a_header_behind_the_body(slurm: SlurmDaemons) -> None:
+    """Why we do not ask, and read no further than one answer."""
+    host, port = slurm.rest_url.removeprefix("http://").split(":")
+    stream, writer = await asyncio.open_connection(host, int(port))
+    head = ["GET /slurm/v0.0.45/ping/ HTTP/1.1", f"Host: {host}", f"X-SLURM-USER-TOKEN: {slurm.token()}"]
+    writer.write("\r\n".join([*head, "Connection: close", "", ""]).encode())
+
+    answer = await stream.read()
+    writer.close()
+    await writer.wait_closed()
+
+    assert answer.endswith(b"}Connection: Close\r\n")
+
+
 async def test_four_stuck_calls_stall_slurmrestd_and_the_poller_makes_one(
     new_slurm: Callable[..., SlurmDaemons],
 ) -> None:

@@ -64,11 +64,12 @@ class SlurmWriter:
         self._clock = clock
         self._waiting: list[Batch] = []
         self._stir = asyncio.Event()
+        self._stopped = False
 
     async def write(self, write: SlurmWrite) -> WriteResult:
         """What became of it, for each subject."""
-        if not subjects(write):
-            return WriteResult(answers={})
+        if self._stopped or not subjects(write):
+            return WriteResult(answers=for_all(subjects(write), Verdict.NOT_SENT, _STOPPING))
         future: asyncio.Future[WriteResult] = asyncio.get_running_loop().create_future()
         self._join(write).askers.append((subjects(write), future))
         self._stir.set()
@@ -94,6 +95,8 @@ class SlurmWriter:
             batch.settle(answers)
 
     def stop(self) -> None:
+        """From now on nothing is sent."""
+        self._stopped = True
         for batch in self._waiting:
             batch.settle(for_all(subjects(batch.write), Verdict.NOT_SENT, _STOPPING))
         self._waiting.clear()

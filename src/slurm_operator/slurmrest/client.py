@@ -7,17 +7,20 @@ from slurm_operator.slurmrest.database import Database
 from slurm_operator.slurmrest.reader import Reader
 from slurm_operator.slurmrest.sender import Sender
 from slurm_operator.slurmrest.session import Session
-from slurm_operator.slurmrest.tokens import KeyProvider, TokenSource
+from slurm_operator.slurmrest.tokens import KeyProvider, ReadyToken, TokenSource
 from slurm_operator.slurmrest.transport import DEADLINE_SECONDS, MAX_ANSWER_BYTES, Transport
 
 
 class SlurmRest:
-    """`read` looks at slurmctld, `send` changes it, `database` is slurmdbd."""
+    """`read` looks at slurmctld, `send` changes it, `database` is slurmdbd.
+
+    `key` signs our own tokens, unless it is a token already.
+    """
 
     def __init__(
         self,
         urls: Sequence[str],
-        key: KeyProvider,
+        key: KeyProvider | ReadyToken,
         *,
         now: Callable[[], datetime],
         user: str = "slurm",
@@ -25,7 +28,8 @@ class SlurmRest:
         max_answer_bytes: int = MAX_ANSWER_BYTES,
     ) -> None:
         transport = Transport(urls, deadline_s=deadline_s, max_answer_bytes=max_answer_bytes)
-        self._session = Session(transport, TokenSource(key, now=now, user=user))
+        tokens = key if isinstance(key, ReadyToken) else TokenSource(key, now=now, user=user)
+        self._session = Session(transport, tokens)
         self.read = Reader(self._session)
         self.send = Sender(self._session)
         self.database = Database(self._session)

@@ -9,7 +9,7 @@ from slurm_operator import wire
 from slurm_operator.slurmrest import errors
 from slurm_operator.slurmrest.envelope import Envelope, Trouble, said
 from slurm_operator.slurmrest.exchange import Reply
-from slurm_operator.slurmrest.tokens import TokenSource
+from slurm_operator.slurmrest.tokens import Tokens
 from slurm_operator.slurmrest.transport import Request, Transport
 from slurm_operator.slurmrest.versions import NEWEST_FIRST, Capability
 
@@ -24,7 +24,7 @@ _NO_ROUTE = b"Unable to find requested URL"
 class Session:
     """Speaks the newest API version that both sides know; `version` is empty until the first call."""
 
-    def __init__(self, transport: Transport, tokens: TokenSource) -> None:
+    def __init__(self, transport: Transport, tokens: Tokens) -> None:
         self.transport = transport
         self.version = ""
         self._tokens = tokens

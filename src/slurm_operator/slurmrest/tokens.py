@@ -3,6 +3,7 @@
 import uuid
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from typing import Protocol
 
 from jwt.algorithms import HMACAlgorithm
 from jwt.api_jws import PyJWS
@@ -20,6 +21,18 @@ LIFETIME = timedelta(minutes=5)
 LATEST_EXPIRY = 2**31 - 2
 
 KeyProvider = Callable[[], bytes]
+
+
+class Tokens(Protocol):
+    """Where a session has its tokens from."""
+
+    def token(self) -> str:
+        """One that should be accepted."""
+        ...
+
+    def reject(self, token: str) -> None:
+        """This one was not accepted."""
+        ...
 
 
 def signed(key: bytes, *, user: str, now: datetime, lifetime: timedelta) -> str:
@@ -87,3 +100,18 @@ class TokenSource:
         """`token` was not accepted: the next one is signed anew, unless that has happened already."""
         if token == self._token:
             self._signed_at = None
+
+
+class ReadyToken:
+    """A token that somebody else signed. Another one comes with another connection, not by asking again."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text.strip()
+
+    def token(self) -> str:
+        if not self._text:
+            raise SlurmUnauthorised("log in", "the token is empty")
+        return self._text
+
+    def reject(self, token: str) -> None:
+        pass

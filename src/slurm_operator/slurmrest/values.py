@@ -40,6 +40,8 @@ def number(value: Number) -> float | None:
 
 def whole(value: Number) -> int | None:
     """As `number`, without a fraction."""
+    if type(value) is int and value < _FIRST_MARK:  # By far the most common, and there are millions.
+        return value
     found = number(value)
     return None if found is None else int(found)
 
@@ -52,7 +54,13 @@ def count(value: Number) -> int:
 def moment(value: Number) -> datetime | None:
     """A UNIX time; zero means never."""
     seconds = number(value)
-    return datetime.fromtimestamp(seconds, UTC) if seconds else None
+    return _moment(seconds) if seconds else None
+
+
+@lru_cache(maxsize=16384)
+def _moment(seconds: float) -> datetime:
+    """One object per second: nodes of one machine, and jobs of one array, share theirs."""
+    return datetime.fromtimestamp(seconds, UTC)
 
 
 def minutes(value: Number) -> timedelta | None:
@@ -63,8 +71,13 @@ def minutes(value: Number) -> timedelta | None:
 
 def words(value: Words) -> tuple[str, ...]:
     """A list, or text with commas; without empty entries."""
-    parts = value.split(",") if isinstance(value, str) else value or ()
-    return tuple(stripped for part in parts if (stripped := part.strip()))
+    return _words(value if isinstance(value, str) else ",".join(value)) if value else ()
+
+
+@lru_cache(maxsize=16384)
+def _words(value: str) -> tuple[str, ...]:
+    """One object per combination: nodes of one kind share theirs."""
+    return tuple(stripped for part in value.split(",") if (stripped := part.strip()))
 
 
 def text(value: Text) -> str:
@@ -86,6 +99,7 @@ def host_words(value: Words) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1024)
 def _node_state(found: tuple[str, ...]) -> NodeState:
+    """One object per combination of words: ten thousand nodes have a dozen."""
     return NodeState.read(found)
 
 
@@ -95,7 +109,6 @@ def _job_state(found: tuple[str, ...]) -> JobState:
 
 
 def node_state(value: Words) -> NodeState:
-    """One object per combination of words: ten thousand nodes have a dozen."""
     return _node_state(words(value))
 
 

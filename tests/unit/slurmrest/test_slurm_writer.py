@@ -267,6 +267,7 @@ async def test_whoever_waits_when_it_stops_is_told(slurmrestd: FakeSlurmrestd, c
 
     assert verdicts(await sent) == {"a": Verdict.UNSURE}
     assert verdicts(await queued) == {"b": Verdict.NOT_SENT}
+    assert await cluster.write(drain("c")) == [{"c": Verdict.NOT_SENT}], "and whoever comes later"
 
 
 # -- the snapshot
