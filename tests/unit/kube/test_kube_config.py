@@ -127,6 +127,22 @@ async def test_a_renewed_token_is_noticed_without_asking(tmp_path: Path) -> None
     assert (await credentials.identity()).headers == (("Authorization", "Bearer two"),)
 
 
+async def test_a_refused_token_is_read_again_even_if_the_file_looks_the_same(tmp_path: Path) -> None:
+    path = tmp_path / "token"
+    path.write_text("one")
+    seen = path.stat()
+    credentials = TokenFile(path)
+    before = await credentials.identity()
+    path.write_text("two")
+    os.utime(path, ns=(seen.st_atime_ns, seen.st_mtime_ns))
+    unnoticed = await credentials.identity()
+    credentials.distrust()
+    after = await credentials.identity()
+
+    assert before == unnoticed
+    assert after.headers == (("Authorization", "Bearer two"),)
+
+
 def without_token(directory: Path) -> Access:
     return in_cluster(environ={"KUBERNETES_SERVICE_HOST": "10.0.0.1"}, mounted=directory)
 

@@ -26,12 +26,14 @@ class LeaseServer:
     lease: Manifest | None = None
     version: int = 0
     is_silent: bool = False
+    answers_after: float = 0.0
     writes: list[str] = field(default_factory=list)
 
     async def answer(self, answer: Answer) -> None:
         asked = answer.asked
         if self.is_silent:
             await asyncio.Event().wait()
+        await asyncio.sleep(self.answers_after)
         if asked.method == "GET":
             if self.lease is None:
                 await answer.refuse(404, "NotFound", "no lease")
@@ -163,6 +165,18 @@ async def test_a_silent_server_costs_the_lease_before_it_can_have_run_out() -> N
         await holding
 
     assert 9 < lost_after < 15
+
+
+async def test_the_lease_counts_from_when_we_asked_not_from_when_we_were_answered() -> None:
+    server = LeaseServer(answers_after=4.0)
+    async with server.api() as api, api.client() as client:
+        elector = Elector(client, KEY, "one", clock=now)
+        await elector.acquire()
+        at_first = elector.is_leader
+        await asyncio.sleep(7)
+        seven_later = elector.is_leader
+
+    assert (at_first, seven_later) == (True, False)
 
 
 async def test_a_short_silence_costs_nothing() -> None:

@@ -292,3 +292,18 @@ async def test_what_we_wrote_ourselves_is_known_at_once() -> None:
 
     assert at_once == value_digest(b"mine")
     assert not unwanted
+
+
+async def test_a_late_event_does_not_undo_what_we_wrote() -> None:
+    server = SecretServer()
+    a = key("a")
+    async with referring(server) as (it, _):
+        it.want("me", [a])
+        await eventually(lambda: it.knows(a) and len(server.watchers) == 1)
+        theirs = server.make(a, b"theirs")
+        it.note_written(server.make(a, b"mine"))
+        await server.watchers[0].event("ADDED", theirs)
+        await asyncio.sleep(1)
+        after = digest(it, a)
+
+    assert after == value_digest(b"mine")

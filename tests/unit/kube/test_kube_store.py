@@ -107,8 +107,8 @@ class Watcher:
         self.store.replace("ns", things.values(), resource_version=str(version), begun=begun)
 
     def deliver(self) -> None:
-        if self.next_event >= len(self.server.history):
-            return
+        if self.pending is not None or self.next_event >= len(self.server.history):
+            return  # Who lists does not watch.
         type_, thing = self.server.history[self.next_event]
         self.next_event += 1
         if type_ == "DELETED":
@@ -223,6 +223,26 @@ def test_the_deletion_of_a_predecessor_does_not_take_the_successor_along() -> No
     store.saw_deleted("ns", key("a"), "u1", "110")
 
     assert held(store) == {"a": "120"}
+
+
+def test_a_stray_deletion_of_another_incarnation_is_not_believed() -> None:
+    store = listed(pod("a", 90, uid="u2"))
+
+    store.saw_deleted("ns", key("a"), "u1", "110")
+
+    assert held(store) == {"a": "90"}
+
+
+def test_what_left_the_selector_and_was_written_by_us_since_stays_until_the_watch_has_caught_up() -> None:
+    store = listed(pod("a", 90))
+    store.put(pod("a", 120))
+
+    store.saw_deleted("ns", key("a"), "u1", "110")
+    before_its_time = held(store)
+    store.saw_deleted("ns", key("a"), "u1", "120")
+
+    assert before_its_time == {"a": "120"}
+    assert held(store) == {}
 
 
 def test_a_list_that_began_before_our_write_does_not_undo_it() -> None:

@@ -236,6 +236,42 @@ async def test_an_object_that_does_not_decode_is_passed_over_and_the_rest_goes_o
     assert "nodeName" in unreadable[ObjectKey("ns", "bad")]
 
 
+async def test_a_list_that_cannot_be_read_in_part_keeps_what_was_known_of_that_part() -> None:
+    api = FakeApi(
+        lists=[
+            listing(thing("a", 90), thing("bad", 91, spec=[])),
+            listing(thing("a", 950, spec=[]), version="1000"),
+        ],
+        watches=[refusal(410, "Expired", "too old"), hang],
+    )
+    async with watched(api) as it:
+        await eventually(lambda: len(api.watches_asked()) == 2)
+        unreadable = set(it.cache.unreadable)
+
+    assert it.versions() == {"a": "90"}
+    assert unreadable == {ObjectKey("ns", "a")}, "the other one is gone, and is no trouble any more"
+
+
+async def test_a_watch_that_ends_in_peace_is_opened_anew_at_once_every_time() -> None:
+    clock = asyncio.get_running_loop().time
+    began: list[float] = []
+    ended: list[float] = []
+
+    async def a_minute(answer: Answer) -> None:
+        began.append(clock())
+        await answer.begin()
+        await asyncio.sleep(60)
+        ended.append(clock())
+        await answer.end()
+
+    api = FakeApi(lists=[listing()], watches=[a_minute])
+    async with watched(api):
+        await eventually(lambda: len(began) == 13, step_seconds=10)
+
+    gaps = [start - end for start, end in zip(began[1:], ended, strict=False)]
+    assert max(gaps) < 1
+
+
 async def test_an_unreadable_object_can_be_deleted_and_can_become_readable() -> None:
     async def more(answer: Answer) -> None:
         await answer.begin()
