@@ -23,6 +23,7 @@ from slurm_operator.manifests.objects import (
     Taint,
 )
 from slurm_operator.plan.actions import Create, DeleteWorker, PatchObject, Wait, WriteSlurm
+from slurm_operator.plan.plan import Plan
 from slurm_operator.reconcilers.nodeset import RECONCILER, revisions
 from slurm_operator.reconcilers.nodeset.pod import RESOURCES_DIGEST, resources_digest
 from slurm_operator.slurm.job import SlurmJob
@@ -144,11 +145,14 @@ def world(*things, slurm_=None, revisions_=()) -> HandmadeWorld:
     return made
 
 
-def told(made):
-    """The plan as a short story: one line per action, stages in order."""
-    seen = RECONCILER.observe(KEY, made)
-    plan = RECONCILER.decide(seen, NOW)
-    return [line(action) for action in plan.actions()]
+def planned(made) -> Plan:
+    return RECONCILER.decide(RECONCILER.observe(KEY, made), NOW)
+
+
+def told(made, *, facts=False) -> list[str]:
+    """The plan as a short story: one line per action, stages in order; with what is noted on pods on request."""
+    lanes = (lane for lane in planned(made).lanes if facts or not lane.name.startswith("facts of"))
+    return [line(action) for lane in lanes for action in lane.actions()]
 
 
 def line(action) -> str:

@@ -18,6 +18,7 @@ from support.workers import (
     machine,
     nodeset,
     ours,
+    planned,
     revision_of,
     slurm,
     slurm_node,
@@ -89,7 +90,7 @@ def test_marks_of_other_people_on_a_pod_are_not_written_over():
     pod = w(0, protected=True, annotations={names.POD_CORDON: "true", "team": "a"})
     made = seen(ONE, pod, slurm_=slurm(slurm_node(pod, "IDLE", "DRAIN", reason=ours(pod, "PodCordon"))))
 
-    [patch] = RECONCILER.decide(RECONCILER.observe(KEY, made), NOW).actions()
+    patch = next(planned(made).actions())
 
     assert isinstance(patch, PatchObject)
     assert patch.operations == (
@@ -185,7 +186,7 @@ def pinned(*machines):
     ],
 )
 def test_a_pinned_worker_comes_back_where_it_was(made, node):
-    [create] = RECONCILER.decide(RECONCILER.observe(KEY, made), NOW).actions()
+    [create] = planned(made).actions()
     affinity = create.manifest["spec"]["affinity"].get("nodeAffinity")
     tolerated = [t["key"] for t in create.manifest["spec"]["tolerations"]]
 
@@ -218,4 +219,4 @@ def test_an_idle_nodeset_with_min_ready_seconds_is_not_looked_at_over_and_over()
     pod = w(0, revision=revision_of(spec).metadata.labels[names.LABEL_REVISION])
     made = seen(spec, pod, slurm_=slurm(slurm_node(pod, "IDLE")))
 
-    assert RECONCILER.decide(RECONCILER.observe(KEY, made), NOW).look_again is None
+    assert planned(made).look_again is None

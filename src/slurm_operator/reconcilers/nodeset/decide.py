@@ -6,12 +6,14 @@ from slurm_operator.api import names
 from slurm_operator.api.meta import key_of
 from slurm_operator.api.names import WORKERS_FINALIZER
 from slurm_operator.manifests import kinds
-from slurm_operator.plan.actions import Action, Create, DeleteObject, PatchObject, Wait
+from slurm_operator.plan.actions import Action, Create, DeleteObject, DeleteWorker, PatchObject, Wait
 from slurm_operator.plan.plan import Lane, Plan, lane, plan
 from slurm_operator.reconcilers.nodeset import revisions
 from slurm_operator.reconcilers.nodeset.arrivals import arrivals
+from slurm_operator.reconcilers.nodeset.causes import Cause
 from slurm_operator.reconcilers.nodeset.choices import ENDED_FOR, choose
 from slurm_operator.reconcilers.nodeset.drains import keep
+from slurm_operator.reconcilers.nodeset.facts import facts
 from slurm_operator.reconcilers.nodeset.members import Member
 from slurm_operator.reconcilers.nodeset.observe import Seen
 from slurm_operator.reconcilers.nodeset.retire import retire
@@ -28,15 +30,7 @@ def decide(seen: Seen, now: datetime) -> Plan:
     choices = choose(seen, now)
     leaving = {**choices.leaving, **replaced(seen, choices, revision, now)}
     workers = [
-        lane(
-            member.slurm_node,
-            *(
-                retire(member, leaving[member.uid], seen.controller_key, now)
-                if member.uid in leaving
-                else keep(member, seen, now)
-            ),
-        )
-        for member in seen.members
+        made for member in seen.members for made in _worker(member, seen, leaving.get(member.uid), now)
     ]
     return plan(
         lane("nodeset", _own(seen)),
@@ -46,6 +40,14 @@ def decide(seen: Seen, now: datetime) -> Plan:
         look_again=_look_again(seen, workers, now),
         waits_on=(seen.controller_key,) if leaving or any(map(_awaits_release, seen.members)) else (),
     )
+
+
+def _worker(member: Member, seen: Seen, cause: Cause | None, now: datetime) -> list[Lane]:
+    """What becomes of one worker, and what is written on its pod while it is there."""
+    stages = keep(member, seen, now) if cause is None else retire(member, cause, seen.controller_key, now)
+    own = lane(member.slurm_node, *stages)
+    is_going = any(isinstance(action, DeleteWorker) for action in own.actions())
+    return [own] if is_going else [own, facts(member, now)]
 
 
 def _awaits_release(member: Member) -> bool:

@@ -1,0 +1,130 @@
+"""What Slurm says about a worker, written on its pod: conditions for people, a deadline for autoscalers.
+
+Written only where something changed, so a worker that does nothing costs nothing. Without an answer from
+Slurm everything stays as it was last known.
+"""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+
+from slurm_operator.api import names
+from slurm_operator.api.meta import key_of
+from slurm_operator.manifests import kinds
+from slurm_operator.manifests.objects import PodCondition
+from slurm_operator.plan.actions import Action, PatchObject, Tell
+from slurm_operator.plan.plan import Lane, lane
+from slurm_operator.reconcilers.nodeset.marks import marked
+from slurm_operator.reconcilers.nodeset.members import Member
+from slurm_operator.slurm.node import SlurmNode
+from slurm_operator.slurm.snapshot import Unreachable
+from slurm_operator.slurm.states import NodeBase, NodeFlag
+
+# The states that other people's tools look for. Flags that only the scheduler cares about, such as PLANNED,
+# come and go all the time and are not told.
+TOLD = {
+    NodeBase.ALLOCATED: "Allocated",
+    NodeBase.DOWN: "Down",
+    NodeBase.ERROR: "Error",
+    NodeBase.FUTURE: "Future",
+    NodeBase.IDLE: "Idle",
+    NodeBase.MIXED: "Mixed",
+    NodeBase.UNKNOWN: "Unknown",
+    NodeBase.INVALID: "Invalid",
+    NodeFlag.COMPLETING: "Completing",
+    NodeFlag.DRAIN: "Drain",
+    NodeFlag.FAIL: "Fail",
+    NodeFlag.INVALID_REG: "InvalidReg",
+    NodeFlag.MAINTENANCE: "Maintenance",
+    NodeFlag.NOT_RESPONDING: "NotResponding",
+    NodeFlag.UNDRAIN: "Undrain",
+}
+DRAIN = names.POD_CONDITION_PREFIX + TOLD[NodeFlag.DRAIN]
+
+
+def facts(member: Member, now: datetime) -> Lane:
+    """What to write on this pod now. First its deadline; a pod that changed is looked at again anyway."""
+    title = f"facts of {member.slurm_node}"
+    if isinstance(member.slurm, Unreachable) or member.is_terminating or member.pod.has_ended:
+        return lane(title)
+    noted = _deadline(member)
+    return lane(title, noted) if noted else lane(title, _conditions(member, now), _told(member))
+
+
+def _deadline(member: Member) -> list[PatchObject]:
+    deadline = member.deadline
+    text = f"{deadline:%Y-%m-%dT%H:%M:%SZ}" if deadline is not None else None
+    until = f"has jobs until {text}" if text else "has no jobs"
+    return marked(
+        member,
+        "Deadline",
+        f"{member.slurm_node} {until} at the latest",
+        annotations={names.POD_DEADLINE: text},
+    )
+
+
+def wanted(record: SlurmNode | None) -> dict[str, str]:
+    """Condition types and their message; none for a worker that is not registered."""
+    if record is None:
+        return {}
+    states = [told for word, told in TOLD.items() if word in record.state]
+    return {names.POD_CONDITION_PREFIX + state: record.reason for state in states}
+
+
+def _conditions(member: Member, now: datetime) -> list[Action]:
+    there = member.pod.status.conditions
+    operations = tuple(_operations(there, wanted(member.record), now))
+    if not operations:
+        return []
+    state = member.record.state if member.record is not None else "not registered"
+    return [
+        PatchObject(
+            kind=kinds.POD,
+            key=key_of(member.pod),
+            uid=member.uid,
+            operations=operations,
+            subresource="status",
+            reason="SlurmState",
+            message=f"{member.slurm_node} is {state} in Slurm",
+        )
+    ]
+
+
+def _operations(
+    there: Sequence[PodCondition], wanted: dict[str, str], now: datetime
+) -> Iterator[dict[str, object]]:
+    """From the last to the first, so that no place moves before its turn. Each tests who is there."""
+    missing = dict(wanted)
+    for place, condition in reversed(list(enumerate(there))):
+        if not condition.type.startswith(names.POD_CONDITION_PREFIX):
+            continue
+        message = missing.pop(condition.type, None)
+        if message == condition.message and condition.status == "True":
+            continue
+        path = f"/status/conditions/{place}"
+        yield {"op": "test", "path": f"{path}/type", "value": condition.type}
+        if message is None:
+            yield {"op": "remove", "path": path}
+        else:
+            yield {"op": "replace", "path": path, "value": _condition(condition.type, message, now)}
+    for type_, message in sorted(missing.items()):
+        yield {"op": "add", "path": "/status/conditions/-", "value": _condition(type_, message, now)}
+
+
+def _condition(type_: str, message: str, now: datetime) -> dict[str, str]:
+    return {
+        "type": type_,
+        "status": "True",
+        "message": message,
+        "lastTransitionTime": f"{now:%Y-%m-%dT%H:%M:%SZ}",
+    }
+
+
+def _told(member: Member) -> list[Tell]:
+    """Somebody else's drain, when it appears; ours are told by whoever makes them."""
+    record, shown = member.record, member.pod.status.condition(DRAIN)
+    if record is None or not record.is_drained_by_others or (shown and shown.message == record.reason):
+        return []
+    who = record.reason_set_by or "somebody"
+    why = f": {record.reason}" if record.reason else ", without a reason"
+    message = f"{who} drained {record.name} in Slurm{why}. It takes no new jobs until that is lifted there"
+    return [Tell(subject=record.name, reason="SlurmNodeDrained", message=message, warning=True)]
