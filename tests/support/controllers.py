@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import yaml
-
 from slurm_operator.api import reading
 from slurm_operator.api.accounting import Accounting
 from slurm_operator.api.controller import Controller
@@ -80,18 +78,3 @@ def put(made: HandmadeWorld, manifest: Manifest, **more: Any) -> None:
     name = manifest["metadata"]["name"]
     others = [c for c in made.children_.get(kind, []) if c.metadata.name != name]
     made.children_[kind] = [*others, child(manifest, **more)]
-
-
-def as_yaml(manifests: list[Manifest]) -> str:
-    """Readable, and the same on every run."""
-
-    class Dumper(yaml.SafeDumper):
-        def ignore_aliases(self, data: Any) -> bool:
-            return True
-
-    def text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
-        style = "|" if "\n" in value else None
-        return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
-
-    Dumper.add_representer(str, text)
-    return yaml.dump_all(manifests, Dumper=Dumper, sort_keys=True, width=110)

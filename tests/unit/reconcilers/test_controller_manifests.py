@@ -1,10 +1,4 @@
-"""The manifests of a Controller, kept in the repository: a changed builder is a readable diff.
-
-Run with UPDATE_GOLDEN=1 to write them anew.
-"""
-
-import os
-from pathlib import Path
+"""The manifests of a Controller, kept in the repository: a changed builder is a readable diff."""
 
 import pytest
 
@@ -13,9 +7,8 @@ from slurm_operator.reconcilers.controller.files import files_of, refusal, wante
 from slurm_operator.reconcilers.controller.observe import observe
 from slurm_operator.slurm.conf.lines import parse
 from support.controller_cases import CASES, manifests
-from support.controllers import KEY, as_yaml, child, controller, files, thing, world
-
-GOLDEN = Path(__file__).parent / "golden" / "controller"
+from support.controllers import KEY, child, controller, files, thing, world
+from support.golden import assert_golden
 
 
 def conf(made):
@@ -29,13 +22,7 @@ def of_kind(made, kind):
 
 @pytest.mark.parametrize("case", CASES)
 def test_the_manifests_are_those_in_the_repository(case):
-    made = as_yaml(manifests(CASES[case]))
-    path = GOLDEN / f"{case}.yaml"
-    if os.environ.get("UPDATE_GOLDEN"):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(made)
-
-    assert made == path.read_text()
+    assert_golden("controller", case, manifests(CASES[case]))
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -1,1 +1,68 @@
 """Controller: slurmctld and everything that belongs to it."""
+
+from collections.abc import Iterator
+
+from slurm_operator.api import names
+from slurm_operator.api.accounting import Accounting
+from slurm_operator.api.controller import Controller
+from slurm_operator.api.loginset import LoginSet
+from slurm_operator.api.meta import ObjectKey, key_of
+from slurm_operator.api.nodeset import NodeSet
+from slurm_operator.api.restapi import RestApi
+from slurm_operator.manifests import kinds
+from slurm_operator.manifests.objects import Pod
+from slurm_operator.plan.wiring import Reconciler, SlurmWake, Wake
+from slurm_operator.plan.world import World
+from slurm_operator.reconcilers.controller.decide import decide
+from slurm_operator.reconcilers.controller.marks import REHEARSAL_APP
+from slurm_operator.reconcilers.controller.observe import Seen, observe
+from slurm_operator.reconcilers.controller.status import status
+from slurm_operator.slurm.snapshot import Changes
+
+
+def keeping_records_in(accounting: Accounting, world: World) -> Iterator[ObjectKey]:
+    """Controllers that name this Accounting."""
+    for controller in world.all(Controller, accounting.metadata.namespace):
+        if controller.spec.accounting == accounting.metadata.name:
+            yield key_of(controller)
+
+
+def of_workers(nodeset: NodeSet, world: World) -> Iterator[ObjectKey]:
+    yield ObjectKey(nodeset.metadata.namespace, nodeset.spec.controller)
+
+
+def of_clients(client: RestApi | LoginSet, world: World) -> Iterator[ObjectKey]:
+    yield ObjectKey(client.metadata.namespace, client.spec.controller_ref.name)
+
+
+def behind(pod: Pod, world: World) -> Iterator[ObjectKey]:
+    """The Controller of a slurmctld, or of a rehearsal of one."""
+    labels = pod.metadata.labels
+    if labels.get(names.APP_NAME) in ("slurmctld", REHEARSAL_APP):
+        yield ObjectKey(pod.metadata.namespace, labels.get(names.APP_INSTANCE, ""))
+
+
+def in_slurm(controller: ObjectKey, changes: Changes, world: World) -> Iterator[ObjectKey]:
+    """What slurmctld says about itself; nodes and jobs come and go without us."""
+    if changes.everything:
+        yield controller
+
+
+# Keys and referenced ConfigMaps are asked for by name, so their changes wake us too.
+RECONCILER = Reconciler[Seen](
+    name="controller",
+    kind=Controller.KIND,
+    about=Controller,
+    observe=observe,
+    decide=decide,
+    status=status,
+    wakes=(
+        Wake(Accounting, keeping_records_in),
+        Wake(NodeSet, of_workers),
+        Wake(RestApi, of_clients),
+        Wake(LoginSet, of_clients),
+        Wake(Pod, behind),
+    ),
+    slurm_wake=SlurmWake(in_slurm),
+    children=(kinds.CONFIG_MAP, kinds.DISRUPTION_BUDGET, kinds.SERVICE, kinds.STATEFUL_SET),
+)

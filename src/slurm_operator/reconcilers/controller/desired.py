@@ -17,17 +17,17 @@ SIGNING_KEY_BYTES = 32
 def desired(seen: Seen, files: Files) -> list[Manifest]:
     """Every object of one Controller, with these files. Same facts in, same bytes out."""
     monitor = services.service_monitor(seen.controller) if seen.has_service_monitors else None
-    workload = [] if seen.controller.spec.external else [stateful_set(seen)]
-    return [*network(seen), config_map(seen, files), *workload, *([monitor] if monitor else [])]
+    workload = [] if seen.controller.spec.external else [stateful_set(seen, files.port)]
+    return [*network(seen, files.port), config_map(seen, files), *workload, *([monitor] if monitor else [])]
 
 
-def network(seen: Seen) -> list[Manifest]:
+def network(seen: Seen, port: int) -> list[Manifest]:
     """Services and the budget: wanted from the first moment, and whatever becomes of the configuration."""
     controller = seen.controller
     shared = [services.worker_service(controller), services.worker_budget(controller)]
     if controller.spec.external:
         return shared
-    return [services.internal_service(controller), services.client_service(controller), *shared]
+    return [services.internal_service(controller, port), services.client_service(controller, port), *shared]
 
 
 def config_map(seen: Seen, files: Files, notes: dict[str, str] | None = None) -> Manifest:

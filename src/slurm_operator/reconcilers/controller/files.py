@@ -5,9 +5,9 @@ an edit of theirs would reach slurmctld unchecked, and half of a change could ar
 """
 
 import base64
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 
 from slurm_operator.api import names
 from slurm_operator.api.controller import cluster_name_problems
@@ -16,13 +16,17 @@ from slurm_operator.api.refs import Reference
 from slurm_operator.manifests.digests import digest
 from slurm_operator.manifests.meta import Child, Manifest
 from slurm_operator.manifests.objects import ConfigMap, Unread
+from slurm_operator.plan.needs import Need
 from slurm_operator.reconcilers.controller.marks import DIGEST_WORD
 from slurm_operator.reconcilers.controller.observe import Seen
 from slurm_operator.reconcilers.controller.slurm_conf import CGROUP_CONF, Scripts, parts, slurm_conf
 from slurm_operator.slurm.conf import grammar
-from slurm_operator.slurm.conf.lines import parse
 
 SLURM_CONF = "slurm.conf"
+
+# Read on every pass, so by a pattern: to parse whole files takes milliseconds.
+_STAMP = re.compile(rf"^\s*SlurmctldParameters\s*=.*\b{DIGEST_WORD}([0-9a-f]+)", re.MULTILINE | re.IGNORECASE)
+_PORT = re.compile(r"^\s*SlurmctldPort\s*=\s*\"?(\d+)", re.MULTILINE | re.IGNORECASE)
 
 # What etcd takes in one object, less what the rest of the object needs.
 MAX_BYTES = 1_000_000
@@ -35,11 +39,15 @@ class Files:
     texts: Mapping[str, str] = field(default_factory=dict)
     binaries: Mapping[str, str] = field(default_factory=dict)
 
-    @cached_property
+    @property
     def digest(self) -> str:
         """The digest that slurmctld reports when it has read these files; empty if none was stamped."""
-        words = parse(self.texts.get(SLURM_CONF, ""), "").last("SlurmctldParameters") or ""
-        return digest_in(words.split(","))
+        return _last(_STAMP, self.texts.get(SLURM_CONF, ""))
+
+    @property
+    def port(self) -> int:
+        """Where slurmctld listens; of a range, the first."""
+        return int(_last(_PORT, self.texts.get(SLURM_CONF, "")) or names.SLURMCTLD_PORT)
 
     @property
     def bytes(self) -> int:
@@ -57,17 +65,14 @@ class Refusal:
     digest: str = ""
 
 
-@dataclass(frozen=True)
-class Missing:
-    """Something that the spec names and that is not there yet."""
-
-    subject: str
-    reason: str
-    message: str
-
-
 def digest_in(words: Iterable[str]) -> str:
-    found = [word.strip().removeprefix(DIGEST_WORD) for word in words if word.strip().startswith(DIGEST_WORD)]
+    """The digest among the words of SlurmctldParameters, as slurmctld reports them."""
+    return _last(_STAMP, "SlurmctldParameters=" + ",".join(words))
+
+
+def _last(pattern: re.Pattern[str], text: str) -> str:
+    """What the last line says that the pattern finds: of a key that is repeated, Slurm uses the last."""
+    found = pattern.findall(text)
     return found[-1] if found else ""
 
 
@@ -78,16 +83,16 @@ def files_of(child: Child | None) -> Files | None:
     return Files(child.body["data"], child.body.get("binaryData") or {})
 
 
-def missing(seen: Seen) -> list[Missing]:
+def missing(seen: Seen) -> list[Need]:
     """What must be there before the files can be made."""
     spec = seen.controller.spec
     found = []
     if spec.accounting and seen.accounting is None:
         found.append(
-            Missing(
-                f"Accounting {spec.accounting}",
-                "AccountingMissing",
-                f"There is no Accounting {spec.accounting!r} in namespace {seen.namespace!r}. "
+            Need(
+                subject=f"Accounting {spec.accounting}",
+                reason="AccountingNotFound",
+                message=f"There is no Accounting {spec.accounting!r} in namespace {seen.namespace!r}. "
                 "The configuration is made as soon as there is one; if the name is a typo, correct "
                 "spec.accountingRef.",
             )
@@ -95,10 +100,10 @@ def missing(seen: Seen) -> list[Missing]:
     for name, config_map in seen.references.items():
         if config_map is None:
             message = f"There is no ConfigMap {name!r} in namespace {seen.namespace!r}, which the spec names."
-            found.append(Missing(f"ConfigMap {name}", "ConfigMapMissing", message))
+            found.append(Need(subject=f"ConfigMap {name}", reason="ConfigMapNotFound", message=message))
         elif isinstance(config_map, Unread):
             message = f"ConfigMap {name!r} could not be read: {config_map.why}."
-            found.append(Missing(f"ConfigMap {name}", "ConfigMapUnread", message))
+            found.append(Need(subject=f"ConfigMap {name}", reason="ConfigMapUnread", message=message))
     return found
 
 

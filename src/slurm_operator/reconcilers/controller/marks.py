@@ -17,6 +17,8 @@ FILES_SENT: Final = "slinky.slurm.net/config-sent"
 # "<digest> <how often> <time>" of the last reconfigure that was asked for.
 RECONFIGURE_ASKED: Final = "slinky.slurm.net/config-asked"
 
+# On the ConfigMap: when its files were last changed. A slurmctld that started later has read them.
+WRITTEN_AT: Final = "slinky.slurm.net/config-written-at"
 # On the ConfigMap: a configuration that passed the rehearsal, but that slurmctld then did not take.
 REFUSED_DIGEST: Final = "slinky.slurm.net/config-refused"
 REFUSED_REASON: Final = "slinky.slurm.net/config-refused-reason"

@@ -21,7 +21,13 @@ from slurm_operator.reconcilers.controller.files import SLURM_CONF, Files, data
 from slurm_operator.reconcilers.controller.observe import Seen
 from slurm_operator.reconcilers.controller.services import owner
 from slurm_operator.reconcilers.controller.slurm_conf import ETC
-from slurm_operator.reconcilers.controller.workload import CONTAINER, ETC_VOLUME, STATE, etc_volume, pod
+from slurm_operator.reconcilers.controller.workload import (
+    CONTAINER,
+    ETC_VOLUME,
+    STATE,
+    etc_volume,
+    settled_pod,
+)
 from slurm_operator.slurm.conf.lines import WHITE
 from slurm_operator.slurm.hostlist import compress
 from slurm_operator.slurm.snapshot import Snapshot
@@ -114,7 +120,7 @@ def config_map(seen: Seen, files: Files) -> Manifest:
 def rehearsal_pod(seen: Seen, holder: Child) -> Manifest:
     """The slurmctld pod, reduced to what decides whether slurmctld starts."""
     name = holder.metadata.name
-    whole = pod(seen)
+    whole = settled_pod(seen)
     main = next(one for one in whole["containers"] if one["name"] == CONTAINER)
     dropped = {"startupProbe", "livenessProbe", "readinessProbe", "lifecycle", "args", "resources", "ports"}
     container = {key: value for key, value in main.items() if key not in dropped}

@@ -19,24 +19,26 @@ def owner(controller: Controller) -> Owner:
     return Owner(Controller.KIND, controller.metadata, "slurmctld", "controller")
 
 
-def client_service(controller: Controller) -> Manifest:
+def client_service(controller: Controller, port: int) -> Manifest:
     """For clients and workers. Selects by the pod template's labels, so it needs no operator to go on.
 
-    Of several slurmctlds only the one in charge is ready, and so only that one is behind the Service.
+    Of several slurmctlds only the one in charge is ready, and so only that one is behind the Service. Daemons
+    find it on the usual port and on the one that slurm.conf tells them, whatever port the user wants besides.
     """
     name = names.controller_service(controller.metadata.name)
     manifest = owner(controller).service(name, controller.spec.service, PORT_NAME, names.SLURMCTLD_PORT)
     manifest["metadata"]["labels"][SERVICE_ROLE] = "client"
-    if controller.spec.service.port not in (None, 0, names.SLURMCTLD_PORT):
-        # Another port is for the world outside; slurm.conf tells the daemons of this cluster the usual one.
-        usual = {"name": f"{PORT_NAME}-cluster", "port": names.SLURMCTLD_PORT, "protocol": "TCP"}
-        manifest["spec"]["ports"].append({**usual, "targetPort": PORT_NAME})
+    ports = manifest["spec"]["ports"]
+    for number in sorted({names.SLURMCTLD_PORT, port} - {one.get("port") for one in ports}):
+        ports.append(
+            {"name": f"{PORT_NAME}-{number}", "port": number, "protocol": "TCP", "targetPort": PORT_NAME}
+        )
     return manifest
 
 
-def internal_service(controller: Controller) -> Manifest:
+def internal_service(controller: Controller, port: int) -> Manifest:
     name = names.controller_internal_service(controller.metadata.name)
-    return owner(controller).headless_service(name, PORT_NAME, names.SLURMCTLD_PORT)
+    return owner(controller).headless_service(name, PORT_NAME, port)
 
 
 def worker_service(controller: Controller) -> Manifest:

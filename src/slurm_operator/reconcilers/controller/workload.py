@@ -2,8 +2,9 @@
 
 from slurm_operator.api import names, reading
 from slurm_operator.api.controller import Controller
+from slurm_operator.api.images import default_image
 from slurm_operator.manifests import logs
-from slurm_operator.manifests.compare import INPUT_DIGEST
+from slurm_operator.manifests.compare import INPUT_DIGEST, settled_template
 from slurm_operator.manifests.digests import digest
 from slurm_operator.manifests.meta import Manifest
 from slurm_operator.manifests.parts import (
@@ -53,7 +54,8 @@ done
 """
 
 
-def stateful_set(seen: Seen) -> Manifest:
+def stateful_set(seen: Seen, port: int) -> Manifest:
+    """slurmctld on the port that its configuration says."""
     controller = seen.controller
     head = owner(controller)
     is_ha = controller.spec.ha.enabled
@@ -61,7 +63,7 @@ def stateful_set(seen: Seen) -> Manifest:
     return {
         "apiVersion": "apps/v1",
         "kind": "StatefulSet",
-        "metadata": head.metadata(name, annotations={INPUT_DIGEST: input_digest(seen)}),
+        "metadata": head.metadata(name, annotations={INPUT_DIGEST: input_digest(seen, port)}),
         "spec": {
             "replicas": replicas(controller),
             "revisionHistoryLimit": 0,
@@ -71,13 +73,13 @@ def stateful_set(seen: Seen) -> Manifest:
             # Pods are replaced by the operator: a standby first, and no slurmctld while that would cost jobs.
             "updateStrategy": {"type": "OnDelete"},
             "selector": {"matchLabels": head.selector},
-            "template": template(seen),
+            "template": template(seen, port),
             **_claim_templates(controller),
         },
     }
 
 
-def input_digest(seen: Seen) -> str:
+def input_digest(seen: Seen, port: int) -> str:
     """Of what the pod template is made from. While it stays, a running slurmctld stays as it is.
 
     What tools write on the Controller itself is left out: a label is no reason to restart slurmctld.
@@ -86,6 +88,7 @@ def input_digest(seen: Seen) -> str:
     return digest(
         {
             "cluster": seen.controller.cluster_name,
+            "port": port,
             "containers": [reading.plain(one) for one in (spec.slurmctld, spec.logfile, spec.reconfigure)],
             "template": reading.plain(spec.template),
             "inplace": spec.inplace_reconfigure,
@@ -96,17 +99,17 @@ def input_digest(seen: Seen) -> str:
     )
 
 
-def template(seen: Seen) -> Manifest:
+def template(seen: Seen, port: int) -> Manifest:
     controller = seen.controller
     head = owner(controller)
     digests = {names.SLURM_KEY_HASH: seen.slurm_key.digest, names.JWT_KEY_HASH: seen.signing_key.digest}
     metadata = head.pod_metadata(controller.spec.template, CONTAINER, digests)
     if not controller.spec.ha.enabled:
         metadata["labels"][names.LABEL_ACTIVE] = "true"  # The only one is always in charge.
-    return {"metadata": metadata, "spec": pod(seen)}
+    return {"metadata": metadata, "spec": pod(seen, port)}
 
 
-def pod(seen: Seen) -> Manifest:
+def pod(seen: Seen, port: int) -> Manifest:
     controller = seen.controller
     head = owner(controller)
     base: Manifest = {
@@ -117,17 +120,25 @@ def pod(seen: Seen) -> Manifest:
             "fsGroup": names.SLURM_UID,
         },
         "initContainers": sidecars(controller),
-        "containers": [slurmctld(controller)],
+        "containers": [slurmctld(controller, port)],
         "volumes": volumes(seen),
     }
     merged = pod_spec(base, controller.spec.template, [CONTAINER, "logfile", "reconfigure"])
     return with_affinity(merged, apart_from(head.selector))
 
 
-def slurmctld(controller: Controller) -> Manifest:
+def settled_pod(seen: Seen) -> Manifest:
+    """The pod that runs, or would run: with the template that is there, as long as it stays."""
+    wanted = stateful_set(seen, names.SLURMCTLD_PORT)
+    found: Manifest = settled_template(wanted, seen.workload)["spec"]["template"]["spec"]
+    return found
+
+
+def slurmctld(controller: Controller, port: int) -> Manifest:
     base: Manifest = {
         "name": CONTAINER,
-        "ports": [{"name": PORT_NAME, "containerPort": names.SLURMCTLD_PORT, "protocol": "TCP"}],
+        "image": default_image(CONTAINER),
+        "ports": [{"name": PORT_NAME, "containerPort": port, "protocol": "TCP"}],
         "startupProbe": http_probe("/livez", PORT_NAME, period_seconds=1, failures=STARTUP_FAILURES),
         "livenessProbe": http_probe("/livez", PORT_NAME, period_seconds=10, failures=6),
         "readinessProbe": http_probe("/readyz", PORT_NAME, period_seconds=1, failures=3),
@@ -150,9 +161,10 @@ def slurmctld(controller: Controller) -> Manifest:
 def sidecars(controller: Controller) -> list[Manifest]:
     """Containers that start before slurmctld and run beside it; without an image of their own, on its."""
     spec = controller.spec
-    image = spec.slurmctld.get("image") or ""
+    image = spec.slurmctld.get("image") or default_image(CONTAINER)
     reconfigure: Manifest = {
         "name": "reconfigure",
+        "image": image,
         "restartPolicy": "Always",
         "command": ["tini", "--", "bash", "-c", FOLLOW_FILES],
         "volumeMounts": [
@@ -163,7 +175,7 @@ def sidecars(controller: Controller) -> list[Manifest]:
     logfile = logs.sidecar("slurmctld.log", image, spec.logfile)
     if not spec.inplace_reconfigure:
         return [logfile]
-    return [container(reconfigure | ({"image": image} if image else {}), spec.reconfigure), logfile]
+    return [container(reconfigure, spec.reconfigure), logfile]
 
 
 def volumes(seen: Seen) -> list[Manifest]:

@@ -1,0 +1,168 @@
+"""What is to be done about one Controller, lane by lane: none of them waits for an unrelated one."""
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from slurm_operator.api import names
+from slurm_operator.api.conditions import READY, Truth
+from slurm_operator.api.controller import Controller
+from slurm_operator.api.meta import ObjectKey, key_of
+from slurm_operator.manifests import kinds
+from slurm_operator.manifests.compare import changes
+from slurm_operator.manifests.digests import digest
+from slurm_operator.manifests.meta import Child, Manifest
+from slurm_operator.plan.actions import Action, Apply, DeleteObject, PatchObject, Wait
+from slurm_operator.plan.children import missing_writes
+from slurm_operator.plan.holding import holding
+from slurm_operator.plan.plan import Plan, lane, plan
+from slurm_operator.reconcilers.controller import config, delivery, live, pods, services
+from slurm_operator.reconcilers.controller.desired import generated_keys, network
+from slurm_operator.reconcilers.controller.marks import SERVICE_MONITOR_DIGEST
+from slurm_operator.reconcilers.controller.observe import Seen
+from slurm_operator.reconcilers.controller.slurm_conf import slurmdbd_address
+from slurm_operator.reconcilers.controller.step import NOTHING, Step, soonest
+from slurm_operator.reconcilers.controller.workload import stateful_set
+
+# Fields of a StatefulSet that the API server never lets anybody change.
+_FIXED = ("serviceName", "podManagementPolicy", "selector", "volumeClaimTemplates")
+
+
+def decide(seen: Seen, now: datetime) -> Plan:
+    held = lane("deletion", holding(Controller.KIND, seen.controller.metadata, seen.dependents))
+    if seen.controller.metadata.is_terminating and not any(isinstance(a, Wait) for a in held.actions()):
+        return plan(held)
+    files = config.next_step(seen, now)
+    # A configuration that is being written is delivered when it has been.
+    told = NOTHING if _writes_config(files) else delivery.next_step(seen, now)
+    made = workload(seen)
+    # A pod that is replaced before its StatefulSet has been written would have to be replaced twice.
+    replaced = NOTHING if seen.controller.spec.external or made else pods.next_step(seen)
+    steps = (files, told, replaced)
+    return plan(
+        held,
+        lane("keys", keys(seen)),
+        lane("network", missing_writes(network(seen, port(seen)), seen.live)),
+        files.lane("config"),
+        told.lane("delivery"),
+        lane("workload", made),
+        replaced.lane("pods"),
+        lane("active", pods.labels(seen)),
+        lane("metrics", *metrics(seen)),
+        look_again=soonest(steps),
+        waits_on=(key_of(seen.controller),) if any(one.asks_slurm for one in steps) else (),
+    )
+
+
+def _writes_config(files: Step) -> bool:
+    return any(
+        isinstance(action, Apply) and action.manifest["metadata"]["name"].endswith("-config")
+        for stage in files.stages
+        for action in stage
+    )
+
+
+def port(seen: Seen) -> int:
+    """Where slurmctld listens by the files that it mounts, not by those that are still being checked."""
+    files = live.held(seen)
+    return files.port if files is not None else names.SLURMCTLD_PORT
+
+
+def keys(seen: Seen) -> list[Action]:
+    """Keys that are ours to make, and a word about those that are not there."""
+    lacking = [key for key in (seen.slurm_key, seen.signing_key) if key.trouble and not key.is_ours_to_make]
+    waits = [
+        Wait(subject=f"Secret {key.ref.name}", reason="KeyMissing", message=key.trouble) for key in lacking
+    ]
+    return [*generated_keys(seen), *waits]
+
+
+def workload(seen: Seen) -> list[Action]:
+    """The StatefulSet, once everything is there that slurmctld needs to start."""
+    if seen.controller.spec.external:
+        return []
+    if live.held(seen) is None or not (seen.slurm_key.digest and seen.signing_key.digest):
+        return []  # The lanes for these say why.
+    if is_renamed(seen):
+        return []  # Its state is kept under the old name; the configuration says so.
+    wanted, there = stateful_set(seen, port(seen)), seen.workload
+    if there is None and (waiting := why_not_start(seen)):
+        return [waiting]
+    if there is not None and (fields := fixed_differences(wanted, there)):
+        return [_made_anew(seen, there, fields)] if not there.metadata.is_terminating else []
+    return [*missing_writes([wanted], seen.live)]
+
+
+def is_renamed(seen: Seen) -> bool:
+    before = seen.controller.status.cluster_name
+    return bool(before) and before != seen.controller.cluster_name
+
+
+def why_not_start(seen: Seen) -> Wait | None:
+    """slurmctld's first start needs slurmdbd: it would wait in vain, and look as if it crashed."""
+    accounting = seen.accounting
+    if accounting is None or accounting.spec.external:
+        return None
+    ready = next((c for c in accounting.status.conditions if c.type == READY), None)
+    if ready is not None and ready.status is Truth.TRUE:
+        return None
+    host, port = slurmdbd_address(accounting)
+    why = f" {ready.message}" if ready is not None and ready.message else ""
+    message = f"slurmctld starts when slurmdbd answers on {host}:{port}.{why}"
+    return Wait(
+        subject=f"Accounting {accounting.metadata.name}", reason="AccountingNotReady", message=message
+    )
+
+
+def fixed_differences(wanted: Manifest, there: Child) -> list[str]:
+    """What differs in a StatefulSet and cannot be changed in place."""
+    spec = {key: wanted["spec"].get(key) for key in _FIXED}
+    return [field for field in changes({"spec": spec}, there) if field]
+
+
+def _made_anew(seen: Seen, there: Child, fields: Iterable[str]) -> DeleteObject:
+    return DeleteObject(
+        kind=kinds.STATEFUL_SET,
+        key=key_of(there),
+        uid=there.metadata.uid,
+        reason="MadeAnew",
+        message=f"made StatefulSet {there.metadata.name} anew under its pods: {', '.join(fields)} changed",
+        keeps_dependents=True,
+    )
+
+
+def metrics(seen: Seen) -> list[list[Action]]:
+    """The ServiceMonitor, where there are any. What was written last is noted on the client Service."""
+    service = seen.children.get((kinds.SERVICE, names.controller_service(seen.name)))
+    if service is None or not seen.has_service_monitors:
+        return []
+    wanted = services.service_monitor(seen.controller)
+    stamp = digest(wanted) if wanted is not None else ""
+    noted = service.metadata.annotations.get(SERVICE_MONITOR_DIGEST, "")
+    if stamp == noted:
+        return []
+    return [[_monitored(seen, wanted)], [_noted(service, stamp)]]
+
+
+def _monitored(seen: Seen, wanted: Manifest | None) -> Action:
+    name = names.controller_workload(seen.name)
+    if wanted is not None:
+        return Apply(manifest=wanted, reason="Updated", message=f"wrote ServiceMonitor {name}")
+    return DeleteObject(
+        kind=kinds.SERVICE_MONITOR,
+        key=ObjectKey(seen.namespace, name),
+        uid="",
+        reason="Deleted",
+        message=f"deleted ServiceMonitor {name}: metrics are not wanted",
+    )
+
+
+def _noted(service: Child, stamp: str) -> PatchObject:
+    path = f"/metadata/annotations/{SERVICE_MONITOR_DIGEST.replace('/', '~1')}"
+    return PatchObject(
+        kind=kinds.SERVICE,
+        key=key_of(service),
+        uid=service.metadata.uid,
+        operations=({"op": "add", "path": path, "value": stamp},),
+        reason="Updated",
+        message="noted what Prometheus was told",
+    )

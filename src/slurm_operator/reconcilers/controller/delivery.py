@@ -1,0 +1,130 @@
+"""From the files that slurmctld mounts to the files that it has read: reconfigured, verified, or put back."""
+
+from datetime import datetime, timedelta
+
+from slurm_operator.api.meta import key_of
+from slurm_operator.plan.actions import WriteSlurm
+from slurm_operator.plan.children import missing_writes
+from slurm_operator.reconcilers.controller import live
+from slurm_operator.reconcilers.controller.config import written
+from slurm_operator.reconcilers.controller.desired import good_config_map
+from slurm_operator.reconcilers.controller.files import Files
+from slurm_operator.reconcilers.controller.marks import RECONFIGURE_ASKED, REFUSED_DIGEST, REFUSED_REASON
+from slurm_operator.reconcilers.controller.observe import Seen
+from slurm_operator.reconcilers.controller.step import NOTHING, Step, step, wait
+from slurm_operator.slurm.snapshot import Snapshot
+from slurm_operator.slurm.writes import Reconfigure
+
+# From the note on the pod to the new files in it; seen to take a second.
+ARRIVAL = timedelta(seconds=2)
+# A reconfigure that has not shown in what slurmctld reports by then is asked for again.
+PATIENCE = timedelta(seconds=10)
+# What slurmctld reports of itself is read this seldom; after a start it may be as old.
+REPORT_AGE = timedelta(seconds=45)
+MOST_TIMES = 6
+
+_SUBJECT = "slurmctld"
+
+
+def next_step(seen: Seen, now: datetime) -> Step:
+    """What makes slurmctld read the files that it mounts, or shows that it has."""
+    files = live.held(seen)
+    if files is None or not seen.pods or seen.controller.spec.external:
+        return NOTHING
+    if live.applied(seen) == files.digest:
+        return step(missing_writes([good_config_map(seen, files)], seen.live))
+    crash = crashes(seen)
+    if crash and _has_former(seen, files):
+        return _put_back(seen, files, f"slurmctld did not start with it: {crash}", now)
+    if not isinstance(seen.slurm, Snapshot):
+        return _unseen(seen, files, now)
+    return _reconfigure(seen, files, now)
+
+
+def crashes(seen: Seen) -> str:
+    """What a slurmctld that keeps ending said last; empty when none does."""
+    for pod in seen.pods:
+        status = live.slurmctld_of(pod)
+        waiting = status.state.waiting if status is not None else None
+        if status is not None and waiting is not None and waiting.reason == "CrashLoopBackOff":
+            ended = status.last_state.terminated
+            words = ended.message.strip().splitlines() if ended is not None else []
+            return words[-1] if words else f"pod {pod.metadata.name} keeps ending; its log says why"
+    return ""
+
+
+def _reconfigure(seen: Seen, files: Files, now: datetime) -> Step:
+    if not any(live.started_at(pod) for pod in seen.pods):
+        return NOTHING  # What starts now reads the new files anyway.
+    late = [pod for pod in seen.pods if live.sent(pod)[0] != files.digest and live.is_behind(seen, pod)]
+    if late:
+        return step(
+            live.send_files(late, files.digest, now), seconds=ARRIVAL.total_seconds(), asks_slurm=True
+        )
+    if live.restarts_due(seen):
+        return NOTHING  # Those pods are replaced instead; see `pods`.
+    ready_at = max(
+        *(live.sent(pod)[1] + ARRIVAL for pod in seen.pods),
+        *(started + REPORT_AGE for pod in seen.pods if (started := live.started_with_files(seen, pod))),
+        live.held_since(seen),
+    )
+    if now < ready_at:
+        message = "The new configuration is on its way to slurmctld."
+        left = (ready_at - now).total_seconds()
+        return wait(_SUBJECT, "ConfigOnItsWay", message, seconds=left, asks_slurm=True)
+    return _ask(seen, files, now)
+
+
+def _ask(seen: Seen, files: Files, now: datetime) -> Step:
+    digest, times, last = live.asked(seen)
+    times = times if digest == files.digest else 0
+    if times and now < last + PATIENCE:
+        message = "slurmctld was told to read the new configuration; its report is awaited."
+        left = (last + PATIENCE - now).total_seconds()
+        return wait(_SUBJECT, "Verifying", message, seconds=min(left, 2.0), asks_slurm=True)
+    if times >= MOST_TIMES:
+        return _give_up(seen, files, times, now)
+    asking = WriteSlurm(
+        controller=key_of(seen.controller),
+        write=Reconfigure(),
+        reason="Reconfigured",
+        message="told slurmctld to read the new configuration",
+    )
+    said = f"{files.digest} {times + 1} {now.isoformat()}"
+    noted = live.note(seen.pods[0], RECONFIGURE_ASKED, said, "Reconfiguring", "about to tell slurmctld")
+    # Noted first, so that a request which fails counts too, and files that are never taken are put back.
+    return step([noted], [asking], seconds=2.0, asks_slurm=True)
+
+
+def _give_up(seen: Seen, files: Files, times: int, now: datetime) -> Step:
+    why = f"slurmctld was told {times} times to read it and goes on with the former files; its log says why"
+    if _has_former(seen, files):
+        return _put_back(seen, files, why, now)
+    return wait(_SUBJECT, "ConfigNotTaken", f"The configuration is not in force: {why}.")
+
+
+def _put_back(seen: Seen, files: Files, why: str, now: datetime) -> Step:
+    former = live.good(seen)
+    assert former is not None
+    reason = f"The configuration was put back to the former one: {why}. Change it to try again."
+    notes = {REFUSED_DIGEST: files.digest, REFUSED_REASON: reason}
+    return step(*written(seen, former, now, notes), seconds=ARRIVAL.total_seconds())
+
+
+def _unseen(seen: Seen, files: Files, now: datetime) -> Step:
+    """Nobody can be asked. Files that were verified before need no word; others wait for a slurmrestd."""
+    assert not isinstance(seen.slurm, Snapshot)
+    if live.is_proven(seen):
+        return NOTHING
+    late = [pod for pod in seen.pods if live.sent(pod)[0] != files.digest and live.is_behind(seen, pod)]
+    if not late and all(live.started_with_files(seen, pod) for pod in seen.pods):
+        return NOTHING  # It started with them; there is nothing to tell it.
+    needs = "" if seen.has_restapi else " A RestApi for this Controller is needed for that."
+    message = f"The new files are in place, but slurmctld cannot be told: {seen.slurm.why}.{needs}"
+    waiting = wait(_SUBJECT, "CannotReconfigure", message, asks_slurm=True)
+    return Step((*step(live.send_files(late, files.digest, now)).stages, *waiting.stages), asks_slurm=True)
+
+
+def _has_former(seen: Seen, files: Files) -> bool:
+    former = live.good(seen)
+    return former is not None and former.digest != files.digest

@@ -1,0 +1,96 @@
+"""Replacing slurmctld pods: one at a time, standbys first, and never while that would cost jobs."""
+
+from slurm_operator.api import names
+from slurm_operator.api.meta import key_of
+from slurm_operator.manifests.objects import Pod
+from slurm_operator.manifests.workloads import rollout
+from slurm_operator.plan.actions import Action, DeleteDaemonPod, PatchObject
+from slurm_operator.reconcilers.controller import live
+from slurm_operator.reconcilers.controller.observe import Seen
+from slurm_operator.reconcilers.controller.stakes import is_persistent, unfinished
+from slurm_operator.reconcilers.controller.step import NOTHING, Step, step, wait
+
+LOOK_SECONDS = 10.0
+
+
+def next_step(seen: Seen) -> Step:
+    """The next pod to be replaced, or why it has to wait."""
+    outdated = {pod.metadata.name: why for pod in seen.pods if (why := why_replace(seen, pod))}
+    if not outdated:
+        return NOTHING
+    pod = next(one for one in sorted(seen.pods, key=_standby_first) if one.metadata.name in outdated)
+    subject, why = f"Pod {pod.metadata.name}", outdated[pod.metadata.name]
+    if busy := [one.metadata.name for one in seen.pods if one is not pod and live.started_at(one) is None]:
+        message = f"It is replaced ({why}) when {', '.join(busy)} runs again."
+        return wait(subject, "OneAtATime", message, seconds=LOOK_SECONDS)
+    if trouble := why_not_replace(seen, pod):
+        message = f"It should be replaced ({why}), but {trouble}."
+        return wait(subject, "RestartPostponed", message, seconds=LOOK_SECONDS, asks_slurm=True)
+    return step([_replacement(pod, why)], seconds=LOOK_SECONDS, asks_slurm=True)
+
+
+def why_replace(seen: Seen, pod: Pod) -> str:
+    """What a running pod lacks; empty when it is as it should be, or on its way out."""
+    workload, state = seen.workload, rollout(seen.workload)
+    if pod.metadata.is_terminating or workload is None or state is None or not state.is_observed:
+        return ""
+    if pod in live.restarts_due(seen):
+        former, files = live.good(seen), live.held(seen)
+        assert former is not None and files is not None  # noqa: PT018 - restarts are due between two
+        keys = sorted({change.key for change in live.needs_restart(seen, former, files)})
+        return f"changed in the configuration: {', '.join(keys)}"
+    newest = (workload.body.get("status") or {}).get("updateRevision", "")
+    revision = pod.metadata.labels.get(names.LABEL_REVISION, "")
+    return "the pod template changed" if newest and revision and newest != revision else ""
+
+
+def why_not_replace(seen: Seen, pod: Pod) -> str:
+    """Why slurmctld in this pod must go on for now."""
+    if live.started_at(pod) is None:
+        return ""  # It does not run, so there is nothing to interrupt.
+    if not is_persistent(seen) and (trouble := unfinished(seen)):
+        return f"without persistence slurmctld would forget its jobs; {trouble}"
+    key_before = pod.metadata.annotations.get(names.SLURM_KEY_HASH, "")
+    if key_before != seen.slurm_key.digest and (trouble := unfinished(seen)):
+        return f"with a new Slurm key it would not understand workers that still have the old one; {trouble}"
+    return ""
+
+
+def active(seen: Seen) -> Pod | None:
+    """The pod in charge: of several slurmctlds only that one is ready."""
+    return next((pod for pod in seen.pods if pod.is_ready), None)
+
+
+def labels(seen: Seen) -> list[Action]:
+    """Tools find the slurmctld in charge by a label. With one replica it stands in the template."""
+    head = active(seen)
+    if not seen.controller.spec.ha.enabled or head is None:
+        return []
+    return [_label(pod, pod is head) for pod in seen.pods if _is_labelled(pod) != (pod is head)]
+
+
+def _is_labelled(pod: Pod) -> bool:
+    return names.LABEL_ACTIVE in pod.metadata.labels
+
+
+def _label(pod: Pod, is_active: bool) -> PatchObject:
+    path = f"/metadata/labels/{names.LABEL_ACTIVE.replace('/', '~1')}"
+    operation: dict[str, object] = {"op": "remove", "path": path}
+    if is_active:
+        operation = {"op": "add", "path": path, "value": "true"}
+    message = f"{pod.metadata.name} is in charge now" if is_active else f"{pod.metadata.name} stands by"
+    return live.patch(pod, operation, "ActiveChanged", message)
+
+
+def _standby_first(pod: Pod) -> tuple[bool, str]:
+    return pod.is_ready, pod.metadata.name
+
+
+def _replacement(pod: Pod, why: str) -> DeleteDaemonPod:
+    return DeleteDaemonPod(
+        key=key_of(pod),
+        uid=pod.metadata.uid,
+        app=pod.metadata.labels.get(names.APP_NAME, ""),
+        reason="Restarted",
+        message=f"restarted slurmctld in pod {pod.metadata.name}: {why}",
+    )

@@ -1,0 +1,89 @@
+"""Which jobs a change of configuration would cost. While it would, it waits."""
+
+from collections.abc import Iterable, Iterator
+
+from slurm_operator.reconcilers.controller.files import SLURM_CONF, Files
+from slurm_operator.reconcilers.controller.live import good, needs_restart
+from slurm_operator.reconcilers.controller.observe import Seen
+from slurm_operator.slurm.conf.changes import changes
+from slurm_operator.slurm.conf.grammar import TABLES
+from slurm_operator.slurm.conf.includes import load
+from slurm_operator.slurm.hostlist import expand
+from slurm_operator.slurm.job import SlurmJob
+from slurm_operator.slurm.snapshot import Snapshot
+
+JOBS_TOLD = 5
+
+# Changes of these cost only the jobs of what is no longer there.
+_BY_NAME = {"PartitionName", "NodeName"}
+
+
+def at_stake(seen: Seen, old: Files, new: Files) -> str:
+    """What would be lost if slurmctld took `new` for `old` now; empty when nothing would."""
+    return next(_stakes(seen, old, new), "")
+
+
+def is_persistent(seen: Seen) -> bool:
+    """Whether slurmctld knows its jobs again after a restart."""
+    return seen.controller.spec.persistence.enabled
+
+
+def unfinished(seen: Seen) -> str:
+    """Why a slurmctld that forgets its jobs must not be restarted now; empty when there are none."""
+    if not may_have_jobs(seen):
+        return ""
+    if not isinstance(seen.slurm, Snapshot):
+        return f"whether jobs are left cannot be seen: {seen.slurm.why}"
+    jobs = seen.slurm.jobs.values()
+    return f"unfinished jobs: {told(jobs)}" if jobs else ""
+
+
+def may_have_jobs(seen: Seen) -> bool:
+    """slurmctld has worked at some time, so there may be jobs that it knows."""
+    return good(seen) is not None or any(pod.is_ready for pod in seen.pods)
+
+
+def told(jobs: Iterable[SlurmJob]) -> str:
+    ids = sorted(job.job_id for job in jobs)
+    more = len(ids) - JOBS_TOLD
+    return ", ".join(map(str, ids[:JOBS_TOLD])) + (f" and {more} more" if more > 0 else "")
+
+
+def _stakes(seen: Seen, old: Files, new: Files) -> Iterator[str]:
+    if not may_have_jobs(seen):
+        return
+    for partition in sorted(_partitions(old) - _partitions(new)):
+        if trouble := _jobs_of(seen, f"partition {partition}", partition=partition):
+            yield f"Without partition {partition} its jobs would end at once; {trouble}."
+    for node in sorted(_nodes(old) - _nodes(new)):
+        if trouble := _jobs_of(seen, f"node {node}", node=node):
+            yield f"Without node {node} its jobs would end; {trouble}."
+    for change in changes(old.texts, new.texts, TABLES):
+        if change.rule.jobs and change.key not in _BY_NAME and (trouble := unfinished(seen)):
+            yield f"If {change.key} changes, {change.rule.jobs}; {trouble}."
+    if not is_persistent(seen):
+        for change in needs_restart(seen, old, new):
+            if trouble := unfinished(seen):
+                yield (
+                    f"{change.key} needs a restart, and a slurmctld without persistence forgets its jobs; "
+                    f"{trouble}."
+                )
+
+
+def _jobs_of(seen: Seen, what: str, *, partition: str = "", node: str = "") -> str:
+    if not isinstance(seen.slurm, Snapshot):
+        return f"whether jobs name {what} cannot be seen: {seen.slurm.why}"
+    jobs = seen.slurm.jobs_in(partition) if partition else seen.slurm.jobs_naming(node)
+    return f"unfinished jobs: {told(jobs)}" if jobs else ""
+
+
+def _partitions(files: Files) -> set[str]:
+    lines = load(files.texts, SLURM_CONF).all("PartitionName")
+    return {name for line in lines for name in line.value.split(",")} - {"DEFAULT"}
+
+
+def _nodes(files: Files) -> set[str]:
+    found: set[str] = set()
+    for line in load(files.texts, SLURM_CONF).all("NodeName"):
+        found.update(expand(line.value))
+    return found - {"DEFAULT"}

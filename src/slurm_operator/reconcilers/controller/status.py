@@ -1,0 +1,198 @@
+"""What a Controller says about itself."""
+
+from slurm_operator.api import names
+from slurm_operator.manifests.meta import Manifest
+from slurm_operator.manifests.troubles import troubles
+from slurm_operator.plan.actions import Tell, Wait
+from slurm_operator.plan.conditions import DEGRADED, PROGRESSING, READY, Condition, false, true, unknown
+from slurm_operator.plan.plan import Outcome, Plan
+from slurm_operator.plan.wiring import StatusReport
+from slurm_operator.reconcilers.controller import live
+from slurm_operator.reconcilers.controller.config import refused
+from slurm_operator.reconcilers.controller.files import Refusal, missing, remarks, wanted
+from slurm_operator.reconcilers.controller.observe import Seen
+from slurm_operator.reconcilers.controller.pods import active
+from slurm_operator.reconcilers.controller.slurm_conf import endpoint
+from slurm_operator.slurm.snapshot import Snapshot
+
+# Waits that end by themselves: something is on its way. All others are for somebody to mend.
+_ON_ITS_WAY = {
+    "AccountingNotReady",
+    "CannotReconfigure",
+    "ConfigOnItsWay",
+    "InUse",
+    "JobsAtStake",
+    "OneAtATime",
+    "Rehearsing",
+    "RehearsalCutOff",
+    "RestartPostponed",
+    "Verifying",
+}
+
+
+def status(seen: Seen, plan: Plan, outcome: Outcome) -> StatusReport:
+    refusal = refused(seen)
+    conditions = [
+        ready(seen, plan),
+        progressing(seen, plan, outcome),
+        degraded(seen, plan, outcome, refusal),
+    ]
+    return StatusReport(conditions=conditions, fields=facts(seen, refusal))
+
+
+def facts(seen: Seen, refusal: Refusal | None) -> Manifest:
+    controller = seen.controller
+    host, port = endpoint(controller)
+    head = active(seen)
+    return {
+        "observedGeneration": controller.metadata.generation,
+        "clusterName": controller.status.cluster_name or controller.cluster_name,
+        "slurmVersion": _version(seen),
+        "endpoint": f"{host}:{port}",
+        "active": head.metadata.name if head is not None else _external_head(seen),
+        "replicas": len(seen.pods),
+        "readyReplicas": sum(pod.is_ready for pod in seen.pods),
+        "controllers": daemons(seen),
+        "config": config(seen, refusal),
+        "slurmKeySecret": seen.slurm_key.ref.name if seen.slurm_key.digest else "",
+        "jwtKeySecret": seen.signing_key.ref.name if seen.signing_key.digest else "",
+        "nodeSets": len(seen.nodesets),
+        "stateLostSince": controller.status.state_lost_since,
+    }
+
+
+def daemons(seen: Seen) -> list[Manifest]:
+    """Every slurmctld: as Slurm sees it where that is known, else as Kubernetes does."""
+    head = active(seen)
+    if isinstance(seen.slurm, Snapshot) and seen.slurm.pings:
+        return [
+            {
+                "pod": ping.hostname,
+                "role": "primary" if ping.is_primary else "backup",
+                "responding": ping.is_responding,
+                "active": ping.hostname == (head.metadata.name if head else _external_head(seen)),
+            }
+            for ping in seen.slurm.pings
+        ]
+    first = names.controller_pod(seen.name, 0)
+    return [
+        {
+            "pod": pod.metadata.name,
+            "role": "primary" if pod.metadata.name == first else "backup",
+            "responding": pod.is_ready,
+            "active": pod is head,
+        }
+        for pod in seen.pods
+    ]
+
+
+def config(seen: Seen, refusal: Refusal | None) -> Manifest | None:
+    if seen.controller.spec.external or missing(seen):
+        return None
+    digest = wanted(seen).digest
+    proven = live.good(seen)
+    # Slurm out of sight changes nothing about what it was last known to run with.
+    applied = live.applied(seen) or (proven.digest if proven is not None else "")
+    return {
+        "wanted": digest,
+        "applied": applied,
+        "appliedAt": live.held_since(seen) if live.is_proven(seen) else None,
+        "owed": _owed(seen, digest, applied),
+        "refused": _refused(refusal),
+    }
+
+
+def _owed(seen: Seen, digest: str, applied: str) -> str:
+    if digest == applied:
+        return "nothing"
+    before, files = live.good(seen), wanted(seen)
+    return "restart" if before is not None and live.needs_restart(seen, before, files) else "reconfigure"
+
+
+def _refused(refusal: Refusal | None) -> Manifest | None:
+    if refusal is None:
+        return None
+    return {
+        "file": refusal.file,
+        "line": refusal.line,
+        "message": refusal.message,
+        "digest": refusal.digest,
+    }
+
+
+def ready(seen: Seen, plan: Plan) -> Condition:
+    host, port = endpoint(seen.controller)
+    if seen.controller.spec.external:
+        return _external_ready(seen, f"{host}:{port}")
+    head = active(seen)
+    if head is not None:
+        version = f"slurmctld {_version(seen)}".rstrip()
+        return true(
+            READY, "Serving", f"{version} answers at {host}:{port}; {head.metadata.name} is in charge."
+        )
+    if told := troubles(seen.pods):
+        return false(READY, "PodsNotReady", f"slurmctld does not run: {'; '.join(told)}.")
+    if seen.pods:
+        return false(READY, "Starting", f"{seen.pods[0].metadata.name} has started and is not ready yet.")
+    for wait in _in_the_way(plan):
+        return false(READY, wait.reason, wait.message)
+    return false(READY, "Starting", "slurmctld is being started.")
+
+
+def _external_ready(seen: Seen, where: str) -> Condition:
+    if isinstance(seen.slurm, Snapshot):
+        return true(READY, "Reachable", f"The external slurmctld at {where} answers.")
+    if seen.has_restapi:
+        return false(READY, "SlurmUnreachable", f"The external slurmctld at {where}: {seen.slurm.why}.")
+    message = f"Nobody looks at the external slurmctld at {where}; make a RestApi for this Controller."
+    return unknown(READY, "NotObserved", message)
+
+
+def progressing(seen: Seen, plan: Plan, outcome: Outcome) -> Condition:
+    for failure in outcome.failed:
+        return true(PROGRESSING, "Retrying", f"{failure.error} It is tried again.")
+    for wait in plan.waits:
+        if wait.reason in _ON_ITS_WAY:
+            return true(PROGRESSING, wait.reason, wait.message)
+    for action in plan.actions():
+        if not isinstance(action, Wait | Tell):
+            return true(PROGRESSING, action.reason, action.message)
+    for wait in plan.waits:
+        return false(PROGRESSING, wait.reason, "Nothing happens until this is mended.")
+    if active(seen) is None and not seen.controller.spec.external:
+        return true(PROGRESSING, "Starting", "slurmctld is being started.")
+    return false(PROGRESSING, "UpToDate")
+
+
+def degraded(seen: Seen, plan: Plan, outcome: Outcome, refusal: Refusal | None) -> Condition:
+    for failure in outcome.failed:
+        return true(DEGRADED, "WriteFailed", f"{failure.action.message}: {failure.error}")
+    if refusal is not None:
+        kept = " slurmctld goes on with the former configuration." if live.held(seen) else ""
+        return true(DEGRADED, refusal.reason, f"{refusal.message}{kept}")
+    for wait in _in_the_way(plan):
+        if wait.reason not in _ON_ITS_WAY:
+            return true(DEGRADED, wait.reason, wait.message)
+    if told := troubles(seen.pods):
+        return true(DEGRADED, "PodsNotReady", "; ".join(told))
+    return false(DEGRADED, "AsExpected", _passed_over(seen))
+
+
+def _in_the_way(plan: Plan) -> list[Wait]:
+    """What keeps slurmctld from starting; its own deletion is another matter."""
+    return [wait for wait in plan.waits if wait.reason != "InUse"]
+
+
+def _passed_over(seen: Seen) -> str:
+    lines = [] if missing(seen) else remarks(wanted(seen))
+    return f"Slurm takes these lines, but not as they read: {'; '.join(lines)}" if lines else ""
+
+
+def _version(seen: Seen) -> str:
+    return seen.slurm.release if isinstance(seen.slurm, Snapshot) else seen.controller.status.slurm_version
+
+
+def _external_head(seen: Seen) -> str:
+    if not seen.controller.spec.external or not isinstance(seen.slurm, Snapshot):
+        return ""
+    return next((ping.hostname for ping in seen.slurm.pings if ping.is_responding), "")

@@ -1,0 +1,575 @@
+"""What is decided about a Controller, case by case, and what its owner is told."""
+
+from datetime import timedelta
+
+import pytest
+
+from slurm_operator import wire
+from slurm_operator.api import names, reading
+from slurm_operator.api.accounting import AccountingStatus
+from slurm_operator.api.meta import ObjectKey
+from slurm_operator.manifests import kinds
+from slurm_operator.manifests.compare import TEMPLATE_DIGEST
+from slurm_operator.manifests.objects import ContainerStatus, Pod, PodCondition, PodStatus, Secret, Unread
+from slurm_operator.plan.actions import (
+    Apply,
+    DeleteDaemonPod,
+    DeleteObject,
+    GenerateSecret,
+    PatchObject,
+    Wait,
+)
+from slurm_operator.plan.holding import FINALIZER, FORCE_DELETION
+from slurm_operator.plan.plan import Failure, Outcome
+from slurm_operator.reconcilers.controller import (
+    RECONCILER,
+    behind,
+    keeping_records_in,
+    of_clients,
+    of_workers,
+)
+from slurm_operator.reconcilers.controller import rehearsal as rehearsals
+from slurm_operator.reconcilers.controller.files import files_of, wanted
+from slurm_operator.reconcilers.controller.marks import DIGEST_WORD
+from slurm_operator.reconcilers.controller.observe import observe
+from slurm_operator.reconcilers.controller.rehearsal import judged, rehearsal_pod
+from slurm_operator.slurm.conf.lines import parse
+from slurm_operator.slurm.node import SlurmNode
+from slurm_operator.slurm.snapshot import Snapshot
+from slurm_operator.slurm.states import NodeState
+from support.controller_cases import CASES
+from support.controller_play import NOON, Play, job, running
+from support.controllers import KEY, NS, child, controller, files, put, secret, thing, world
+
+RESTAPI = thing("RestApi", "rest", {"controllerRef": {"name": "slurm"}})
+
+
+def decide(made, now=NOON):
+    seen = RECONCILER.observe(KEY, made)
+    plan = RECONCILER.decide(seen, now)
+    return seen, plan, list(plan.actions())
+
+
+def conditions(made, now=NOON, outcome=None):
+    seen, plan, done = decide(made, now)
+    report = RECONCILER.status(seen, plan, outcome or Outcome(done=tuple(done)))
+    return {c.type: c for c in report.conditions}
+
+
+def up(*things, spec=None, **more) -> Play:
+    return Play(world(controller(spec), RESTAPI, *things), **more).rounds()
+
+
+def waits(made, now=NOON):
+    return {action.reason: action.message for action in decide(made, now)[2] if isinstance(action, Wait)}
+
+
+@pytest.mark.parametrize(
+    ("made", "reason", "says"),
+    [
+        pytest.param(world(controller({"slurmKeyRef": {"name": "k", "key": "slurm.key"}})), "KeyMissing", "There is no Secret 'k'", id="no Slurm key"),
+        pytest.param(world(controller({"jwtKeyRef": {"name": "k", "key": "nope"}}), secret("k", jwt_key="j")), "KeyMissing", "it has: jwt.key", id="a typo in the entry"),
+        pytest.param(world(controller({"accountingRef": {"name": "books"}})), "AccountingNotFound", "no Accounting 'books'", id="no Accounting"),
+        pytest.param(world(controller({"configFileRefs": [{"name": "f"}]})), "ConfigMapNotFound", "no ConfigMap 'f'", id="no ConfigMap"),
+        pytest.param(world(controller({"extraConf": "Nonsense=1"})), "ConfigRefused", "line 1 of spec.extraConf", id="a bad line"),
+    ],
+)  # fmt: skip
+def test_what_is_missing_is_named_and_holds_up_only_what_needs_it(made, reason, says):
+    _, _, actions = decide(made)
+
+    assert says in waits(made)[reason]
+    assert {a.manifest["kind"] for a in actions if isinstance(a, Apply)} == {"Service", "PodDisruptionBudget"}
+    found = conditions(made)
+    assert (found["Ready"].status, found["Degraded"].status, found["Degraded"].reason) == (
+        "False",
+        "True",
+        reason,
+    )
+    assert (found["Ready"].reason, found["Progressing"].status) == (reason, "True")
+
+
+def test_a_secret_that_may_not_be_read_is_told():
+    made = world(controller())
+    made.with_secret(Unread(why="forbidden"), ObjectKey(NS, "slurm-auth-slurm"))
+
+    assert "could not be read: forbidden" in waits(made)["KeyMissing"]
+
+
+def test_keys_that_nobody_names_are_made_once_and_belong_to_nobody():
+    _, _, actions = decide(world(controller(), keys=False))
+
+    made = [action for action in actions if isinstance(action, GenerateSecret)]
+    assert {a.manifest["metadata"]["name"]: (a.entry, a.size) for a in made} == {
+        "slurm-auth-slurm": ("slurm.key", 1024), "slurm-auth-jwt": ("jwt.key", 32),
+    }  # fmt: skip
+    assert not any("ownerReferences" in action.manifest["metadata"] for action in made)
+
+
+def test_controllers_on_one_accounting_share_its_keys():
+    made = world(controller({"accountingRef": {"name": "books"}}), thing("Accounting", "books"), keys=False)
+
+    generated = [a.manifest["metadata"]["name"] for a in decide(made)[2] if isinstance(a, GenerateSecret)]
+
+    assert generated == ["books-auth-slurm", "books-auth-jwt"]
+
+
+def test_an_external_slurmctld_gets_no_keys_of_ours_and_no_pods():
+    _, _, actions = decide(CASES["external"])
+
+    assert {(a.manifest["kind"], a.manifest["metadata"]["name"]) for a in actions if isinstance(a, Apply)} == {
+        ("Service", "slurm-workers-slurm"), ("PodDisruptionBudget", "slurm-workers-pdb-slurm"), ("ConfigMap", "slurm-config"),
+    }  # fmt: skip
+    assert not any(isinstance(action, GenerateSecret) for action in actions)
+    assert conditions(CASES["external"])["Ready"].reason == "NotObserved"
+
+
+@pytest.mark.parametrize(
+    ("status", "waits_for"),
+    [
+        ({}, True),
+        (
+            {"conditions": [{"type": "Ready", "status": "False", "reason": "X", "message": "no database"}]},
+            True,
+        ),
+        ({"conditions": [{"type": "Ready", "status": "True", "reason": "X", "message": ""}]}, False),
+    ],
+)
+def test_the_first_start_waits_for_slurmdbd(status, waits_for):
+    books = thing("Accounting", "books")
+    made = Play(world(controller({"accountingRef": {"name": "books"}}),
+                      wire.replace(books, status=reading.read(AccountingStatus, status))))  # fmt: skip
+    for _ in range(6):
+        made.round()
+
+    assert bool(made.pods()) is not waits_for
+    if waits_for:
+        ready = made.condition("Ready")
+        assert ready.reason == "AccountingNotReady"
+        assert "books-accounting:6819" in ready.message
+
+
+def test_a_running_slurmctld_does_not_care_that_slurmdbd_is_away():
+    made = up()
+    made.spec(accountingRef={"name": "books"})
+    made.world.things.append(thing("Accounting", "books"))
+    made.world.named.update(world(controller({"accountingRef": {"name": "books"}})).named)
+    made.rounds()
+
+    assert "AccountingStorageHost=books-accounting" in made.running.texts["slurm.conf"]
+
+
+# ---- Pods
+
+
+def with_pods(made: Play, *pods: Pod) -> Play:
+    for pod in pods:
+        made._replace(pod)
+    return made
+
+
+def test_a_changed_template_replaces_the_pod():
+    made = up()
+    made.spec(slurmctld={"image": "slurmctld:26.11"})
+    made.rounds()
+
+    assert made.restarts == 1
+    assert any("the pod template changed" in line for line in made.transcript)
+
+
+def built_by_an_older_version(made: Play) -> Play:
+    """The StatefulSet has another template than we would build, for the same spec."""
+    workload = made.world.child(kinds.STATEFUL_SET, NS, "slurm-controller")
+    body = wire.decode_any(wire.encode(workload.body))
+    body["spec"]["template"]["spec"]["containers"][0]["image"] = "slurmctld:older"
+    notes = {**workload.metadata.annotations, TEMPLATE_DIGEST: "older"}
+    body["metadata"]["annotations"] = notes
+    metadata = wire.replace(workload.metadata, annotations=notes)
+    made.world.children_[kinds.STATEFUL_SET] = [wire.replace(workload, metadata=metadata, body=body)]
+    return made
+
+
+def test_a_new_operator_version_with_other_templates_replaces_nothing():
+    made = built_by_an_older_version(up())
+
+    assert [a for a in decide(made.world)[2] if not isinstance(a, Apply)] == []
+    assert all(
+        a.manifest["spec"]["template"]["spec"]["containers"][0]["image"] == "slurmctld:older"
+        for a in decide(made.world)[2]
+    )
+
+
+def test_without_persistence_slurmctld_is_not_restarted_under_jobs():
+    made = up(spec={"persistence": {"enabled": False}}, jobs=(job(3),))
+    made.round()
+    made.spec(slurmctld={"image": "slurmctld:26.11"})
+    for _ in range(4):
+        made.round()
+    assert made.restarts == 0
+    assert "forget its jobs; unfinished jobs: 3" in waits(made.world, made.now)["RestartPostponed"]
+
+    made.jobs = ()
+    made.rounds()
+    assert made.restarts == 1
+
+
+def test_a_new_slurm_key_waits_until_no_job_needs_the_old_one():
+    made = up(jobs=(job(3),))
+    made.round()
+    made.world.named[Secret, ObjectKey(NS, "slurm-auth-slurm")] = secret("slurm-auth-slurm", slurm_key="k2")
+    for _ in range(4):
+        made.round()
+    assert made.restarts == 0
+    assert "new Slurm key" in waits(made.world, made.now)["RestartPostponed"]
+
+    made.jobs = ()
+    made.rounds()
+    assert made.restarts == 1
+
+
+def test_a_new_signing_key_gives_a_new_pod_at_once():
+    made = up(jobs=(job(3),))
+    made.world.named[Secret, ObjectKey(NS, "slurm-auth-jwt")] = secret("slurm-auth-jwt", jwt_key="j2")
+    made.rounds()
+
+    assert made.restarts == 1
+
+
+def test_a_pod_that_does_not_run_is_replaced_without_asking():
+    made = up(spec={"persistence": {"enabled": False}}, jobs=(job(3),))
+    [pod] = made.pods()
+    stuck = ContainerStatus(name="slurmctld")
+    with_pods(made, wire.replace(pod, status=PodStatus(phase="Pending", container_statuses=[stuck])))
+    made.spec(slurmctld={"image": "slurmctld:26.11"})
+    made.rounds()
+
+    assert made.restarts == 1
+
+
+HA = {"ha": {"enabled": True}, "persistence": {"enabled": True, "existingClaim": "shared"}}
+
+
+def test_of_several_slurmctlds_the_standby_is_replaced_first_and_one_at_a_time():
+    made = up(spec=HA)
+    made.spec(slurmctld={"image": "slurmctld:26.11"})
+    made.rounds()
+
+    replaced = [line.split()[2] for line in made.transcript if line.startswith("DeleteDaemonPod")]
+    assert replaced == [f"{NS}/slurm-controller-1:", f"{NS}/slurm-controller-0:"]
+
+
+def test_the_next_one_waits_until_the_first_runs_again():
+    made = up(spec=HA)
+    for pod in made.pods():
+        old = wire.replace(pod.metadata, labels={**pod.metadata.labels, names.LABEL_REVISION: "older"})
+        made._replace(wire.replace(pod, metadata=old))
+    standby = made.pods()[1]
+    with_pods(made, wire.replace(standby, status=PodStatus(phase="Pending")))
+
+    [action] = [a for a in decide(made.world)[2] if isinstance(a, DeleteDaemonPod)]
+    assert action.key.name == "slurm-controller-1"
+
+    with_pods(made, wire.replace(standby, metadata=wire.replace(standby.metadata, labels=made.pods()[0].metadata.labels | {names.LABEL_REVISION: current(made)}), status=PodStatus(phase="Pending")))  # fmt: skip
+    assert "slurm-controller-1" in waits(made.world)["OneAtATime"]
+
+
+def current(made: Play) -> str:
+    return made.world.child(kinds.STATEFUL_SET, NS, "slurm-controller").body["status"]["updateRevision"]
+
+
+def test_the_label_of_the_one_in_charge_follows_readiness():
+    made = up(spec=HA)
+    first, second = made.pods()
+    assert names.LABEL_ACTIVE in first.metadata.labels
+    assert names.LABEL_ACTIVE not in second.metadata.labels
+
+    with_pods(made, running(first, NOON, is_ready=False), running(second, NOON, is_ready=True))
+    made.rounds()
+
+    first, second = made.pods()
+    assert names.LABEL_ACTIVE not in first.metadata.labels
+    assert names.LABEL_ACTIVE in second.metadata.labels
+    assert made.controller.status.active == "slurm-controller-1"
+
+
+def test_fields_that_cannot_change_are_changed_by_a_new_statefulset_under_the_same_pods():
+    made = up()
+    made.spec(persistence={"enabled": True, "resources": {"requests": {"storage": "99Gi"}}})
+
+    [deleted] = [a for a in decide(made.world)[2] if isinstance(a, DeleteObject)]
+
+    assert (deleted.kind, deleted.keeps_dependents) == (kinds.STATEFUL_SET, True)
+    made.rounds()
+    assert made.restarts == 0
+
+
+# ---- Rehearsals
+
+
+def test_a_rehearsal_touches_nothing_but_itself():
+    made = _rehearsing(world(controller({**HA, "accountingRef": {"name": "books"},
+        "extraConf": "AccountingStorageEnforce=limits,\\\nqos\nSlurmctldPrimaryOnProg=/bin/ring\nKillWait=5\n"}), thing("Accounting", "books")))  # fmt: skip
+    conf = parse(made.texts["slurm.conf"], "slurm.conf")
+
+    assert conf.last("AccountingStorageType") == "accounting_storage/none"
+    assert [s.value for s in conf.all("SlurmctldHost")] == ["slurm-controller-0(127.0.0.1)"]
+    assert (
+        conf.all("SlurmctldAddr")
+        == conf.all("AccountingStorageHost")
+        == conf.all("AccountingStorageEnforce")
+        == ()
+    )
+    assert conf.all("SlurmctldPrimaryOnProg") == conf.problems == ()
+    assert conf.last("KillWait") == "5"
+
+
+def test_lines_keep_their_numbers_in_a_rehearsal():
+    made = world(controller({"extraConf": "AccountingStorageTRES=gres/gpu\nKillWait=5\n"}))
+    before = wanted(observe(KEY, made)).texts["slurm.conf"].splitlines()
+    after = _rehearsing(made).texts["slurm.conf"].splitlines()
+
+    assert before.index("KillWait=5") == after.index("KillWait=5")
+
+
+def test_workers_that_joined_by_themselves_are_known_to_the_rehearsal():
+    made = world(controller())
+    node = SlurmNode(name="gpu-0", state=NodeState(frozenset({"IDLE", "DYNAMIC_NORM"})))
+    static = SlurmNode(name="old-0", state=NodeState(frozenset({"IDLE"})))
+    made.slurms[KEY] = Snapshot(
+        nodes={"gpu-0": node, "old-0": static}, jobs={}, nodes_asked_at=NOON, jobs_asked_at=NOON
+    )
+
+    assert parse(_rehearsing(made).texts["slurm.conf"], "").last("NodeName") == "gpu-0"
+
+
+def _rehearsing(made):
+    seen = observe(KEY, made)
+    return files_of(child(rehearsals.config_map(seen, wanted(seen))))
+
+
+def test_the_rehearsal_runs_the_image_that_runs_not_a_newer_default():
+    seen = observe(KEY, built_by_an_older_version(up()).world)
+
+    pod = rehearsal_pod(seen, child(rehearsals.config_map(seen, wanted(seen))))
+
+    assert pod["spec"]["containers"][0]["image"] == "slurmctld:older"
+
+
+def test_the_rehearsal_pod_is_no_slurmctld_to_services_and_statefulsets():
+    seen = observe(KEY, CASES["everything"])
+    holder = child(rehearsals.config_map(seen, wanted(seen)))
+
+    pod = rehearsal_pod(seen, holder)
+
+    assert pod["metadata"]["labels"][names.APP_NAME] == "slurm-rehearsal"
+    assert pod["metadata"]["ownerReferences"][0]["uid"] == holder.metadata.uid
+    assert pod["spec"]["hostname"] == "slurm-controller-0"
+    assert [c["name"] for c in pod["spec"]["containers"]] == ["slurmctld"]
+    assert pod["spec"]["initContainers"] == []
+    assert "affinity" not in pod["spec"]
+    assert {"name": "statesave", "emptyDir": {}} in pod["spec"]["volumes"]
+    assert {"name": "plugins", "emptyDir": {}} in pod["spec"]["volumes"]
+
+
+@pytest.mark.parametrize(
+    ("said", "is_good", "file", "line", "word"),
+    [
+        ("good\n", True, "", 0, ""),
+        ("slurmctld: fatal: Invalid node names in partition p\n", False, "", 0, "fatal: Invalid node names in partition p"),
+        ("[2026-01-01T12:00:00.123] error: Parse error in file /etc/slurm/gres.conf line 7: \"x\"\nfatal: no\n", False, "gres.conf", 7, "Parse error"),
+        ("slurmctld: error: s_p_parse_file: cannot stat file /etc/slurm/topology.conf\n", False, "", 0, "cannot stat file"),
+    ],
+)  # fmt: skip
+def test_the_verdict_of_a_rehearsal_is_read(said, is_good, file, line, word):
+    found = judged(said)
+
+    assert (found.is_good, found.file, found.line) == (is_good, file, line)
+    assert word in found.message
+
+
+def test_a_complaint_about_node_names_does_not_count_while_workers_cannot_be_seen():
+    made = Play(world(controller({"extraConf": "PartitionName=p Nodes=gpu-0\n"})),
+                rehearse=lambda files: "fatal: Invalid node names in partition p\n", has_restapi=False)  # fmt: skip
+    made.rounds()
+
+    assert made.pods()
+
+
+def test_a_rehearsal_that_cannot_start_is_told_and_holds_nothing_else():
+    made = Play(world(controller()))
+    made.round()
+    made.round()
+    [pod] = made.pods("slurm-rehearsal")
+    unscheduled = PodCondition(type="PodScheduled", status="False", message="0/3 nodes are available")
+    made._replace(wire.replace(pod, status=PodStatus(phase="Pending", conditions=[unscheduled])))
+
+    assert "0/3 nodes are available" in waits(made.world)["RehearsalStuck"]
+    assert conditions(made.world)["Degraded"].reason == "RehearsalStuck"
+
+
+def test_a_rehearsal_that_was_cut_off_is_repeated():
+    made = Play(world(controller()))
+    made.round()
+    made.round()
+    [pod] = made.pods("slurm-rehearsal")
+    evicted = wire.replace(pod.metadata, creation_timestamp=NOON)
+    made._replace(wire.replace(pod, metadata=evicted, status=PodStatus(phase="Failed", reason="Evicted")))
+
+    assert "Evicted" in waits(made.world, NOON)["RehearsalCutOff"]
+    later = decide(made.world, NOON + timedelta(minutes=1))[2]
+    assert [type(a) for a in later] == [DeleteObject]
+
+
+# ---- Children, metrics, deletion, status
+
+
+def test_a_service_that_somebody_deleted_comes_back_and_an_edit_is_undone():
+    made = up()
+    made.world.children_[kinds.SERVICE] = [
+        c for c in made.world.children_[kinds.SERVICE] if c.metadata.name != "slurm-controller"
+    ]
+    assert [a.manifest["metadata"]["name"] for a in decide(made.world)[2] if isinstance(a, Apply)] == [
+        "slurm-controller"
+    ]
+
+    made.rounds()
+    config = made.world.child(kinds.CONFIG_MAP, NS, "slurm-config")
+    put(made.world, {**config.body, "data": {**config.body["data"], "cgroup.conf": "edited\n"}})
+    made.rounds()
+    assert made.mounted().texts["cgroup.conf"].startswith("CgroupPlugin")
+
+
+def test_prometheus_is_told_once_and_told_off_once():
+    monitored = {"metrics": {"enabled": True, "serviceMonitor": {"enabled": True}}}
+    made = world(controller(monitored))
+    made.served.add(kinds.SERVICE_MONITOR)
+    play = Play(made)
+    play.round()
+
+    _, plan, _ = decide(made)
+    [lane] = [lane for lane in plan.lanes if lane.name == "metrics"]
+    [[wrote], [noted]] = lane.stages
+    assert wrote.manifest["kind"] == "ServiceMonitor"
+
+    service = made.child(kinds.SERVICE, NS, "slurm-controller")
+    value = noted.operations[0]["value"]
+    notes = {**service.metadata.annotations, "slinky.slurm.net/service-monitor": value}
+    put(made, {**service.body, "metadata": {**service.body["metadata"], "annotations": notes}})
+    assert not [lane for lane in decide(made)[1].lanes if lane.name == "metrics"]
+
+    play.spec(metrics={"enabled": False})
+    [lane] = [lane for lane in decide(made)[1].lanes if lane.name == "metrics"]
+    assert [type(a) for a in lane.actions()] == [DeleteObject, PatchObject]
+
+
+def deleted(**metadata):
+    return controller(deletionTimestamp="2026-01-01T11:00:00Z", finalizers=[FINALIZER], **metadata)
+
+
+def test_a_controller_is_held_while_others_name_it():
+    gpu = thing("NodeSet", "gpu", {"controllerRef": {"name": "slurm"}})
+
+    [held] = [a for a in decide(world(controller(), gpu))[2] if a.reason == "Held"]
+    assert held.operations[-1]["value"] == [FINALIZER]
+
+    made = world(deleted(), gpu, RESTAPI, thing("LoginSet", "login", {"controllerRef": {"name": "slurm"}}))
+    assert "NodeSet gpu, LoginSet login, RestApi rest" in waits(made)["InUse"]
+    assert any(isinstance(a, Apply) for a in decide(made)[2]), "it goes on working meanwhile"
+    assert conditions(made)["Progressing"].reason == "InUse"
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        pytest.param(world(deleted()), id="nobody names it any more"),
+        pytest.param(world(deleted(annotations={FORCE_DELETION: "true"}), RESTAPI), id="forced"),
+    ],
+)
+def test_it_is_let_go_and_nothing_else_is_done(made):
+    _, _, [released] = decide(made)
+
+    assert (released.reason, released.operations[-1]["value"]) == ("Released", [])
+
+
+def test_status_names_version_head_endpoint_and_configuration():
+    made = up(thing("NodeSet", "gpu", {"controllerRef": {"name": "slurm"}}))
+    status = made.controller.status
+
+    assert (status.slurm_version, status.active, status.endpoint) == (
+        "26.05.5",
+        "slurm-controller-0",
+        "slurm-controller.demo:6817",
+    )
+    assert (status.cluster_name, status.node_sets, status.replicas, status.ready_replicas) == (
+        "demo_slurm",
+        1,
+        1,
+        1,
+    )
+    assert [(c.pod, c.role, c.responding, c.active) for c in status.controllers] == [
+        ("slurm-controller-0", "primary", True, True)
+    ]
+    assert status.config.applied == status.config.wanted == made.running.digest
+    assert (status.config.owed, status.config.refused) == ("nothing", None)
+    assert (status.slurm_key_secret, status.jwt_key_secret) == ("slurm-auth-slurm", "slurm-auth-jwt")
+
+
+def test_a_write_that_failed_is_told_and_slurmctld_stays_ready():
+    made = up()
+    seen, plan, _ = decide(made.world)
+    failure = Failure(
+        action=Wait(subject="x", reason="Updated", message="updated Service x"), error="forbidden"
+    )
+
+    found = {c.type: c for c in RECONCILER.status(seen, plan, Outcome(failed=(failure,))).conditions}
+
+    assert (found["Ready"].status, found["Degraded"].reason) == ("True", "WriteFailed")
+    assert "forbidden" in found["Degraded"].message
+
+
+def test_another_cluster_name_is_refused_and_the_statefulset_stays():
+    made = up()
+    made.spec(clusterName="other")
+    made.rounds()
+
+    assert made.condition("Degraded").reason == "SpecRefused"
+    assert made.restarts == 0
+    assert "ClusterName=demo_slurm" in made.mounted().texts["slurm.conf"]
+
+
+def test_a_slurmctld_of_an_older_api_version_counts_as_told_once_it_was_asked():
+    made = up()
+    made.spec(extraConf="KillWait=5\n")
+    slurm = made._slurm
+
+    def blind():
+        slurm()
+        made.world.slurms[KEY] = wire.replace(made.world.slurms[KEY], slurmctld_parameters=None)
+
+    made._slurm = blind
+    blind()
+    made.rounds()
+
+    assert "KillWait=5" in made.running.texts["slurm.conf"]
+    assert made.controller.status.config.owed == "nothing"
+
+
+def test_a_word_of_ours_tells_which_files_slurmctld_has_read():
+    made = up()
+
+    assert f"{DIGEST_WORD}{made.mounted().digest}" in made.world.slurms[KEY].slurmctld_parameters
+
+
+def test_everything_that_matters_to_a_controller_wakes_it():
+    named = controller({"accountingRef": {"name": "books"}})
+    made = world(named, files("f", {}))
+    pod = Play(world(controller())).rounds().pods()[0]
+
+    assert list(keeping_records_in(thing("Accounting", "books"), made)) == [KEY]
+    assert list(keeping_records_in(thing("Accounting", "others"), made)) == []
+    assert list(of_workers(thing("NodeSet", "gpu", {"controllerRef": {"name": "slurm"}}), made)) == [KEY]
+    assert list(of_clients(RESTAPI, made)) == [KEY]
+    assert list(behind(pod, made)) == [KEY]
+
+
+def test_a_deleted_controller_needs_nothing():
+    assert observe(KEY, world()) is None
