@@ -4,6 +4,7 @@ from typing import Any
 
 from slurm_operator import wire
 from slurm_operator.api import reading
+from slurm_operator.api.accounting import Accounting
 from slurm_operator.api.controller import Controller
 from slurm_operator.api.nodeset import NodeSet
 from slurm_operator.api.restapi import RestApi
@@ -11,7 +12,7 @@ from slurm_operator.api.token import Token
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.objects import KubeNode, Pod
 from slurm_operator.plan.wiring import Reconciler
-from slurm_operator.reconcilers import nodeset, restapi, token
+from slurm_operator.reconcilers import accounting, nodeset, restapi, token
 from slurm_operator.reconcilers.connections import slurm_servers
 from slurm_operator.runtime.manager import Program
 from slurm_operator.runtime.sources import OWNER, Source, Sources, owner_uids
@@ -19,12 +20,23 @@ from slurm_operator.runtime.sources import OWNER, Source, Sources, owner_uids
 # Whatever we make for a Slurm cluster carries one of these names; so does what the operator before us made.
 OUR_CHILDREN = "app.kubernetes.io/name in (slurmctld,slurmrestd,slurmdbd,slurmd,login,mariadb)"
 
-OUR_KINDS: tuple[type[Any], ...] = (Controller, NodeSet, RestApi, Token)
+OUR_KINDS: tuple[type[Any], ...] = (Accounting, Controller, NodeSet, RestApi, Token)
 
 # What reconcilers make and compare whole with what should be. Secrets are not among them: see the World.
-OUR_CHILD_KINDS = (kinds.CONTROLLER_REVISION, kinds.DEPLOYMENT, kinds.SERVICE)
+OUR_CHILD_KINDS = (
+    kinds.CONTROLLER_REVISION,
+    kinds.DEPLOYMENT,
+    kinds.PERSISTENT_VOLUME_CLAIM,
+    kinds.SERVICE,
+    kinds.STATEFUL_SET,
+)
 
-RECONCILERS: tuple[Reconciler[Any], ...] = (nodeset.RECONCILER, restapi.RECONCILER, token.RECONCILER)
+RECONCILERS: tuple[Reconciler[Any], ...] = (
+    accounting.RECONCILER,
+    nodeset.RECONCILER,
+    restapi.RECONCILER,
+    token.RECONCILER,
+)
 
 # Reconcilers that get a `--NAME-workers` flag, whether they run yet or not: existing Deployments pass them.
 RECONCILER_NAMES = ("controller", "restapi", "accounting", "nodeset", "loginset", "token")

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import uuid
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +27,8 @@ def plane(tmp_path_factory):
 
 
 @pytest.fixture
-def ns(plane, request) -> str:
-    name = request.node.name.replace("_", "-").replace("[", "-").lower()[:50].strip("-]")
+def ns(plane) -> str:
+    name = f"kinds-{uuid.uuid4().hex[:8]}"
     plane.caller.call("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
     return name
 

@@ -94,7 +94,6 @@ def report(reconciler, seen, plan, outcome=None) -> dict:
 
 
 def _meta(metadata: Manifest) -> Meta:
-    known = {
-        key: metadata.get(key) for key in ("name", "namespace", "labels", "annotations", "ownerReferences")
-    }
-    return reading.read(Meta, {**known, "uid": f"uid-of-{metadata['name']}", "generation": 1})
+    known = ("name", "namespace", "labels", "annotations", "ownerReferences")
+    given = {key: metadata[key] for key in known if key in metadata}
+    return reading.read(Meta, {**given, "uid": f"uid-of-{metadata['name']}", "generation": 1})

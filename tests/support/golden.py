@@ -26,7 +26,9 @@ _Dumper.add_representer(str, _text)
 
 def as_yaml(manifests: list[dict]) -> str:
     plain = [wire.plain(manifest) for manifest in manifests]
-    return yaml.dump_all(plain, Dumper=_Dumper, sort_keys=True, explicit_start=True, width=110)
+    return yaml.dump_all(
+        plain, Dumper=_Dumper, sort_keys=True, explicit_start=True, width=110, allow_unicode=True
+    )
 
 
 def assert_golden(kind: str, name: str, manifests: list[dict]) -> None:

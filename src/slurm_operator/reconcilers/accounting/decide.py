@@ -1,0 +1,131 @@
+"""What is missing of an Accounting's objects, in which order, and what it waits for."""
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from slurm_operator.api import keys, names, shared_keys
+from slurm_operator.api.accounting import Accounting
+from slurm_operator.api.meta import ObjectKey
+from slurm_operator.manifests import kinds
+from slurm_operator.manifests.meta import Manifest
+from slurm_operator.manifests.objects import Secret
+from slurm_operator.manifests.secrets import SecretHandle
+from slurm_operator.plan.actions import Action, DeleteObject, GenerateSecret
+from slurm_operator.plan.children import missing_among, missing_secret, surplus
+from slurm_operator.plan.holding import holding
+from slurm_operator.plan.needs import Need
+from slurm_operator.plan.plan import Lane, Plan, lane, plan
+from slurm_operator.reconcilers.accounting import database, desired
+from slurm_operator.reconcilers.accounting.observe import OWNED, Seen
+
+SLURM_KEY_BYTES = 1024
+JWT_KEY_BYTES = 32
+PASSWORD_BYTES = 24
+
+
+def decide(seen: Seen, now: datetime) -> Plan:
+    meta = seen.accounting.metadata
+    dependents = [f"Controller {controller.metadata.name}" for controller in seen.controllers]
+    held = lane("holding", holding(Accounting.KIND, meta, dependents))
+    if meta.is_terminating:
+        return plan(held)  # What runs stays as it is until nobody needs it.
+    if seen.is_external:
+        return plan(held, lane("leftovers", leftovers(seen, [])))
+    mariadb = mariadb_objects(seen)
+    service = desired.service(seen.accounting)
+    return plan(
+        held,
+        lane("keys", missing_keys(seen)),
+        lane("service", missing_among([service], seen.children)),
+        lane("mariadb", missing_password(seen), missing_among(mariadb, seen.children)),
+        slurmdbd(seen),
+        lane("leftovers", leftovers(seen, [service, *mariadb])),
+    )
+
+
+def missing_keys(seen: Seen) -> Iterator[GenerateSecret]:
+    """Keys that the manifest does not name and that are not there yet."""
+    accounting, spec = seen.accounting, seen.accounting.spec
+    if spec.slurm_key_ref is None and _is_absent(seen.slurm_key):
+        ref = shared_keys.slurm_key(accounting)
+        yield _generate(desired.key_secret(accounting, ref.name), ref.key, SLURM_KEY_BYTES)
+    if keys.signing_key(spec) is None and _is_absent(seen.signing_key):
+        ref = shared_keys.signing_key(accounting)
+        yield _generate(desired.key_secret(accounting, ref.name), ref.key, JWT_KEY_BYTES)
+
+
+def missing_password(seen: Seen) -> list[GenerateSecret]:
+    if seen.address is None or not seen.address.is_managed or not _is_absent(seen.password):
+        return []
+    manifest = database.password_secret(seen.accounting)
+    return [
+        GenerateSecret(
+            manifest=manifest,
+            recipe="password",
+            entry=seen.address.password.key,
+            size=PASSWORD_BYTES,
+            reason="Generated",
+            message=f"generated a password for MariaDB in Secret {manifest['metadata']['name']}",
+        )
+    ]
+
+
+def mariadb_objects(seen: Seen) -> list[Manifest]:
+    managed = seen.accounting.spec.managed
+    if managed is None or not isinstance(seen.password, SecretHandle):
+        return []
+    return database.mariadb(seen.accounting, managed, seen.password)
+
+
+def slurmdbd(seen: Seen) -> Lane:
+    """Its configuration first, then the pod that reads it; neither before it has all that it needs."""
+    waits = {need.wait: None for need in seen.needs}
+    if waits or seen.address is None or not isinstance(seen.password, SecretHandle):
+        return lane("slurmdbd", waits)
+    config = desired.conf_secret(seen.accounting, seen.address, seen.password)
+    workload = desired.stateful_set(seen, seen.address, config)
+    write = missing_secret(config, seen.conf_secret)
+    return lane("slurmdbd", [write] if write is not None else [], missing_among([workload], seen.children))
+
+
+def leftovers(seen: Seen, wanted: list[Manifest]) -> Iterator[Action]:
+    """Objects of a slurmdbd or MariaDB that the manifest has replaced by one elsewhere.
+
+    The volume and the password of a MariaDB stay. So does all of it while nothing has taken its place.
+    """
+    spec = seen.accounting.spec
+    for kind in OWNED:
+        for (there, name), child in seen.children.items():
+            is_database = name == names.database_workload(seen.name)
+            is_replaced = spec.external or (is_database and spec.storage_config is not None)
+            if there == kind and is_replaced:
+                yield from surplus(kind, [child], wanted, "it runs elsewhere now")
+    if spec.external and isinstance(seen.conf_secret, Secret) and _is_ours(seen.conf_secret, seen):
+        meta = seen.conf_secret.metadata
+        yield DeleteObject(
+            kind=kinds.SECRET,
+            key=ObjectKey(meta.namespace, meta.name),
+            uid=meta.uid,
+            reason="Deleted",
+            message=f"deleted Secret {meta.name}: slurmdbd runs elsewhere now",
+        )
+
+
+def _is_ours(secret: Secret, seen: Seen) -> bool:
+    owner = secret.metadata.owner
+    return owner is not None and owner.uid == seen.accounting.metadata.uid
+
+
+def _is_absent(fact: SecretHandle | Need | None) -> bool:
+    return isinstance(fact, Need) and fact.reason == "KeyNotYetGenerated"
+
+
+def _generate(manifest: Manifest, entry: str, size: int) -> GenerateSecret:
+    return GenerateSecret(
+        manifest=manifest,
+        recipe="random",
+        entry=entry,
+        size=size,
+        reason="Generated",
+        message=f"generated a key in Secret {manifest['metadata']['name']}",
+    )

@@ -1,0 +1,108 @@
+"""The objects of slurmdbd: Service, Secret with its configuration, StatefulSet."""
+
+from slurm_operator.api import names, reading
+from slurm_operator.api.accounting import Accounting
+from slurm_operator.api.images import default_image
+from slurm_operator.manifests import parts
+from slurm_operator.manifests.digests import digest
+from slurm_operator.manifests.meta import Manifest
+from slurm_operator.manifests.secrets import SecretHandle
+from slurm_operator.manifests.workloads import with_input
+from slurm_operator.reconcilers.accounting import check, conf
+from slurm_operator.reconcilers.accounting.database import Address, without_owner
+from slurm_operator.reconcilers.accounting.observe import APP, Seen
+
+
+def owner(accounting: Accounting) -> parts.Owner:
+    return parts.Owner(Accounting.KIND, accounting.metadata, app=APP, component="accounting")
+
+
+def key_secret(accounting: Accounting, name: str) -> Manifest:
+    """Where a generated key goes. Whoever was locked out by a lost key would never get in again: it stays."""
+    metadata = owner(accounting).metadata(name)
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": without_owner(metadata),
+        "type": "Opaque",
+    }
+
+
+def service(accounting: Accounting) -> Manifest:
+    name = names.accounting_workload(accounting.metadata.name)
+    return owner(accounting).service(name, accounting.spec.service, APP, names.SLURMDBD_PORT)
+
+
+def conf_secret(accounting: Accounting, address: Address, password: SecretHandle) -> Manifest:
+    name = names.accounting_workload(accounting.metadata.name)
+    return owner(accounting).secret(name, {conf.FILE: conf.slurmdbd_conf(accounting, address, password)})
+
+
+def stateful_set(seen: Seen, address: Address, config: Manifest) -> Manifest:
+    """slurmdbd, once it has all that it needs. Replaced when its configuration, key or image changes."""
+    assert isinstance(seen.slurm_key, SecretHandle)
+    assert isinstance(seen.signing_key, SecretHandle)
+    spec, ours, name = seen.accounting.spec, owner(seen.accounting), names.accounting_workload(seen.name)
+    hashes = {
+        names.SLURMDBD_CONF_HASH: digest(config["stringData"]),
+        names.SLURM_KEY_HASH: seen.slurm_key.digest,
+        names.JWT_KEY_HASH: seen.signing_key.digest,
+    }
+    metadata = ours.pod_metadata(spec.template, APP, hashes)
+    files = [
+        parts.secret_file(name, conf.FILE, conf.FILE),
+        parts.secret_file(seen.slurm_key.name, seen.slurm_key.key, names.SLURM_KEY_FILE),
+        parts.secret_file(seen.signing_key.name, seen.signing_key.key, names.JWT_KEY_FILE),
+    ]
+    if spec.jwks_key_ref is not None:
+        jwks = spec.jwks_key_ref
+        files.append(parts.config_map_file(jwks.name, jwks.key, names.JWKS_FILE))
+    manifest: Manifest = {
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "metadata": ours.metadata(name, spec.template.metadata),
+        "spec": {
+            "replicas": 1,
+            "revisionHistoryLimit": 0,
+            "serviceName": name,
+            "podManagementPolicy": "Parallel",
+            "selector": {"matchLabels": ours.selector},
+            "template": {"metadata": metadata, "spec": pod(seen.accounting, address, files)},
+        },
+    }
+    return with_input(manifest, metadata, files, reading.plain(spec.slurmdbd), reading.plain(spec.template))
+
+
+def pod(accounting: Accounting, address: Address, files: list[Manifest]) -> Manifest:
+    spec = accounting.spec
+    slurmdbd = container(reading.plain(spec.slurmdbd))
+    base: Manifest = {
+        # slurmdbd wants its configuration at 0600 or 0640; by the group it can read files of the kubelet.
+        "securityContext": {"runAsNonRoot": True, **user(), "fsGroup": names.SLURM_UID},
+        "initContainers": [check.container(slurmdbd["image"], address)],
+        "containers": [slurmdbd],
+        "volumes": [parts.projected("slurm-etc", 0o600, *files), parts.memory_volume("run")],
+    }
+    return parts.pod_spec(base, spec.template, required=(APP,))
+
+
+def container(wishes: Manifest) -> Manifest:
+    base: Manifest = {
+        "name": APP,
+        "image": default_image(APP),
+        "ports": [{"name": APP, "containerPort": names.SLURMDBD_PORT, "protocol": "TCP"}],
+        "securityContext": {"runAsNonRoot": True, **user()},
+        # A new version of Slurm converts the database before it listens; with many jobs that takes hours.
+        "startupProbe": parts.tcp_probe(APP, period_seconds=1, failures=6 * 3600),
+        "readinessProbe": parts.tcp_probe(APP, period_seconds=1, failures=3),
+        "livenessProbe": parts.tcp_probe(APP, period_seconds=10, failures=6),
+        "volumeMounts": [
+            {"name": "slurm-etc", "mountPath": "/etc/slurm", "readOnly": True},
+            {"name": "run", "mountPath": "/run"},
+        ],
+    }
+    return parts.container(base, wishes)
+
+
+def user() -> Manifest:
+    return {"runAsUser": names.SLURM_UID, "runAsGroup": names.SLURM_UID}

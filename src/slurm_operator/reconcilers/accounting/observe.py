@@ -1,0 +1,160 @@
+"""Choose the facts about one Accounting: keys, database, pods, and the Controllers that depend on it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from slurm_operator.api import keys, names, shared_keys
+from slurm_operator.api.accounting import Accounting
+from slurm_operator.api.controller import Controller
+from slurm_operator.api.kind import Kind
+from slurm_operator.api.meta import ObjectKey
+from slurm_operator.api.refs import ConfigMapKey, SecretKey
+from slurm_operator.manifests import kinds
+from slurm_operator.manifests.meta import Child
+from slurm_operator.manifests.objects import ConfigMap, Pod, Secret, Unread
+from slurm_operator.manifests.secrets import SecretHandle
+from slurm_operator.manifests.troubles import troubles
+from slurm_operator.manifests.workloads import Rollout, rollout
+from slurm_operator.plan import needs
+from slurm_operator.plan.needs import Need
+from slurm_operator.plan.world import World
+from slurm_operator.reconcilers.accounting import check, conf, database
+
+APP = "slurmdbd"
+
+# What an Accounting owns. The volume of a MariaDB is not among them: it stays when the Accounting goes.
+OWNED = (kinds.SERVICE, kinds.STATEFUL_SET)
+
+
+@dataclass(frozen=True)
+class Seen:
+    accounting: Accounting
+    address: database.Address | None
+    password: SecretHandle | Need | None
+    slurm_key: SecretHandle | Need
+    signing_key: SecretHandle | Need
+    jwks: Need | None
+    conf_secret: Secret | Unread | None
+    children: Mapping[tuple[Kind, str], Child]
+    rollout: Rollout | None
+    mariadb: Rollout | None
+    troubles: list[str]
+    mariadb_troubles: list[str]
+    verdict: check.Verdict | None
+    controllers: list[Controller]
+
+    @property
+    def name(self) -> str:
+        return self.accounting.metadata.name
+
+    @property
+    def is_external(self) -> bool:
+        return self.accounting.spec.external
+
+    @property
+    def needs(self) -> list[Need]:
+        """What slurmdbd cannot start without."""
+        if self.is_external:
+            return []
+        found = (self.slurm_key, self.signing_key, self.jwks, self._database_need, self._conf_need)
+        return [fact for fact in found if isinstance(fact, Need)]
+
+    @property
+    def _database_need(self) -> Need | None:
+        if self.address is None:
+            message = "slurmdbd needs a database: set spec.storageConfig, or spec.managed for one of its own."
+            return Need(subject="database", reason="DatabaseNotConfigured", message=message)
+        if isinstance(self.password, Need):
+            return self.password
+        # Once slurmdbd runs it bridges an absence of its database by itself.
+        is_first_start = self.rollout is None
+        if self.address.is_managed and is_first_start and not (self.mariadb and self.mariadb.works):
+            why = "; ".join(self.mariadb_troubles) or "it is starting"
+            message = f"waiting for MariaDB at {self.address}: {why}."
+            return Need(subject="MariaDB", reason="DatabaseStarting", message=message, comes=True)
+        return None
+
+    @property
+    def _conf_need(self) -> Need | None:
+        complaint = conf.complaint(self.accounting)
+        if not complaint:
+            return None
+        message = f"spec.extraConf would stop slurmdbd, so it is not applied: {complaint}."
+        return Need(subject=conf.FILE, reason="ConfigRefused", message=message)
+
+
+def observe(key: ObjectKey, world: World) -> Seen | None:
+    accounting = world.get(Accounting, key.namespace, key.name)
+    if accounting is None:
+        return None
+    uid = accounting.metadata.uid
+    children = {(kind, c.metadata.name): c for kind in OWNED for c in world.children(kind, uid)}
+    workload, mariadb = names.accounting_workload(key.name), names.database_workload(key.name)
+    if claim := world.child(kinds.PERSISTENT_VOLUME_CLAIM, key.namespace, mariadb):
+        children[kinds.PERSISTENT_VOLUME_CLAIM, mariadb] = claim
+    address = database.address(accounting)
+    pod = world.get(Pod, key.namespace, f"{workload}-0")
+    mariadb_pod = world.get(Pod, key.namespace, f"{mariadb}-0")
+    spec = accounting.spec
+    return Seen(
+        accounting=accounting,
+        address=address,
+        password=password(accounting, address, world),
+        slurm_key=given_or_generated(
+            accounting, spec.slurm_key_ref, shared_keys.slurm_key(accounting), "spec.slurmKeyRef", world
+        ),
+        signing_key=given_or_generated(
+            accounting, keys.signing_key(spec), shared_keys.signing_key(accounting), "spec.jwtKeyRef", world
+        ),
+        jwks=_jwks(key.namespace, spec.jwks_key_ref, world),
+        conf_secret=world.secret(key.namespace, workload),
+        children=children,
+        rollout=rollout(children.get((kinds.STATEFUL_SET, workload))),
+        mariadb=rollout(children.get((kinds.STATEFUL_SET, mariadb))),
+        troubles=troubles([pod] if pod is not None else []),
+        mariadb_troubles=troubles([mariadb_pod] if mariadb_pod is not None else []),
+        verdict=check.verdict(pod, address) if address is not None else None,
+        controllers=[
+            controller
+            for controller in world.all(Controller, key.namespace)
+            if controller.spec.accounting == key.name
+        ],
+    )
+
+
+def password(
+    accounting: Accounting, address: database.Address | None, world: World
+) -> SecretHandle | Need | None:
+    namespace = accounting.metadata.namespace
+    if address is None or accounting.spec.external:
+        return None
+    if address.is_managed:
+        return needs.generated_value(world, namespace, address.password, "MariaDB")
+    return needs.secret_value(world, namespace, address.password, "spec.storageConfig.passwordKeyRef")
+
+
+def given_or_generated(
+    accounting: Accounting, given: SecretKey | None, ref: SecretKey, field: str, world: World
+) -> SecretHandle | Need:
+    """A key of the user's, or the one that we make; `ref` is whichever of them counts."""
+    namespace = accounting.metadata.namespace
+    if given is not None:
+        return needs.secret_value(world, namespace, ref, field)
+    return needs.generated_value(world, namespace, ref, f"Accounting {accounting.metadata.name!r}")
+
+
+def _jwks(namespace: str, ref: ConfigMapKey | None, world: World) -> Need | None:
+    """What is wrong with the JWKS file that the manifest names, if anything."""
+    if ref is None:
+        return None
+    subject = f"ConfigMap {ref.name}"
+    match world.config_map(namespace, ref.name):
+        case ConfigMap(data=data) if ref.key in data:
+            return None
+        case Unread(why=why):
+            message = f"waiting for {subject}, which cannot be read: {why}."
+        case ConfigMap():
+            message = f"{subject} has no entry {ref.key!r}, which spec.jwksKeyRef names."
+        case _:
+            message = f"waiting for {subject}, which spec.jwksKeyRef names: there is none yet."
+    return Need(subject=subject, reason="JwksNotFound", message=message)

@@ -1,0 +1,106 @@
+"""What an Accounting says about itself, and about the database behind it."""
+
+from slurm_operator.api import names, shared_keys
+from slurm_operator.manifests.meta import Manifest
+from slurm_operator.plan.conditions import DEGRADED, PROGRESSING, READY, Condition, false, true
+from slurm_operator.plan.needs import Need
+from slurm_operator.plan.plan import Outcome, Plan
+from slurm_operator.plan.standing import Standing
+from slurm_operator.plan.wiring import StatusReport
+from slurm_operator.reconcilers.accounting.observe import APP, Seen
+
+
+def status(seen: Seen, plan: Plan, outcome: Outcome) -> StatusReport:
+    found = external(seen, plan) if seen.is_external else standing(seen).conditions(plan, outcome)
+    return StatusReport(conditions=found, fields=facts(seen))
+
+
+def standing(seen: Seen) -> Standing:
+    return Standing(
+        daemon=APP,
+        serving=f"slurmdbd answers at {endpoint(seen)}.",
+        rollout=seen.rollout,
+        needs=[*seen.needs, *database_need(seen)],
+        troubles=[*seen.troubles, *seen.mariadb_troubles],
+        complaints=[*key_complaints(seen), *database_complaint(seen)],
+    )
+
+
+def external(seen: Seen, plan: Plan) -> list[Condition]:
+    """slurmdbd elsewhere: there is nothing to start, only to point at."""
+    message = f"slurmdbd runs elsewhere, at {endpoint(seen)}."
+    complaints = key_complaints(seen)
+    waits = plan.waits
+    return [
+        true(READY, "External", message),
+        true(PROGRESSING, waits[0].reason, waits[0].message) if waits else false(PROGRESSING, "UpToDate"),
+        true(DEGRADED, complaints[0].reason, complaints[0].message)
+        if complaints
+        else false(DEGRADED, "AsExpected"),
+    ]
+
+
+def database_need(seen: Seen) -> list[Need]:
+    """What keeps slurmdbd from using its database, as the check before its start found."""
+    if seen.verdict is None or not seen.verdict.reason:
+        return []
+    return [Need(subject="database", reason=seen.verdict.reason, message=seen.verdict.message)]
+
+
+def database_complaint(seen: Seen) -> list[Need]:
+    if seen.verdict is None or not seen.verdict.advice:
+        return []
+    message = f"The database at {seen.address} works, but {seen.verdict.advice}"
+    return [Need(subject="database", reason="DatabaseSettings", message=message)]
+
+
+def key_complaints(seen: Seen) -> list[Need]:
+    """Controllers that would not be understood, because they have another key."""
+    ours = shared_keys.slurm_key(seen.accounting)
+    found = []
+    for controller in seen.controllers:
+        theirs = shared_keys.slurm_key(controller)
+        if (theirs.name, theirs.key) != (ours.name, ours.key):
+            message = (
+                f"Controller {controller.metadata.name!r} uses the Slurm key in Secret {theirs.name!r}, this "
+                f"Accounting the one in Secret {ours.name!r}. They only trust each other with the same key: "
+                "set slurmKeyRef of both to the same Secret."
+            )
+            found.append(Need(subject="keys", reason="KeysDiffer", message=message))
+    return found
+
+
+def facts(seen: Seen) -> Manifest:
+    rollout = seen.rollout
+    fields: Manifest = {
+        "observedGeneration": seen.accounting.metadata.generation,
+        "endpoint": endpoint(seen),
+        "replicas": rollout.replicas if rollout is not None else 0,
+        "readyReplicas": rollout.ready if rollout is not None else 0,
+        "slurmKeySecret": shared_keys.slurm_key(seen.accounting).name,
+        "jwtKeySecret": shared_keys.signing_key(seen.accounting).name,
+        "controllers": [controller.metadata.name for controller in seen.controllers],
+    }
+    if seen.address is not None and not seen.is_external:
+        fields["database"] = database_facts(seen)
+    return fields
+
+
+def database_facts(seen: Seen) -> Manifest:
+    verdict = seen.verdict
+    return {
+        "address": str(seen.address),
+        "managed": seen.address is not None and seen.address.is_managed,
+        "reachable": verdict is not None and not verdict.reason,
+        "version": verdict.version if verdict is not None else "",
+        "message": (verdict.message or verdict.advice) if verdict is not None else "",
+    }
+
+
+def endpoint(seen: Seen) -> str:
+    """host:port for slurmctld."""
+    spec, meta = seen.accounting.spec, seen.accounting.metadata
+    if spec.external and spec.external_config is not None:
+        return f"{spec.external_config.host}:{spec.external_config.port}"
+    port = spec.service.port or names.SLURMDBD_PORT
+    return f"{names.accounting_workload(meta.name)}.{meta.namespace}:{port}"
