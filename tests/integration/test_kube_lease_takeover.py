@@ -1,15 +1,14 @@
 """Two managers and one lease, on a real server, with the signals that operators get."""
 
 import asyncio
-import json
 import signal
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
+from kube_audit import audited, user
 
 from slurm_operator.api.meta import ObjectKey
 from slurm_operator.kube.client import Client
@@ -54,16 +53,15 @@ async def leads(process: asyncio.subprocess.Process) -> None:
 
 def writes(server: Plane, namespace: str) -> list[tuple[str, str]]:
     """Who wrote what in this namespace, oldest first, as the server saw the requests come in."""
-    entries: list[dict[str, Any]] = [json.loads(line) for line in server.audit_log.read_text().splitlines()]
     mine = [
         entry
-        for entry in entries
+        for entry in audited(server)
         if entry.get("objectRef", {}).get("namespace") == namespace
         and entry["verb"] in {"create", "update", "patch"}
         and entry.get("responseStatus", {}).get("code", 0) < 300
     ]
     mine.sort(key=lambda entry: entry["requestReceivedTimestamp"])
-    return [(entry["user"]["username"].partition("-")[0], entry["objectRef"]["resource"]) for entry in mine]
+    return [(user(entry).partition("-")[0], entry["objectRef"]["resource"]) for entry in mine]
 
 
 def is_handed_over_once(history: list[tuple[str, str]]) -> bool:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kube_audit import audited, user
 
 from slurm_operator import wire
 from slurm_operator.api.kind import Kind
@@ -319,8 +320,8 @@ async def test_four_hundred_namespaces_with_secrets_do_not_exhaust_connections(a
 
 
 async def test_the_audit_log_shows_a_list_a_watch_and_nothing_else(api_server: Plane, namespace: str) -> None:
-    user = f"watcher-{namespace}"
-    async with Client(find(api_server.kubeconfig_for(user, "system:masters"))) as client:
+    who = f"watcher-{namespace}"
+    async with Client(find(api_server.kubeconfig_for(who, "system:masters"))) as client:
         cache = ours(client, namespace)
         async with running(cache):
             await cache.synced.wait()
@@ -329,9 +330,7 @@ async def test_the_audit_log_shows_a_list_a_watch_and_nothing_else(api_server: P
         await client.delete(CONFIG_MAP, ObjectKey(namespace, "a"))
 
     def seen() -> list[str]:
-        lines = api_server.audit_log.read_text().splitlines()
-        entries = [json.loads(line) for line in lines]
-        mine = [each for each in entries if each["user"]["username"] == user]
+        mine = [each for each in audited(api_server) if user(each) == who]
         return [each["verb"] for each in mine if each["stage"] == "ResponseComplete"]
 
     await eventually(lambda: "delete" in seen() and "watch" in seen())
