@@ -5,27 +5,34 @@ from typing import Any
 from slurm_operator import wire
 from slurm_operator.api import reading
 from slurm_operator.api.accounting import Accounting
+from slurm_operator.api.cluster import Cluster
 from slurm_operator.api.controller import Controller
+from slurm_operator.api.loginset import LoginSet
 from slurm_operator.api.nodeset import NodeSet
 from slurm_operator.api.restapi import RestApi
 from slurm_operator.api.token import Token
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.objects import KubeNode, Pod
+from slurm_operator.manifests.platform import Namespace, StorageClass
 from slurm_operator.plan.wiring import Reconciler
-from slurm_operator.reconcilers import accounting, nodeset, restapi, token
+from slurm_operator.reconcilers import accounting, cluster, controller, nodeset, restapi, token
 from slurm_operator.reconcilers.connections import slurm_servers
 from slurm_operator.runtime.manager import Program
 from slurm_operator.runtime.sources import OWNER, Source, Sources, owner_uids
 
 # Whatever we make for a Slurm cluster carries one of these names; so does what the operator before us made.
-OUR_CHILDREN = "app.kubernetes.io/name in (slurmctld,slurmrestd,slurmdbd,slurmd,login,mariadb)"
+OUR_CHILDREN = (
+    "app.kubernetes.io/name in (slurmctld,slurmrestd,slurmdbd,slurmd,login,mariadb,slurm-rehearsal)"
+)
 
-OUR_KINDS: tuple[type[Any], ...] = (Accounting, Controller, NodeSet, RestApi, Token)
+OUR_KINDS: tuple[type[Any], ...] = (Accounting, Controller, LoginSet, NodeSet, RestApi, Token)
 
 # What reconcilers make and compare whole with what should be. Secrets are not among them: see the World.
 OUR_CHILD_KINDS = (
+    kinds.CONFIG_MAP,
     kinds.CONTROLLER_REVISION,
     kinds.DEPLOYMENT,
+    kinds.DISRUPTION_BUDGET,
     kinds.PERSISTENT_VOLUME_CLAIM,
     kinds.SERVICE,
     kinds.STATEFUL_SET,
@@ -33,13 +40,15 @@ OUR_CHILD_KINDS = (
 
 RECONCILERS: tuple[Reconciler[Any], ...] = (
     accounting.RECONCILER,
+    cluster.RECONCILER,
+    controller.RECONCILER,
     nodeset.RECONCILER,
     restapi.RECONCILER,
     token.RECONCILER,
 )
 
 # Reconcilers that get a `--NAME-workers` flag, whether they run yet or not: existing Deployments pass them.
-RECONCILER_NAMES = ("controller", "restapi", "accounting", "nodeset", "loginset", "token")
+RECONCILER_NAMES = ("cluster", "controller", "restapi", "accounting", "nodeset", "loginset", "token")
 
 
 def program() -> Program:
@@ -55,6 +64,10 @@ def program() -> Program:
                     indexes={OWNER: owner_uids},
                 ),
                 Source(KubeNode, kinds.KUBE_NODE, wire.decoder(KubeNode)),
+                # An installation that was made for the operator before us has no Clusters, and may not look here.
+                Source(Cluster, Cluster.KIND, reading.decoder(Cluster), is_optional=True),
+                Source(Namespace, kinds.NAMESPACE, wire.decoder(Namespace), is_optional=True),
+                Source(StorageClass, kinds.STORAGE_CLASS, wire.decoder(StorageClass), is_optional=True),
             ),
             children=OUR_CHILD_KINDS,
             child_selector=OUR_CHILDREN,
