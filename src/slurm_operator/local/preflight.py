@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -50,6 +51,8 @@ def _place(name: str, paths: Paths) -> Iterator[str]:
     for variable, directory in (("SLURM_OPERATOR_HOME", paths.home), ("SLURM_OPERATOR_CACHE", paths.cache)):
         if any(directory.is_relative_to(private) for private in PRIVATE):
             yield f"{directory} lies where clusters keep their own files. Set {variable} to another place."
+    if any(Path(sys.prefix).is_relative_to(private) for private in PRIVATE):
+        yield f"Clusters cannot see the Python in {sys.prefix}. Install this program elsewhere."
 
 
 def _machine(paths: Paths, *, builds_needed: bool) -> Iterator[str]:

@@ -28,6 +28,7 @@ class Go:
             return self.program, environment
         root = wheels.go_root(paths, progress)
         own = {"GOROOT": str(root), "GOCACHE": str(paths.cache / "go-build")}
+        own["GOFLAGS"] = f"{environment['GOFLAGS']} -modcacherw"  # So that the cache can be deleted.
         own |= {"GOPATH": str(paths.cache / "go"), "GOMODCACHE": str(paths.cache / "go" / "mod")}
         return root / "bin" / "go", environment | own
 
