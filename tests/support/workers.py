@@ -110,11 +110,13 @@ def slurm_node(pod: Pod, *words: str, reason: str = "", changed_at=None) -> Slur
     )  # fmt: skip
 
 
-def job(job_id: int, *nodes: str, words=("RUNNING",), minutes: int | None = 60, required=()) -> SlurmJob:
+def job(
+    job_id: int, *nodes: str, words=("RUNNING",), minutes: int | None = 60, required=(), **fields
+) -> SlurmJob:
     limit = timedelta(minutes=minutes) if minutes is not None else None
     return SlurmJob(
         job_id=job_id, state=JobState.of(*words), user="ada", nodes=nodes, start_time=NOW, time_limit=limit,
-        required_nodes=tuple(required),
+        required_nodes=tuple(required), **fields,
     )  # fmt: skip
 
 

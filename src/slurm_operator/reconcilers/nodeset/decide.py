@@ -8,7 +8,7 @@ from slurm_operator.api.names import WORKERS_FINALIZER
 from slurm_operator.manifests import kinds
 from slurm_operator.plan.actions import Action, Create, DeleteObject, DeleteWorker, PatchObject, Wait
 from slurm_operator.plan.plan import Lane, Plan, lane, plan
-from slurm_operator.reconcilers.nodeset import revisions
+from slurm_operator.reconcilers.nodeset import policy, revisions
 from slurm_operator.reconcilers.nodeset.arrivals import arrivals
 from slurm_operator.reconcilers.nodeset.causes import Cause
 from slurm_operator.reconcilers.nodeset.choices import ENDED_FOR, choose
@@ -37,7 +37,8 @@ def decide(seen: Seen, now: datetime) -> Plan:
         _history(seen, revision),
         *arrivals(seen, choices, revision),
         *workers,
-        look_again=_look_again(seen, workers, now),
+        *policy.ended_jobs(seen, leaving, now),
+        look_again=_look_again(seen, workers, policy.next_end(seen, leaving, now), now),
         waits_on=(seen.controller_key,) if leaving or any(map(_awaits_release, seen.members)) else (),
     )
 
@@ -113,9 +114,12 @@ def _history(seen: Seen, revision: Revision) -> Lane:
     )
 
 
-def _look_again(seen: Seen, workers: list[Lane], now: datetime) -> timedelta | None:
+def _look_again(
+    seen: Seen, workers: list[Lane], next_end: timedelta | None, now: datetime
+) -> timedelta | None:
     """When nothing will tell us: an answer of Slurm is old, a worker is ready but not for long enough."""
-    waits = [_available_in(member, seen, now) for member in seen.members if member.pod.is_ready]
+    waits = [next_end] if next_end is not None else []
+    waits += [_available_in(member, seen, now) for member in seen.members if member.pod.is_ready]
     waits += [ENDED_FOR for member in seen.members if member.pod.has_ended]
     old_answers = (a for lane_ in workers for a in lane_.actions() if isinstance(a, Wait))
     waits += [A_SECOND for wait in old_answers if wait.reason == "OldAnswer"]

@@ -3,15 +3,18 @@
 from collections.abc import Iterator, Mapping
 
 from slurm_operator.api import names
+from slurm_operator.api.workers import DrainType
 from slurm_operator.manifests.meta import Manifest
 from slurm_operator.plan.actions import Create
 from slurm_operator.plan.conditions import DEGRADED, PROGRESSING, READY, Condition, false, true
+from slurm_operator.plan.gate import told
 from slurm_operator.plan.plan import Outcome, Plan
 from slurm_operator.plan.wiring import StatusReport
 from slurm_operator.reconcilers.nodeset import revisions
 from slurm_operator.reconcilers.nodeset.choices import choose
 from slurm_operator.reconcilers.nodeset.members import FOREVER, Member
 from slurm_operator.reconcilers.nodeset.observe import Seen
+from slurm_operator.reconcilers.nodeset.policy import overdue, overdue_at
 from slurm_operator.slurm.reasons import OurReason
 from slurm_operator.slurm.snapshot import Unreachable
 
@@ -20,7 +23,7 @@ DRAINS_TOLD = 32
 
 def status(seen: Seen, plan: Plan, outcome: Outcome) -> StatusReport:
     facts = numbers(seen)
-    drains = [drain for member in seen.members if (drain := drain_of(member)) is not None]
+    drains = [drain for member in seen.members if (drain := drain_of(member, seen)) is not None]
     drains.sort(key=lambda drain: (drain["forecast"] or FOREVER, drain["slurmNode"]))
     known = [drain["forecast"] for drain in drains if drain["forecast"] is not None]
     return StatusReport(
@@ -63,18 +66,19 @@ def numbers(seen: Seen) -> Manifest:
     }
 
 
-def drain_of(member: Member) -> Manifest | None:
+def drain_of(member: Member, seen: Seen) -> Manifest | None:
     """A worker that we let go: why, since when, which jobs hold it up, and when it is free at the latest."""
     record = member.record
     ours = OurReason.read(record.reason) if record is not None and record.state.is_drain else None
     if record is None or ours is None:
         return None
-    forecast = member.deadline
+    forecast, policy = member.deadline, seen.nodeset.spec.drain_policy
     return {
         "slurmNode": member.slurm_node,
         "pod": member.name,
         "reason": ours.cause,
         "since": record.reason_changed_at,
+        "deadline": overdue_at(member, policy) if policy.type is not DrainType.WAIT else None,
         "forecast": forecast if forecast != FOREVER else None,
         "jobs": [str(job.job_id) for job in member.jobs],
         "message": ours.text,
@@ -133,4 +137,15 @@ def _degraded(seen: Seen, outcome: Outcome) -> Condition:
             f"Slurm cannot be asked since {seen.slurm.since:%H:%M:%S} UTC: {seen.slurm.why}. "
             "Running workers go on; none is removed meanwhile.",
         )
+    late = overdue(seen, seen.now)
+    if late:
+        return true(DEGRADED, "DrainOverdue", _overdue(late))
     return false(DEGRADED, "AsExpected")
+
+
+def _overdue(late: list[Member]) -> str:
+    more = f" (and {len(late) - 1} more)" if len(late) > 1 else ""
+    return (
+        f"{late[0].slurm_node}{more} should leave and is held up for longer than drainPolicy.deadline by "
+        f"{told(late[0].jobs)}. What drainPolicy.type does not end is waited for."
+    )

@@ -1,0 +1,154 @@
+"""When a job may be ended for a worker that leaves: hardly ever, never early, never without a word."""
+
+from datetime import timedelta
+
+import pytest
+
+from slurm_operator import wire
+from slurm_operator.plan.actions import WriteSlurm
+from slurm_operator.plan.plan import Outcome
+from slurm_operator.reconcilers.nodeset import RECONCILER, notices
+from slurm_operator.slurm.writes import CancelJob, RequeueJob, UpdateJob
+from support.workers import (
+    KEY,
+    NOW,
+    controller,
+    job,
+    nodeset,
+    ours,
+    planned,
+    revision_of,
+    slurm,
+    slurm_node,
+    worker,
+    world,
+)
+
+HOUR = timedelta(hours=1)
+
+
+def leaving(
+    type_="Wait", *, since=2 * HOUR, jobs=None, reason=None, replicas=0, deadline="1h", api="", message=""
+):
+    policy = {"type": type_, "message": message, **({"deadline": deadline} if deadline else {})}
+    spec = nodeset(replicas=replicas, drainPolicy=policy)
+    revision = revision_of(spec)
+    pod = worker(0, revision=revision.metadata.labels["controller-revision-hash"])
+    node = slurm_node(
+        pod, "MIXED", "DRAIN", reason=reason if reason is not None else ours(pod, "ScaleIn"), changed_at=NOW - since
+    )  # fmt: skip
+    state = slurm(node, jobs=jobs or [job(1, "gpu-0", is_requeueable=True)])
+    return world(spec, controller(), pod, revisions_=[revision], slurm_=wire.replace(state, api_version=api))
+
+
+def ends(made) -> list[str]:
+    """What happens to jobs, in order."""
+    writes = [action.write for action in planned(made).actions() if isinstance(action, WriteSlurm)]
+    kinds = {UpdateJob: "told", RequeueJob: "requeued", CancelJob: "cancelled"}
+    return [f"{kinds[type(write)]} {write.job_id}" for write in writes if type(write) in kinds]
+
+
+RERUNS, STAYS = job(1, "gpu-0", is_requeueable=True), job(2, "gpu-0")
+
+
+@pytest.mark.parametrize(
+    ("made", "story"),
+    [
+        pytest.param(leaving("Wait"), [], id="Wait: it finishes, however long that takes"),
+        pytest.param(leaving("Requeue", since=HOUR / 2), ["told 1"], id="before the deadline: only told"),
+        pytest.param(leaving("Requeue"), ["told 1", "requeued 1"], id="after it: told, then requeued"),
+        pytest.param(leaving("Requeue", jobs=[STAYS]), [], id="not requeueable: it finishes"),
+        pytest.param(leaving("Cancel", jobs=[RERUNS, STAYS]), ["told 1", "requeued 1", "told 2", "cancelled 2"], id="Cancel: requeued where allowed, else cancelled"),
+        pytest.param(leaving("Cancel", api="v0.0.44"), ["told 1", "cancelled 1"], id="a REST API that cannot requeue"),
+        pytest.param(leaving("Requeue", api="v0.0.44"), [], id="Requeue never cancels"),
+        pytest.param(leaving("Cancel", reason="ask Ada"), [], id="a human's drain is no clock of ours"),
+        pytest.param(leaving("Cancel", reason="slurm-operator: NodeCordon: fan (pod 1234)"), [], id="nor is a cordon"),
+        pytest.param(leaving("Cancel", reason="slurm-operator: ScaleIn: x (pod aaaa-bbbb)"), [], id="nor a drain of the pod before"),
+        pytest.param(leaving("Cancel", replicas=1), [], id="it stays after all"),
+        pytest.param(leaving("Cancel", jobs=[job(1, "gpu-0", words=["CANCELLED", "COMPLETING"])]), [], id="it is ending already"),
+        pytest.param(leaving("Cancel", jobs=[job(1, "gpu-0", words=["SUSPENDED"])]), ["told 1", "cancelled 1"], id="a suspended job holds up too"),
+        pytest.param(leaving("Cancel", deadline=""), [], id="no deadline: nothing is ended"),
+    ],
+)  # fmt: skip
+def test_jobs_are_ended_only_as_the_policy_says(made, story):
+    assert ends(made) == story
+
+
+def test_the_owner_reads_when_and_why_and_keeps_what_others_wrote():
+    made = leaving(
+        "Requeue", since=HOUR / 2, message="call 123", jobs=[job(1, "gpu-0", is_requeueable=True, admin_comment="prio")]
+    )  # fmt: skip
+
+    [write] = [action.write for action in planned(made).actions() if isinstance(action, WriteSlurm)]
+
+    assert write.admin_comment == (
+        "prio | slurm-operator: gpu-0 is leaving (ScaleIn); "
+        "this job is requeued at 2026-01-01 12:30:00 UTC. call 123"
+    )
+
+
+def test_an_owner_who_was_told_is_not_told_again():
+    note = notices.notice("gpu-0", "requeued", NOW + HOUR / 2, "ScaleIn", "")
+    told = [job(1, "gpu-0", is_requeueable=True, admin_comment=note)]
+
+    assert ends(leaving("Requeue", since=HOUR / 2, jobs=told)) == []
+    assert ends(leaving("Requeue", since=HOUR / 2, jobs=told, replicas=1)) == ["told 1"], (
+        "it may stay: said too"
+    )
+
+
+def test_a_job_on_two_workers_is_ended_once():
+    spec = nodeset(replicas=0, drainPolicy={"type": "Cancel", "deadline": "1h"})
+    revision = revision_of(spec)
+    pods = [worker(n) for n in range(2)]
+    nodes = [
+        slurm_node(pod, "MIXED", "DRAIN", reason=ours(pod, "ScaleIn"), changed_at=NOW - 2 * HOUR)
+        for pod in pods
+    ]
+    made = world(
+        spec,
+        controller(),
+        *pods,
+        revisions_=[revision],
+        slurm_=slurm(*nodes, jobs=[job(1, "gpu-0", "gpu-1")]),
+    )
+
+    assert ends(made) == ["told 1", "cancelled 1"]
+
+
+def status(made):
+    seen = RECONCILER.observe(KEY, made)
+    return RECONCILER.status(seen, RECONCILER.decide(seen, NOW), Outcome())
+
+
+@pytest.mark.parametrize(
+    ("made", "degraded", "deadline"),
+    [
+        pytest.param(leaving("Wait"), "DrainOverdue", None, id="Wait: it is only said"),
+        pytest.param(leaving("Wait", since=HOUR / 2), "AsExpected", None, id="not yet"),
+        pytest.param(leaving("Requeue", since=HOUR / 2), "AsExpected", NOW + HOUR / 2, id="when it will be"),
+    ],
+)
+def test_status_says_which_workers_are_overdue(made, degraded, deadline):
+    report = status(made)
+
+    [condition] = [c for c in report.conditions if c.type == "Degraded"]
+    assert condition.reason == degraded
+    assert report.fields["drains"][0]["deadline"] == deadline
+
+
+def test_the_deadline_is_looked_at_when_it_comes():
+    assert planned(leaving("Requeue", since=HOUR / 2)).look_again == HOUR / 2
+
+
+@pytest.mark.parametrize(
+    "change", [{"nodes_asked_at": NOW - timedelta(seconds=9)}, {"behind": frozenset({"gpu-0"})}]
+)
+def test_nothing_is_ended_on_an_old_answer(change):
+    """The job may have been requeued since, and run on another worker."""
+    made = leaving("Cancel")
+    [(key, state)] = made.slurms.items()
+    made.slurms[key] = wire.replace(state, **change)
+
+    assert ends(made) == ["told 1"]
+    assert planned(made).look_again == timedelta(seconds=1)
