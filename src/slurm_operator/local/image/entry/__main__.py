@@ -19,6 +19,7 @@ from .watch import LEAVING, watch
 
 _KEY = Path("/etc/slurm/slurm.key")
 _SOCKET_DIRECTORY = Path("/run/slurm")
+_NODE_NAME = Path("/run/slurm-operator-node")  # What this worker is called, for commands that come later.
 
 
 def slurmctld(arguments: Sequence[str]) -> int:
@@ -36,8 +37,10 @@ def slurmd(arguments: Sequence[str]) -> int:
     if programs := ssh.helper_programs(os.environ, sshd=wants_sshd):
         subprocess.Popen(ssh.supervisord(programs))
     command = ["slurmd", "--systemd", *with_node_items(options, resource_items(os.environ, _hardware()))]
+    name = node_name(options, socket.gethostname())
+    _NODE_NAME.write_text(name)
     every_s = float(os.environ.get("SLURMD_WATCH_SECONDS", "30"))
-    return follow(command, beside=partial(watch, node_name(options, socket.gethostname()), every_s))
+    return follow(command, beside=partial(watch, name, every_s))
 
 
 def slurmdbd(arguments: Sequence[str]) -> int:
@@ -69,7 +72,7 @@ def mariadb(arguments: Sequence[str]) -> int:
 
 def leaving(arguments: Sequence[str]) -> int:
     """For the pod's preStop: drains this worker and waits for its jobs."""
-    name = node_name(_options("SLURMD_OPTIONS", arguments), socket.gethostname())
+    name = _NODE_NAME.read_text() if _NODE_NAME.exists() else node_name(arguments, socket.gethostname())
     return leave(name, os.environ.get("POD_UID", ""))
 
 

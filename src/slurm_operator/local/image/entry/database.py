@@ -52,6 +52,8 @@ def command(sql: str, arguments: Sequence[str]) -> list[str]:
         *("mariadbd", "--no-defaults", f"--datadir={DATA}", "--socket=/run/mysqld/mysqld.sock"),
         # Snapshot isolation makes slurmdbd fail on write conflicts that it does not expect.
         "--innodb-snapshot-isolation=OFF",
+        # What slurmdbd asks for: rolling up a month holds locks for minutes.
+        "--innodb-lock-wait-timeout=900",
         *("--skip-name-resolve", "--bind-address=0.0.0.0", f"--init-file=/proc/self/fd/{statements}"),
         *arguments,
     ]
