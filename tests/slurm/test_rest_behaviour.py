@@ -82,9 +82,9 @@ async def compare(client: SlurmRest, rounds: int) -> tuple[int, int]:
 
 async def test_unchanged_is_never_wrong_under_load(slurm: SlurmDaemons) -> None:
     """Asked between two "unchanged" answers, the whole list is the one we had."""
-    load = asyncio.create_task(churn(slurm, 60))
+    load = asyncio.create_task(churn(slurm, 40))
 
-    unchanged, wrong = await compare(client_of(slurm), 250)
+    unchanged, wrong = await compare(client_of(slurm), 120)
     await load
 
     assert wrong == 0

@@ -10,7 +10,7 @@ from slurm_operator.runtime.slurm_writer import SlurmWriter
 from slurm_operator.slurm.snapshot import Changes, Snapshot, Unreachable
 from slurm_operator.slurm.writes import SlurmWrite, WriteResult
 from slurm_operator.slurmrest.client import SlurmRest
-from slurm_operator.slurmrest.tokens import KeyProvider
+from slurm_operator.slurmrest.tokens import KeyProvider, ReadyToken
 from slurm_operator.slurmrest.transport import DEADLINE_SECONDS
 
 
@@ -21,7 +21,7 @@ class SlurmCluster:
         self,
         name: str,
         urls: Sequence[str],
-        key: KeyProvider,
+        key: KeyProvider | ReadyToken,
         *,
         may_write: Callable[[], bool],
         clock: Clock | None = None,

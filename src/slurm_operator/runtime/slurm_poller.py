@@ -125,14 +125,16 @@ class SlurmPoller:
             self._ended_at = self._clock.monotonic()
 
     async def _round(self) -> None:
-        began_at = self._clock.monotonic()
         async with self._reading:
+            began_at = self._clock.monotonic()
             if self._ledger.has_unsure or self._failures:
                 self._lists.forget()
             snapshot = await self._lists.snapshot()
         self._read_at = began_at
         settled = self._ledger.read(began_at, self._clock.monotonic())
         self._cost_s = self._clock.monotonic() - began_at
+        if self._failures:
+            log.info("slurm read again", url=self._client.url, failures=self._failures)
         self._failures, self._why = 0, ""
         await self._publish(self._with_head(snapshot), settled)
         if self._head_at is None or self._clock.monotonic() - self._head_at >= HEAD_EVERY_SECONDS:
@@ -178,7 +180,8 @@ class SlurmPoller:
     def _failed(self, failure: SlurmFailure) -> None:
         self._failures += 1
         self._why = str(failure)
-        log.warning("slurm not read", url=self._client.url, failures=self._failures, error=self._why)
+        if self._failures == 1:  # It is tried again every few seconds; saying so each time would help nobody.
+            log.warning("slurm not read", url=self._client.url, error=self._why)
         self._client.next_url()
         facts = self.facts()
         if isinstance(facts, Unreachable) and (isinstance(self._announced, Snapshot) or self._failures == 1):

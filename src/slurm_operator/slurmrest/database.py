@@ -62,7 +62,8 @@ class Database:
     async def jobs(self, *, since: datetime) -> list[AccountedJob]:
         """Jobs that ran after `since`, without their steps.
 
-        All of them: asked for the jobs of one node slurmdbd finds none, as it does not book dynamic nodes.
+        All of them: slurmdbd learns late of dynamic nodes, and until then it finds no job on them when asked
+        for the jobs of one node.
         """
         query = {"start_time": str(int(since.timestamp())), "skip_steps": "true"}
         reply = await self._get("read the booked jobs", "/slurmdb/{version}/jobs/", _jobs_reply, query)
