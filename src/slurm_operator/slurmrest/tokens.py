@@ -68,32 +68,6 @@ _JWS.unregister_algorithm("HS256")
 _JWS.register_algorithm("HS256", _BytesAsTheyAre(HMACAlgorithm.SHA256))
 
 
-class Tokens(Protocol):
-    """Where a session takes its tokens from."""
-
-    def token(self) -> str: ...
-
-    def reject(self, token: str) -> None:
-        """`token` was not accepted."""
-        ...
-
-
-class GivenToken:
-    """A token that somebody else signs and renews, read anew for each call: for a Slurm whose key is not ours."""
-
-    def __init__(self, read: Callable[[], str]) -> None:
-        self._read = read
-
-    def token(self) -> str:
-        found = self._read().strip().removeprefix("SLURM_JWT=")
-        if not found:
-            raise SlurmUnauthorised("show a token", "there is none")
-        return found
-
-    def reject(self, token: str) -> None:
-        """Nothing to be done: perhaps there is another one next time."""
-
-
 class TokenSource:
     """Hands out a token with at least half of its life left. Asks for the key when it signs; b"" is none."""
 
@@ -132,7 +106,7 @@ class ReadyToken:
     """A token that somebody else signed. Another one comes with another connection, not by asking again."""
 
     def __init__(self, text: str) -> None:
-        self._text = text.strip()
+        self._text = text.strip().removeprefix("SLURM_JWT=")  # As `scontrol token` prints it.
 
     def token(self) -> str:
         if not self._text:

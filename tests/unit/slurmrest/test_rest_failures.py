@@ -12,6 +12,7 @@ from fake_slurmrestd import DROP, HANG, FakeSlurmrestd, answer, body_of, http
 from slurm_operator.slurm.writes import Reserve
 from slurm_operator.slurmrest import errors
 from slurm_operator.slurmrest.client import SlurmRest
+from slurm_operator.slurmrest.tokens import ReadyToken
 from slurm_operator.slurmrest.versions import Capability
 
 NODES = "GET /slurm/{v}/nodes/"
@@ -217,6 +218,26 @@ async def test_a_new_key_is_picked_up_when_the_old_one_is_refused(
 async def test_without_a_key_there_is_nothing_to_say(connect: Callable[..., SlurmRest]) -> None:
     with pytest.raises(errors.SlurmUnauthorised, match="no key"):
         await connect(key=lambda: b"").read.nodes()
+
+
+@pytest.mark.parametrize("text", ["signed elsewhere", "SLURM_JWT=signed elsewhere\n"])
+async def test_a_token_that_somebody_else_signed_is_shown_as_it_is(
+    slurmrestd: FakeSlurmrestd, connect: Callable[..., SlurmRest], text: str
+) -> None:
+    slurmrestd.on(NODES, answer("nodes"))
+
+    await connect(key=ReadyToken(text)).read.nodes()
+
+    assert [heard.token for heard in slurmrestd.calls(NODES)] == ["signed elsewhere"]
+
+
+async def test_an_empty_token_is_not_shown(
+    slurmrestd: FakeSlurmrestd, connect: Callable[..., SlurmRest]
+) -> None:
+    with pytest.raises(errors.SlurmUnauthorised, match="empty"):
+        await connect(key=ReadyToken(" \n")).read.nodes()
+
+    assert slurmrestd.heard == []
 
 
 # -- versions
