@@ -1,0 +1,51 @@
+"""Whatever the fields of a list hold, it becomes records or a refusal to read it; never anything else."""
+
+import json
+
+from fake_slurmrestd import body_of
+from hypothesis import given
+from hypothesis import strategies as st
+
+from slurm_operator import wire
+from slurm_operator.slurmrest.jobs import JobsReply, slurm_job
+from slurm_operator.slurmrest.nodes import NodesReply, slurm_node
+
+NODE = body_of("nodes")["nodes"][0]
+JOB = body_of("jobs")["jobs"][0]
+
+scalars = st.one_of(
+    st.none(), st.booleans(), st.integers(-(2**63), 2**63), st.floats(allow_nan=False), st.text()
+)
+triples = st.fixed_dictionaries(
+    {
+        "set": st.booleans(),
+        "infinite": st.booleans(),
+        "number": st.one_of(st.integers(), st.floats(-1e19, 1e19)),
+    }
+)
+values = st.one_of(scalars, triples, st.lists(st.text(max_size=8), max_size=3))
+
+# What `Session.content` turns into SlurmAnswerUnreadable.
+UNREADABLE = (wire.DecodeError, ValueError, OverflowError, OSError)
+
+
+@given(st.dictionaries(st.sampled_from(sorted(NODE)), values, max_size=6))
+def test_any_node_is_read_or_refused(fields: dict[str, object]) -> None:
+    body = json.dumps({"nodes": [NODE | fields]}).encode()
+    try:
+        nodes = [slurm_node(node) for node in wire.decode(body, NodesReply).nodes or ()]
+    except UNREADABLE:
+        return
+
+    assert [node.name for node in nodes] == [fields.get("name", NODE["name"])]
+
+
+@given(st.dictionaries(st.sampled_from(sorted(JOB)), values, max_size=6))
+def test_any_job_is_read_or_refused(fields: dict[str, object]) -> None:
+    body = json.dumps({"jobs": [JOB | fields]}).encode()
+    try:
+        jobs = [slurm_job(job) for job in wire.decode(body, JobsReply).jobs or ()]
+    except UNREADABLE:
+        return
+
+    assert [job.job_id for job in jobs] == [fields.get("job_id", JOB["job_id"])]
