@@ -15,9 +15,10 @@ import jwt
 
 from slurm_operator.local.boxed import conf
 from slurm_operator.local.boxed.box import Box, box_in
-from slurm_operator.local.boxed.daemon import Daemon, wait_until
+from slurm_operator.local.boxed.daemon import Daemon
 from slurm_operator.local.boxed.head import TESTER, Head
 from slurm_operator.local.boxed.reset import reset
+from slurm_operator.local.cell import wait_until
 
 
 @dataclass(frozen=True)

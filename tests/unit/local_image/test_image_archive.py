@@ -6,6 +6,7 @@ import os
 import tarfile
 from pathlib import Path
 
+from slurm_operator import __version__
 from slurm_operator.local.image.archive import Image, write_archive
 from slurm_operator.local.image.images import entry_layer, operator_images, program_layer, slurm_images
 from slurm_operator.local.image.tars import File, Link, digest_of, files_below, write_layer
@@ -99,3 +100,11 @@ def test_the_operators_two_names_run_the_same_program_without_root():
 def test_the_layers_carry_the_entry_points_and_the_program():
     assert "/usr/lib/slurm-operator/slurm_entry/follow.py" in entry_layer()
     assert "/usr/lib/slurm-operator/program/slurm_operator/wire.py" in program_layer()
+
+
+def test_the_program_in_the_image_knows_its_version(tmp_path):
+    metadata = [entry for name, entry in program_layer().items() if name.endswith("dist-info/METADATA")]
+
+    assert metadata == [
+        File(f"Metadata-Version: 2.1\nName: slurm-operator\nVersion: {__version__}\n".encode())
+    ]

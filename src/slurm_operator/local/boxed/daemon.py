@@ -2,14 +2,13 @@
 
 import signal
 import subprocess
-import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from slurm_operator.local.boxed.box import Box
+from slurm_operator.local.cell import wait_until
 from slurm_operator.local.errors import LocalError
 
-_POLL_S = 0.05
 _DEADLINE_S = 60.0
 
 
@@ -47,7 +46,9 @@ class Daemon:
         """Comes back when it answers."""
         self._forget()
         self._process = self.box.start(self.argv, self.log, user=self._user, env=self._env)
-        wait_until(self._answers, f"{self.name} on {self.box.hostname} to answer; see {self.log}")
+        wait_until(
+            self._answers, f"{self.name} on {self.box.hostname} to answer; see {self.log}", _DEADLINE_S
+        )
 
     def stop(self) -> None:
         """Asks it to end, and waits until it has."""
@@ -87,7 +88,11 @@ class Daemon:
     def _wait_gone(self) -> None:
         # A frozen process does not see a signal before it is thawed.
         self.signal(signal.SIGCONT)
-        wait_until(lambda: not self.is_running, f"{self.name} on {self.box.hostname} to end; see {self.log}")
+        wait_until(
+            lambda: not self.is_running,
+            f"{self.name} on {self.box.hostname} to end; see {self.log}",
+            _DEADLINE_S,
+        )
         self._forget()
 
     def _answers(self) -> bool:
@@ -101,12 +106,3 @@ class Daemon:
             self._process.send_signal(signal.SIGCONT)
             self._process.wait()
             self._process = None
-
-
-def wait_until(condition: Callable[[], bool], what: str, deadline_s: float = _DEADLINE_S) -> None:
-    """Comes back as soon as the condition holds."""
-    give_up = time.monotonic() + deadline_s
-    while not condition():
-        if time.monotonic() > give_up:
-            raise LocalError(f"Waited {deadline_s:.0f} s for {what}.")
-        time.sleep(_POLL_S)

@@ -95,8 +95,14 @@ def entry_layer() -> dict[str, Entry]:
 
 
 def program_layer() -> dict[str, Entry]:
-    """This very program."""
-    return files_below(Path(slurm_operator.__file__).parent, f"{_HOME}/program/slurm_operator")
+    """This very program, with the metadata by which it knows its version, and a short name for people."""
+    version = slurm_operator.__version__
+    metadata = f"Metadata-Version: 2.1\nName: slurm-operator\nVersion: {version}\n"
+    return {
+        **files_below(Path(slurm_operator.__file__).parent, f"{_HOME}/program/slurm_operator"),
+        f"{_HOME}/program/slurm_operator-{version}.dist-info/METADATA": File(metadata.encode()),
+        "/usr/local/bin/slurm-operator": File(b'#!/bin/sh\nexec python3 -m slurm_operator.cli "$@"\n', 0o755),
+    }
 
 
 def _archive(

@@ -42,8 +42,7 @@ def files_below(directory: Path, prefix: str) -> dict[str, Entry]:
 def write_layer(path: Path, entries: Mapping[str, Entry]) -> None:
     """A tar of the entries by name, without times or users: the same entries always give the same bytes.
 
-    Only the entries' own directories below the deepest existing ones of a Debian root are made anew, so that
-    directories of the layer below keep their owners and modes.
+    Directories that every Debian root has are left out, so that they keep their owners and modes.
     """
     with tarfile.open(path, "w", format=tarfile.GNU_FORMAT) as tar:
         for name in _directories(entries):
@@ -74,7 +73,7 @@ def _add(tar: tarfile.TarFile, name: str, entry: Entry) -> None:
             tar.addfile(info)
 
 
-# Every Debian root has these; a layer that lists them would only reset their modes.
+# Listed in a layer, a directory gets the layer's owner and mode.
 _KNOWN = frozenset({"usr", "usr/bin", "usr/lib", "usr/share", "usr/local", "usr/local/bin", "etc", "opt"})
 
 
