@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
-import pytest
 from eventually import eventually
 from fake_api_server import Answer, FakeApi, hang, listing, refusal, status, thing
 
@@ -288,8 +287,8 @@ async def test_an_unreadable_object_can_be_deleted_and_can_become_readable() -> 
     assert not it.cache.unreadable
 
 
-@pytest.mark.parametrize("depth", [1_500, 9_000])
-async def test_an_object_nested_too_deep_for_the_parser_spoils_only_itself(depth: int) -> None:
+async def test_an_object_nested_too_deep_for_the_parser_spoils_only_itself() -> None:
+    depth = 100_000  # Python 3.11 gives up after a thousand levels, later ones after ten thousand.
     deep = b'{"a":' * depth + b"1" + b"}" * depth
     metadata = b'{"name":"%s","namespace":"ns","uid":"u","resourceVersion":"%d"}'
 
