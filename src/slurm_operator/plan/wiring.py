@@ -35,10 +35,14 @@ class SlurmWake:
 
 @dataclass(frozen=True)
 class SlurmServer:
-    """Where the slurmrestds of one Slurm cluster answer, and the key that opens them."""
+    """Where the slurmrestds of one Slurm cluster answer, and the key that opens them.
+
+    With `is_only_watched` the key is a token that somebody else signed, and nothing is ever written there.
+    """
 
     urls: tuple[str, ...]
     key: SecretHandle
+    is_only_watched: bool = False
 
 
 @dataclass(frozen=True)

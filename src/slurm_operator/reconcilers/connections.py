@@ -1,13 +1,21 @@
-"""Where the Slurm clusters answer: the RestApis of each Controller, oldest first, and the signing key."""
+"""Where the Slurm clusters answer: the RestApis of each Controller, oldest first, and the signing key.
+
+A Slurm elsewhere has neither: its Cluster says where it is, and brings a token that somebody else signed.
+"""
 
 from collections import defaultdict
+from collections.abc import Iterator
 
 from slurm_operator.api import names, shared_keys
+from slurm_operator.api.cluster import Cluster, ClusterToken
 from slurm_operator.api.controller import Controller
 from slurm_operator.api.meta import ObjectKey, key_of
+from slurm_operator.api.refs import SecretKey
 from slurm_operator.api.restapi import RestApi
 from slurm_operator.manifests.objects import Secret
 from slurm_operator.manifests.secrets import SecretHandle
+from slurm_operator.plan import needs
+from slurm_operator.plan.needs import Need
 from slurm_operator.plan.wiring import SlurmServer
 from slurm_operator.plan.world import World
 
@@ -23,7 +31,34 @@ def slurm_servers(world: World) -> dict[ObjectKey, SlurmServer]:
         key = _signing_key(controller, world) if asked else None
         if key is not None:
             servers[key_of(controller)] = SlurmServer(urls=tuple(map(url, asked)), key=key)
-    return servers
+    return servers | dict(_adopted(world))
+
+
+def slurm_of(cluster: Cluster) -> ObjectKey:
+    """Under which key the World knows the Slurm of a Cluster: that of its Controller.
+
+    A Slurm elsewhere must not be taken for the one of a Controller that has the same name by chance.
+    """
+    meta = cluster.metadata
+    return ObjectKey(meta.namespace, f"cluster/{meta.name}" if cluster.spec.is_adopted else meta.name)
+
+
+def adopted_token(cluster: Cluster, world: World) -> SecretHandle | Need:
+    """The token for a Slurm elsewhere, or what is wrong with it."""
+    token, namespace = cluster.spec.token or ClusterToken(secret_ref=""), cluster.metadata.namespace
+    secret = world.secret(namespace, token.secret_ref)
+    entries = sorted(secret.digests) if isinstance(secret, Secret) else []
+    likely = [entry for entry in (names.TOKEN_KEY, "auth-token") if entry in entries]
+    only = entries if len(entries) == 1 else []
+    entry = token.key or next(iter([*likely, *only]), names.TOKEN_KEY)
+    return needs.secret_value(world, namespace, SecretKey(name=token.secret_ref, key=entry), "spec.token")
+
+
+def _adopted(world: World) -> Iterator[tuple[ObjectKey, SlurmServer]]:
+    for cluster in world.all(Cluster):
+        token = adopted_token(cluster, world) if cluster.spec.server is not None else None
+        if cluster.spec.server is not None and isinstance(token, SecretHandle):
+            yield slurm_of(cluster), SlurmServer((cluster.spec.server,), token, is_only_watched=True)
 
 
 def url(restapi: RestApi) -> str:

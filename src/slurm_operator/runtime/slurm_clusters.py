@@ -15,6 +15,7 @@ from slurm_operator.plan.wiring import SlurmServer
 from slurm_operator.runtime.slurm_cluster import SlurmCluster
 from slurm_operator.slurm.snapshot import Changes, Snapshot, Unreachable
 from slurm_operator.slurm.writes import SlurmWrite, WriteResult
+from slurm_operator.slurmrest.tokens import ReadyToken
 
 log = structlog.get_logger(__name__)
 
@@ -83,8 +84,7 @@ class SlurmClusters:
         }
 
     async def _run(self, key: ObjectKey, server: SlurmServer) -> None:
-        signing_key = await self._read_key(server.key)
-        cluster = SlurmCluster(str(key), server.urls, lambda: signing_key, may_write=self._may_write)
+        cluster = connection(str(key), server, await self._read_key(server.key), self._may_write)
         cluster.subscribe(lambda changes: self._tell(key, changes))
         self._clusters[key] = cluster
         try:
@@ -109,6 +109,14 @@ class SlurmClusters:
     def _tell(self, key: ObjectKey, changes: Changes) -> None:
         for callback in self._callbacks:
             callback(key, changes)
+
+
+def connection(name: str, server: SlurmServer, key: bytes, may_write: Callable[[], bool]) -> SlurmCluster:
+    """The way to one Slurm cluster. One that is only watched is never written to, whoever asks for it."""
+    if server.is_only_watched:
+        token = ReadyToken(key.decode(errors="replace"))
+        return SlurmCluster(name, server.urls, token, may_write=lambda: False)
+    return SlurmCluster(name, server.urls, lambda: key, may_write=may_write)
 
 
 def _seen_at(facts: Snapshot | Unreachable) -> datetime:
