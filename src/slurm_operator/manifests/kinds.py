@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from slurm_operator.api import KINDS
 from slurm_operator.api.kind import Kind as Kind
 
 
@@ -31,6 +32,9 @@ EVENT = Kind(group="events.k8s.io", version="v1", kind="Event", plural="events")
 SERVICE_MONITOR = Kind(
     group="monitoring.coreos.com", version="v1", kind="ServiceMonitor", plural="servicemonitors"
 )
+STORAGE_CLASS = Kind(
+    group="storage.k8s.io", version="v1", kind="StorageClass", plural="storageclasses", namespaced=False
+)
 CUSTOM_RESOURCE_DEFINITION = Kind(
     group="apiextensions.k8s.io",
     version="v1",
@@ -39,7 +43,9 @@ CUSTOM_RESOURCE_DEFINITION = Kind(
     namespaced=False,
 )
 
-_NAMED = {(kind.api_version, kind.kind): kind for kind in list(globals().values()) if isinstance(kind, Kind)}
+_OURS = [resource.KIND for resource in KINDS]
+_THEIRS = [kind for kind in list(globals().values()) if isinstance(kind, Kind)]
+_NAMED = {(kind.api_version, kind.kind): kind for kind in (*_THEIRS, *_OURS)}
 
 
 def kind_of(manifest: Mapping[str, Any]) -> Kind:

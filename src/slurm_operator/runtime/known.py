@@ -69,6 +69,11 @@ class Known:
     def caches(self) -> list[tuple[Kind, Cache[Any]]]:
         return [(kind, cache) for kind, caches in self._by_kind.items() for _, cache in caches]
 
+    def is_filled(self, kind: Kind) -> bool:
+        """Whether everything there is of this kind has been read."""
+        caches = self._by_kind.get(kind)
+        return bool(caches) and all(cache.synced.is_set() for _, cache in caches or ())
+
     def note_written(self, kind: Kind, manifest: Manifest) -> list[Cache[Any]]:
         """Show the answer to our write to the next pass. Gives the caches whose watch will show it too."""
         if kind == kinds.SECRET:
@@ -151,7 +156,7 @@ class View:
         return self._known.slurms.facts(ObjectKey(namespace, controller))
 
     def serves(self, kind: Kind) -> bool:
-        return kind in self._known.served
+        return kind in self._known.served or self._known.is_filled(kind)
 
     def unread(self) -> list[ObjectKey]:
         """What was asked for by name and has not been answered yet."""

@@ -1,0 +1,126 @@
+"""Parts of a composed object that are kinds of our own: what is missing, and what somebody else changed.
+
+They are watched as typed records already, so those are what desired is compared with; nothing is kept twice.
+"""
+
+from slurm_operator.api import reading
+from slurm_operator.api.crd import Resource
+from slurm_operator.api.meta import HasMeta, Meta, key_of
+from slurm_operator.manifests.compare import APPLIED_DIGEST, stamped
+from slurm_operator.manifests.meta import Child, Manifest
+from slurm_operator.plan.actions import Action, Apply, Create, PatchObject, Wait
+from slurm_operator.plan.children import missing_write
+
+PUT_BACK = "PutBack"
+NAME_TAKEN = "NameTaken"
+
+
+def is_owned(thing: HasMeta, owner: Meta) -> bool:
+    """Whether `owner` made this object."""
+    return thing.metadata.owner is not None and thing.metadata.owner.uid == owner.uid
+
+
+def missing_part(manifest: Manifest, there: Resource | None, owner: Meta) -> Action | None:
+    """The step that brings one part to what `manifest` says; None when it is there and as it should be."""
+    if there is None:
+        return missing_write(manifest, lambda *_: None)
+    if (waiting := _not_ours_to_write(there, owner)) is not None:
+        return waiting
+    return _difference(manifest, there, without=())
+
+
+def missing_scaled_part(
+    manifest: Manifest, there: Resource | None, owner: Meta, replicas: int | None
+) -> Action | None:
+    """The same for a part whose `replicas` may be somebody else's to write; None leaves them to others.
+
+    They are never applied: a field that was applied once and is then left out falls back to its default, so
+    handing it over to an autoscaler would let all workers but one go.
+    """
+    if there is None:
+        return _creation(manifest, replicas)
+    if (waiting := _not_ours_to_write(there, owner)) is not None:
+        return waiting
+    change = _difference(manifest, there, without=("replicas",))
+    if change is not None or replicas is None or replicas == reading.plain(there)["spec"]["replicas"]:
+        return change
+    message = f"{_named(there)} is scaled to {replicas} replicas, as spec asks for"
+    return _patch(there, [_put("replicas", replicas)], "Scaled", message)
+
+
+def _creation(manifest: Manifest, replicas: int | None) -> Create:
+    wanted = stamped(manifest)
+    if replicas is not None:
+        wanted = wanted | {"spec": {**wanted["spec"], "replicas": replicas}}
+    message = f"created {manifest['kind']} {manifest['metadata']['name']}"
+    return Create(manifest=wanted, reason="Created", message=message)
+
+
+def _not_ours_to_write(there: Resource, owner: Meta) -> Wait | None:
+    name = _named(there)
+    if not is_owned(there, owner):
+        message = (
+            f"{name} exists already and was not made by {owner.name!r}; it is left alone. "
+            "Delete it, or choose another name."
+        )
+        return Wait(subject=name, reason=NAME_TAKEN, message=message)
+    if there.metadata.is_terminating:
+        message = f"{name} is being deleted; a new one is made when it is gone."
+        return Wait(subject=name, reason="Leaving", message=message)
+    return None
+
+
+def _difference(manifest: Manifest, there: Resource, without: tuple[str, ...]) -> Apply | PatchObject | None:
+    live = Child(metadata=there.metadata, body=reading.plain(there))
+    write = missing_write(manifest, lambda *_: live)
+    if write is None:
+        return _removal(manifest, there, without)
+    applied = write.manifest["metadata"]["annotations"][APPLIED_DIGEST]
+    if there.metadata.annotations.get(APPLIED_DIGEST) != applied:
+        return write
+    fields = write.message.partition(": ")[2]
+    return Apply(manifest=write.manifest, reason=PUT_BACK, message=_put_back(there, fields))
+
+
+def _removal(manifest: Manifest, there: Resource, without: tuple[str, ...]) -> PatchObject | None:
+    """Takes back what somebody added: to apply does not help there, because that only adds."""
+    said = manifest["spec"]
+    wanted = reading.plain(reading.read(type(there), {"spec": said}))["spec"]
+    live = reading.plain(there)["spec"]
+    fields = [
+        field
+        for field in sorted({*live, *wanted})
+        if field not in without and live.get(field) != wanted.get(field)
+    ]
+    if not fields:
+        return None
+    operations = [_put(field, said[field]) if field in said else _remove(field) for field in fields]
+    told = ", ".join(f"spec.{field}" for field in fields)
+    return _patch(there, operations, PUT_BACK, _put_back(there, told))
+
+
+def _put_back(there: Resource, fields: str) -> str:
+    return f"put back {fields} of {_named(there)}: what makes it says otherwise; change it there"
+
+
+def _put(field: str, value: object) -> dict[str, object]:
+    return {"op": "add", "path": f"/spec/{field}", "value": value}
+
+
+def _remove(field: str) -> dict[str, object]:
+    return {"op": "remove", "path": f"/spec/{field}"}
+
+
+def _patch(there: Resource, operations: list[dict[str, object]], reason: str, message: str) -> PatchObject:
+    return PatchObject(
+        kind=there.KIND,
+        key=key_of(there),
+        uid=there.metadata.uid,
+        operations=tuple(operations),
+        reason=reason,
+        message=message,
+    )
+
+
+def _named(thing: Resource) -> str:
+    return f"{thing.KIND.kind} {thing.metadata.name}"

@@ -1,0 +1,51 @@
+"""Cluster: a whole Slurm cluster, put together from the kinds that run one daemon each."""
+
+from collections.abc import Iterator
+
+from slurm_operator.api.cluster import Cluster
+from slurm_operator.api.meta import HasMeta, ObjectKey, key_of
+from slurm_operator.manifests.platform import StorageClass
+from slurm_operator.plan.wiring import Reconciler, SlurmWake, Wake
+from slurm_operator.plan.world import World
+from slurm_operator.reconcilers.cluster.decide import decide
+from slurm_operator.reconcilers.cluster.observe import PART_TYPES, Seen, observe
+from slurm_operator.reconcilers.cluster.status import status
+from slurm_operator.reconcilers.connections import slurm_of
+from slurm_operator.slurm.snapshot import Changes
+
+
+def owner_of(part: HasMeta, world: World) -> Iterator[ObjectKey]:
+    """The Cluster that made a part; and one of the same name, which may be waiting for it to go."""
+    meta = part.metadata
+    if meta.owner is not None and meta.owner.kind == Cluster.KIND.kind:
+        yield ObjectKey(meta.namespace, meta.owner.name)
+    elif world.get(Cluster, meta.namespace, meta.name) is not None:
+        yield ObjectKey(meta.namespace, meta.name)
+
+
+def everywhere(storage: StorageClass, world: World) -> Iterator[ObjectKey]:
+    """Clusters that have no Controller yet may still get a volume."""
+    yield from (key_of(cluster) for cluster in world.all(Cluster) if not cluster.status.components)
+
+
+def in_slurm(slurm: ObjectKey, changes: Changes, world: World) -> Iterator[ObjectKey]:
+    if changes.is_empty:
+        return
+    for cluster in world.all(Cluster, slurm.namespace):
+        if slurm_of(cluster) == slurm:
+            yield key_of(cluster)
+
+
+RECONCILER = Reconciler[Seen](
+    name="cluster",
+    kind=Cluster.KIND,
+    about=Cluster,
+    observe=observe,
+    decide=decide,
+    status=status,
+    wakes=(
+        *(Wake(type_, owner_of) for type_ in PART_TYPES),
+        Wake(StorageClass, everywhere),
+    ),
+    slurm_wake=SlurmWake(in_slurm),
+)

@@ -1,0 +1,159 @@
+"""Why a Cluster is not what it should be: the one part that is the cause, in that part's own words."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from slurm_operator.api.conditions import Truth
+from slurm_operator.plan.actions import Apply, Create
+from slurm_operator.plan.conditions import DEGRADED, PROGRESSING, READY, Condition, false, true
+from slurm_operator.plan.plan import Outcome, Plan
+from slurm_operator.reconcilers.cluster.desired import chosen_isolation, is_persistent
+from slurm_operator.reconcilers.cluster.leaving import named
+from slurm_operator.reconcilers.cluster.observe import PART_TYPES, Part, Seen
+from slurm_operator.slurm.snapshot import Unreachable
+
+ISOLATION = "Isolation"
+PERSISTENT = "Persistent"
+
+# What the user has to mend before anything goes on; other waits end by themselves.
+_STUCK = {"SpecRefused", "NameTaken", "FormerPart", "SecretNotFound", "SecretEntryNotFound", "SecretUnread"}
+
+
+@dataclass(frozen=True)
+class State:
+    """How one part is, by its own conditions."""
+
+    name: str
+    is_ready: bool = False
+    is_progressing: bool = True
+    is_degraded: bool = False
+    reason: str = "Starting"
+    message: str = "it has not been looked at yet."
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.message}" if self.message else self.name
+
+
+def conditions(seen: Seen, plan: Plan, outcome: Outcome) -> Iterator[Condition]:
+    states = [state(part) for part in parts(seen) if not part.metadata.is_terminating]
+    yield _ready(seen, plan, states)
+    yield _progressing(plan, outcome, states)
+    yield _degraded(seen, plan, outcome, states)
+    if not seen.cluster.spec.is_adopted:
+        yield _isolation(seen)
+        yield _persistent(seen)
+
+
+def parts(seen: Seen) -> list[Part]:
+    """The Cluster's own parts, the one that can be the cause of another's trouble first."""
+    return [part for type_ in PART_TYPES for part in seen.own(type_.KIND.kind)]
+
+
+def state(part: Part) -> State:
+    """What a part says about itself, its trouble before all else."""
+    told = {condition.type: condition for condition in part.status.conditions}
+    ready, degraded, progressing = told.get(READY), told.get(DEGRADED), told.get(PROGRESSING)
+    if ready is None:
+        return State(named(part))
+    is_old = part.status.observed_generation < part.metadata.generation
+    is_degraded = _holds(degraded)
+    telling = degraded if is_degraded and degraded is not None else ready
+    return State(
+        name=named(part),
+        is_ready=_holds(ready),
+        is_progressing=is_old or _holds(progressing),
+        is_degraded=is_degraded,
+        reason=telling.reason,
+        message=telling.message,
+    )
+
+
+def _holds(condition: Condition | None) -> bool:
+    return condition is not None and condition.status is Truth.TRUE
+
+
+def _ready(seen: Seen, plan: Plan, states: list[State]) -> Condition:
+    if seen.meta.is_terminating:
+        return false(READY, "Deleting", "The Cluster is being deleted.")
+    for wait in plan.waits:
+        if wait.reason in _STUCK:
+            return false(READY, wait.reason, wait.message)
+    waiting = [one for one in states if not one.is_ready]
+    for one in sorted(waiting, key=lambda one: not one.is_degraded):
+        return false(READY, one.reason, _counted(one, waiting))
+    if _is_being_made(plan):
+        return false(READY, "Starting", "Its parts are being made.")
+    if isinstance(seen.slurm, Unreachable) and _should_answer(seen):
+        return false(READY, "SlurmUnreachable", _unreachable(seen.slurm))
+    where = f"Slurm answers at {seen.cluster.spec.server}." if seen.cluster.spec.is_adopted else ""
+    return true(READY, "Working", where or "All parts are ready, and Slurm answers.")
+
+
+def _is_being_made(plan: Plan) -> bool:
+    """A part was not there when we looked."""
+    return any(isinstance(step, Apply | Create) and step.reason == "Created" for step in plan.actions())
+
+
+def _should_answer(seen: Seen) -> bool:
+    return seen.cluster.spec.is_adopted or seen.cluster.spec.rest_api.replicas > 0
+
+
+def _counted(cause: State, waiting: list[State]) -> str:
+    more = len(waiting) - 1
+    others = f" {more} more part{'s are' if more > 1 else ' is'} not ready." if more else ""
+    return f"{cause}{others}"
+
+
+def _progressing(plan: Plan, outcome: Outcome, states: list[State]) -> Condition:
+    for failure in outcome.failed:
+        return true(PROGRESSING, "Retrying", f"{failure.error} It is tried again.")
+    for wait in plan.waits:
+        if wait.reason in _STUCK:
+            return false(PROGRESSING, wait.reason, "Nothing happens until this is mended.")
+    for wait in plan.waits:
+        return true(PROGRESSING, wait.reason, wait.message)
+    for one in states:
+        if one.is_progressing:
+            return true(PROGRESSING, one.reason, str(one))
+    if _is_being_made(plan):
+        return true(PROGRESSING, "Starting", "Its parts are being made.")
+    return false(PROGRESSING, "UpToDate")
+
+
+def _degraded(seen: Seen, plan: Plan, outcome: Outcome, states: list[State]) -> Condition:
+    for failure in outcome.failed:
+        return true(DEGRADED, "WriteFailed", f"{failure.action.message}: {failure.error}")
+    for wait in plan.waits:
+        if wait.reason in _STUCK:
+            return true(DEGRADED, wait.reason, wait.message)
+    for one in states:
+        if one.is_degraded:
+            return true(DEGRADED, one.reason, str(one))
+    is_up = seen.cluster.spec.is_adopted or all(one.is_ready for one in states)
+    if is_up and not _is_being_made(plan) and isinstance(seen.slurm, Unreachable) and _should_answer(seen):
+        return true(DEGRADED, "SlurmUnreachable", _unreachable(seen.slurm))
+    return false(DEGRADED, "AsExpected")
+
+
+def _unreachable(slurm: Unreachable) -> str:
+    return f"Slurm cannot be asked since {slurm.since:%Y-%m-%d %H:%M:%S} UTC: {slurm.why}."
+
+
+def _isolation(seen: Seen) -> Condition:
+    chosen = chosen_isolation(seen)
+    meaning = f"isolation {chosen.mode}, {chosen.why}: {chosen.mode.meaning}"
+    return true(ISOLATION, str(chosen.mode).capitalize(), meaning)
+
+
+def _persistent(seen: Seen) -> Condition:
+    if is_persistent(seen):
+        return true(PERSISTENT, "Volume", "slurmctld's state is on a volume and outlives its pod.")
+    if seen.cluster.spec.controller.persistence.enabled is False:
+        return false(PERSISTENT, "TurnedOff", "As spec asks, slurmctld forgets all jobs with its pod.")
+    return false(
+        PERSISTENT,
+        "NoDefaultStorageClass",
+        "There was no default StorageClass when the cluster was made, so slurmctld forgets all jobs with its "
+        "pod. For a cluster to keep, make a default StorageClass, or name one in "
+        "spec.controller.persistence.storageClassName, and create the Cluster anew.",
+    )
