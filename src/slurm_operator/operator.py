@@ -15,7 +15,7 @@ from slurm_operator.manifests import kinds
 from slurm_operator.manifests.objects import KubeNode, Pod
 from slurm_operator.manifests.platform import Namespace, StorageClass
 from slurm_operator.plan.wiring import Reconciler
-from slurm_operator.reconcilers import accounting, cluster, controller, nodeset, restapi, token
+from slurm_operator.reconcilers import accounting, cluster, controller, loginset, nodeset, restapi, token
 from slurm_operator.reconcilers.connections import slurm_servers
 from slurm_operator.runtime.manager import Program
 from slurm_operator.runtime.sources import OWNER, Source, Sources, owner_uids
@@ -42,6 +42,7 @@ RECONCILERS: tuple[Reconciler[Any], ...] = (
     accounting.RECONCILER,
     cluster.RECONCILER,
     controller.RECONCILER,
+    loginset.RECONCILER,
     nodeset.RECONCILER,
     restapi.RECONCILER,
     token.RECONCILER,
@@ -64,7 +65,7 @@ def program() -> Program:
                     indexes={OWNER: owner_uids},
                 ),
                 Source(KubeNode, kinds.KUBE_NODE, wire.decoder(KubeNode)),
-                # An installation that was made for the operator before us has no Clusters, and may not look here.
+                # An installation made for the operator before us has no Clusters, and may not look at these.
                 Source(Cluster, Cluster.KIND, reading.decoder(Cluster), is_optional=True),
                 Source(Namespace, kinds.NAMESPACE, wire.decoder(Namespace), is_optional=True),
                 Source(StorageClass, kinds.STORAGE_CLASS, wire.decoder(StorageClass), is_optional=True),

@@ -3,12 +3,13 @@
 from collections.abc import Callable, Iterable, Mapping
 
 from slurm_operator import wire
+from slurm_operator.api import names
 from slurm_operator.api.kind import Kind
 from slurm_operator.api.meta import ObjectKey
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.compare import changes, settled_template, stamped
 from slurm_operator.manifests.meta import Child, Manifest
-from slurm_operator.manifests.objects import Secret, Unread
+from slurm_operator.manifests.objects import Pod, Secret, Unread
 from slurm_operator.manifests.secrets import CONTENT_DIGEST, content_digest
 from slurm_operator.plan.actions import Apply, DeleteObject
 from slurm_operator.plan.world import World
@@ -23,6 +24,12 @@ def seen_children(world: World, namespace: str, *wanted: tuple[Kind, str]) -> di
     """Those of the named objects that there are, to be looked at when deciding."""
     found = {(kind, name): world.child(kind, namespace, name) for kind, name in wanted}
     return {key: child for key, child in found.items() if child is not None}
+
+
+def seen_pods(world: World, namespace: str, app: str, instance: str) -> list[Pod]:
+    """The pods of one of our objects."""
+    wanted = {names.APP_NAME: app, names.APP_INSTANCE: instance}
+    return [pod for pod in world.all(Pod, namespace) if wanted.items() <= pod.metadata.labels.items()]
 
 
 def missing_among(desired: Iterable[Manifest], children: Mapping[tuple[Kind, str], Child]) -> list[Apply]:

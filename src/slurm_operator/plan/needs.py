@@ -1,6 +1,7 @@
 """What an object cannot do without, and the words for its absence."""
 
 from slurm_operator import wire
+from slurm_operator.api import shared_keys
 from slurm_operator.api.controller import Controller
 from slurm_operator.api.refs import SecretKey
 from slurm_operator.manifests.objects import Secret, Unread
@@ -60,6 +61,12 @@ def controller(world: World, namespace: str, name: str, kind: str) -> Controller
         f"{kind} anew."
     )
     return Need(subject=f"Controller {name}", reason="ControllerNotFound", message=message)
+
+
+def controllers_slurm_key(world: World, of: Controller) -> SecretHandle | Need:
+    """The key that the daemons of a Controller trust each other by."""
+    whose = f"Controller {of.metadata.name!r}"
+    return generated_value(world, of.metadata.namespace, shared_keys.slurm_key(of), whose)
 
 
 def _need(ref: SecretKey, reason: str, message: str) -> Need:

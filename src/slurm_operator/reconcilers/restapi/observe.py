@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from slurm_operator.api import names, shared_keys
+from slurm_operator.api import names
 from slurm_operator.api.controller import Controller
 from slurm_operator.api.kind import Kind
 from slurm_operator.api.meta import ObjectKey
@@ -11,12 +11,12 @@ from slurm_operator.api.nodeset import NodeSet
 from slurm_operator.api.restapi import RestApi
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.meta import Child
-from slurm_operator.manifests.objects import ConfigMap, Pod, Unread
+from slurm_operator.manifests.objects import ConfigMap, Unread
 from slurm_operator.manifests.secrets import SecretHandle
 from slurm_operator.manifests.troubles import troubles
 from slurm_operator.manifests.workloads import Rollout, rollout
 from slurm_operator.plan import needs
-from slurm_operator.plan.children import seen_children
+from slurm_operator.plan.children import seen_children, seen_pods
 from slurm_operator.plan.needs import Need
 from slurm_operator.plan.world import World
 from slurm_operator.slurm.conf.rest import startup_settings
@@ -53,10 +53,14 @@ def observe(key: ObjectKey, world: World) -> Seen | None:
     return Seen(
         restapi=restapi,
         config=controller if isinstance(controller, Need) else config(controller, world),
-        slurm_key=controller if isinstance(controller, Need) else slurm_key(controller, world),
+        slurm_key=controller
+        if isinstance(controller, Need)
+        else needs.controllers_slurm_key(world, controller),
         children=children,
         rollout=progress,
-        troubles=[] if progress is None or progress.works else troubles(pods(key, world)),
+        troubles=[]
+        if progress is None or progress.works
+        else troubles(seen_pods(world, key.namespace, APP, key.name)),
         slurm=world.slurm(key.namespace, restapi.spec.controller_ref.name),
         dependents=dependents(restapi, world),
     )
@@ -77,18 +81,6 @@ def config(controller: Controller, world: World) -> Mapping[str, tuple[str, ...]
             return Need(
                 subject=f"ConfigMap {name}", reason="ConfigNotYetWritten", message=message, comes=True
             )
-
-
-def slurm_key(controller: Controller, world: World) -> SecretHandle | Need:
-    whose = f"Controller {controller.metadata.name!r}"
-    return needs.generated_value(
-        world, controller.metadata.namespace, shared_keys.slurm_key(controller), whose
-    )
-
-
-def pods(key: ObjectKey, world: World) -> list[Pod]:
-    wanted = {names.APP_NAME: APP, names.APP_INSTANCE: key.name}
-    return [pod for pod in world.all(Pod, key.namespace) if wanted.items() <= pod.metadata.labels.items()]
 
 
 def dependents(restapi: RestApi, world: World) -> list[str]:

@@ -1,0 +1,47 @@
+"""What a LoginSet says about itself: how to get in, and how many pods let one in."""
+
+from slurm_operator.api import names
+from slurm_operator.manifests import kinds
+from slurm_operator.manifests.meta import Manifest
+from slurm_operator.manifests.workloads import Rollout
+from slurm_operator.plan.plan import Outcome, Plan
+from slurm_operator.plan.standing import Standing
+from slurm_operator.plan.wiring import StatusReport
+from slurm_operator.reconcilers.loginset.observe import APP, Seen
+
+
+def status(seen: Seen, plan: Plan, outcome: Outcome) -> StatusReport:
+    standing = Standing(
+        daemon=APP,
+        serving=f"Log in with ssh at {endpoint(seen)}.",
+        rollout=seen.rollout,
+        needs=seen.needs,
+        troubles=seen.troubles,
+    )
+    return StatusReport(conditions=standing.conditions(plan, outcome), fields=facts(seen))
+
+
+def facts(seen: Seen) -> Manifest:
+    meta = seen.loginset.metadata
+    rollout = seen.rollout or Rollout(wanted=0)
+    return {
+        "observedGeneration": meta.generation,
+        "selector": names.selector(APP, meta.name),
+        "endpoint": endpoint(seen),
+        "replicas": rollout.replicas,
+        "updatedReplicas": rollout.updated,
+        "readyReplicas": rollout.ready,
+        "availableReplicas": rollout.available,
+    }
+
+
+def endpoint(seen: Seen) -> str:
+    """host:port for ssh: what a load balancer was given, else the Service inside the cluster."""
+    meta = seen.loginset.metadata
+    name = names.login_workload(meta.name)
+    service = seen.children.get((kinds.SERVICE, name))
+    body = service.body if service is not None else {}
+    port = seen.loginset.spec.service.port or names.SSH_PORT
+    for ingress in (body.get("status") or {}).get("loadBalancer", {}).get("ingress") or ():
+        return f"{ingress.get('hostname') or ingress.get('ip')}:{port}"
+    return f"{name}.{meta.namespace}:{port}"
