@@ -64,7 +64,10 @@ class DeleteObject(wire.Record, tag="DeleteObject"):
 
 
 class DeleteWorker(wire.Record, tag="DeleteWorker"):
-    """Delete a worker's pod. The proof that no job is on it is checked once more when it is sent."""
+    """Delete a worker's pod. The proof that no job is on it is checked once more when it is sent.
+
+    `is_fenced`: the stage before removes its record from Slurm, which slurmctld refuses while a job is there.
+    """
 
     controller: ObjectKey
     key: ObjectKey
@@ -73,6 +76,7 @@ class DeleteWorker(wire.Record, tag="DeleteWorker"):
     grace_seconds: int
     reason: str
     message: str
+    is_fenced: bool = False
 
 
 # Pods in which no job can run, by their app label.

@@ -155,10 +155,12 @@ def _drained(
     return Drained(pod_uid=worker.pod.metadata.uid, slurm_node=worker.slurm_node, asked_at=asked_at)
 
 
-def why_no_longer(proof: Proof, worker: Worker, now: datetime) -> str | None:
+def why_no_longer(proof: Proof, worker: Worker, now: datetime, *, is_fenced: bool = False) -> str | None:
     """Asked in the moment of sending: what has happened since that takes the proof away; None if it holds.
 
-    A record that is gone is no objection: retiring a worker removes it right before the pod.
+    A record that is gone is no objection: retiring a worker removes it right before the pod. `is_fenced` says
+    that this has just been done: slurmctld would have refused it while a job was there, and can start none
+    without a record, so that it was not read since is no objection either.
     """
     match proof:
         case NeverStarted() | NotRunning() | Ended():
@@ -166,6 +168,8 @@ def why_no_longer(proof: Proof, worker: Worker, now: datetime) -> str | None:
         case Drained(asked_at=asked_at) if now - asked_at > PROOF_LIFETIME:
             return f"what was known of Slurm is {(now - asked_at).total_seconds():.0f} s old by now"
         case Drained(slurm_node=name):
+            if is_fenced and isinstance(worker.slurm, Snapshot) and not worker.slurm.is_current(name):
+                return None
             known = worker.slurm.nodes if isinstance(worker.slurm, Snapshot) else {}
             verdict = gate(worker, now) if name in known else proof
             return verdict.message if isinstance(verdict, Shut) else None

@@ -141,7 +141,8 @@ class Performer:
         if pod is None or pod.metadata.uid != proof.pod_uid:
             return  # It has gone already; one of the same name is another worker.
         slurm = self._known.slurms.facts(ObjectKey(*action.controller))
-        changed = why_no_longer(proof, Worker(pod, action.slurm_node, slurm), self._now())
+        worker = Worker(pod, action.slurm_node, slurm)
+        changed = why_no_longer(proof, worker, self._now(), is_fenced=action.is_fenced)
         if changed is not None:
             raise ActionFailed(f"{action.slurm_node} is not deleted after all: {changed}")
         version = proof.resource_version if isinstance(proof, NeverStarted | NotRunning) else ""

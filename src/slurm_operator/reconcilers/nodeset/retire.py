@@ -45,7 +45,7 @@ def retire(member: Member, cause: Cause, controller: ObjectKey, now: datetime) -
             return [
                 [*retired(member)],
                 [forget(member.slurm_node, controller, "Retired")],
-                [delete(member, cause, verdict, controller)],
+                [delete(member, cause, verdict, controller, is_fenced=True)],
             ]
         case Ended() | NotRunning() if _leaves_record_behind(member, cause):
             return [
@@ -118,7 +118,9 @@ def retired(member: Member) -> list[PatchObject]:
     )
 
 
-def delete(member: Member, cause: Cause, proof: Proof, controller: ObjectKey) -> DeleteWorker:
+def delete(
+    member: Member, cause: Cause, proof: Proof, controller: ObjectKey, *, is_fenced: bool = False
+) -> DeleteWorker:
     return DeleteWorker(
         controller=controller,
         key=key_of(member.pod),
@@ -127,6 +129,7 @@ def delete(member: Member, cause: Cause, proof: Proof, controller: ObjectKey) ->
         grace_seconds=GRACE_SECONDS,
         reason=cause.kind,
         message=f"deleted worker {member.name}: {cause.text}; {_because(proof)}",
+        is_fenced=is_fenced,
     )
 
 
