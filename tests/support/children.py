@@ -3,6 +3,7 @@
 from slurm_operator.api import reading
 from slurm_operator.api.meta import Meta, ObjectKey
 from slurm_operator.manifests import kinds
+from slurm_operator.manifests.digests import digest
 from slurm_operator.manifests.meta import Child, Manifest
 from slurm_operator.manifests.objects import ConfigMap, Pod, Secret
 from slurm_operator.manifests.secrets import CONTENT_DIGEST, content_digest
@@ -20,7 +21,7 @@ def read(cls, spec: dict, *, name="slurm", uid="uid-1", **metadata):
 def secret(name: str, **digests: str) -> Secret:
     """A Secret with entries; `_` in an entry's name stands for a dot."""
     entries = {
-        entry.replace("_key", ".key").replace("_conf", ".conf"): digest for entry, digest in digests.items()
+        entry.replace("_key", ".key").replace("_conf", ".conf"): value for entry, value in digests.items()
     }
     return Secret(metadata=Meta(name=name, namespace="ns"), digests=entries)
 
@@ -57,7 +58,7 @@ def put(world: HandmadeWorld, manifest: Manifest) -> None:
     """The object as it is after this was applied."""
     meta, kind = manifest["metadata"], kinds.kind_of(manifest)
     if kind == kinds.SECRET:
-        digests = {entry: f"d-{hash(text) & 0xFFFF:x}" for entry, text in manifest["stringData"].items()}
+        digests = {entry: digest(text) for entry, text in manifest["stringData"].items()}
         noted = {**meta["annotations"], CONTENT_DIGEST: content_digest(digests, digests)}
         found = Secret(metadata=_meta({**meta, "annotations": noted}), digests=digests)
         world.named[Secret, ObjectKey("ns", meta["name"])] = found
