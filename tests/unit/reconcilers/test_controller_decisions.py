@@ -105,6 +105,16 @@ def test_keys_that_nobody_names_are_made_once_and_belong_to_nobody():
     assert not any("ownerReferences" in action.manifest["metadata"] for action in made)
 
 
+def test_a_key_that_is_lost_under_running_daemons_is_not_replaced_by_another():
+    made = up()
+    del made.world.named[Secret, ObjectKey(NS, "slurm-auth-slurm")]
+
+    _, _, actions = decide(made.world)
+
+    assert [type(action) for action in actions] == [Wait]
+    assert "Put it back from a copy" in actions[0].message
+
+
 def test_controllers_on_one_accounting_share_its_keys():
     made = world(controller({"accountingRef": {"name": "books"}}), thing("Accounting", "books"), keys=False)
 
@@ -366,6 +376,8 @@ def test_the_rehearsal_pod_is_no_slurmctld_to_services_and_statefulsets():
     assert [c["name"] for c in pod["spec"]["containers"]] == ["slurmctld"]
     assert pod["spec"]["initContainers"] == []
     assert "affinity" not in pod["spec"]
+    resources = pod["spec"]["containers"][0]["resources"]
+    assert resources == {"limits": {"memory": "4Gi"}, "requests": {"cpu": "10m", "memory": "64Mi"}}
     assert {"name": "statesave", "emptyDir": {}} in pod["spec"]["volumes"]
     assert {"name": "plugins", "emptyDir": {}} in pod["spec"]["volumes"]
 

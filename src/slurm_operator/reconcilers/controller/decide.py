@@ -33,7 +33,7 @@ def decide(seen: Seen, now: datetime) -> Plan:
         return plan(held)
     files = config.next_step(seen, now)
     # A configuration that is being written is delivered when it has been.
-    told = NOTHING if _writes_config(files) else delivery.next_step(seen, now)
+    told = NOTHING if _writes_config(seen, files) else delivery.next_step(seen, now)
     made = workload(seen)
     # A pod that is replaced before its StatefulSet has been written would have to be replaced twice.
     replaced = NOTHING if seen.controller.spec.external or made else pods.next_step(seen)
@@ -53,12 +53,10 @@ def decide(seen: Seen, now: datetime) -> Plan:
     )
 
 
-def _writes_config(files: Step) -> bool:
-    return any(
-        isinstance(action, Apply) and action.manifest["metadata"]["name"].endswith("-config")
-        for stage in files.stages
-        for action in stage
-    )
+def _writes_config(seen: Seen, files: Step) -> bool:
+    name = names.controller_config(seen.name)
+    actions = (action for stage in files.stages for action in stage)
+    return any(isinstance(one, Apply) and one.manifest["metadata"]["name"] == name for one in actions)
 
 
 def port(seen: Seen) -> int:

@@ -74,11 +74,12 @@ def observe(key: ObjectKey, world: World) -> Seen | None:
         child for child in world.children(kinds.CONFIG_MAP, controller.metadata.uid) if is_rehearsal(child)
     )
     children = dict(_children(controller, world))
+    workload = children.get((kinds.STATEFUL_SET, names.controller_workload(key.name)))
     return Seen(
         controller=controller,
-        slurm_key=_key(controller, shared_keys.slurm_key(controller), spec.slurm_key_ref is None, world),
+        slurm_key=_key(controller, shared_keys.slurm_key(controller), spec.slurm_key_ref, workload, world),
         signing_key=_key(
-            controller, shared_keys.signing_key(controller), keys.signing_key(spec) is None, world
+            controller, shared_keys.signing_key(controller), keys.signing_key(spec), workload, world
         ),
         accounting=world.get(Accounting, key.namespace, spec.accounting) if spec.accounting else None,
         nodesets=nodesets,
@@ -165,14 +166,18 @@ def _is_of(key: ObjectKey, restapi: RestApi) -> bool:
     return restapi.spec.controller_ref.name == key.name
 
 
-def _key(controller: Controller, ref: SecretKey, is_unnamed: bool, world: World) -> Key:
+def _key(
+    controller: Controller, ref: SecretKey, given: SecretKey | None, workload: Child | None, world: World
+) -> Key:
     """The digest of a key, or what is wrong with it, in words for the Controller's owner."""
     namespace = controller.metadata.namespace
     where = f"Secret {ref.name!r} in namespace {namespace!r}"
     match world.secret(namespace, ref.name):
+        case None if given is None and workload is not None:
+            return Key(ref, "", _lost(where, workload))
         case None:
             # An external slurmctld has keys already; one of ours would open nothing.
-            is_ours = is_unnamed and not controller.spec.external
+            is_ours = given is None and not controller.spec.external
             return Key(ref, "", f"There is no {where}; slurmctld starts as soon as there is one.", is_ours)
         case Unread(why=why):
             return Key(ref, "", f"{where} could not be read: {why}.")
@@ -181,3 +186,11 @@ def _key(controller: Controller, ref: SecretKey, is_unnamed: bool, world: World)
             return Key(ref, "", f"{where} has no entry {ref.key!r} (it has: {entries}).")
         case Secret(digests=digests):
             return Key(ref, digests[ref.key], "")
+
+
+def _lost(where: str, workload: Child) -> str:
+    """A new key would lock out every daemon that still has the old one, so none is made by itself."""
+    return (
+        f"{where} is gone, and running daemons go on with the key that was in it. Put it back from a copy; "
+        f"to begin anew with another key, delete StatefulSet {workload.metadata.name!r}."
+    )

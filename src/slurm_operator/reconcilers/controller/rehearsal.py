@@ -65,6 +65,8 @@ _REACHES_OUT = re.compile(
     r"\s*(AccountingStorage\w*|SlurmctldHost|SlurmctldAddr|SlurmctldPrimaryO(n|ff)Prog)\s*[-+*/]?=",
     re.IGNORECASE,
 )
+# Where the real slurmctld must be is no matter here, and on the machine's network they would meet.
+_OF_THE_REAL_ONE = {"affinity", "initContainers", "hostNetwork", "dnsPolicy", "topologySpreadConstraints"}
 _WHERE = re.compile(r"(?P<file>[\w.-]+\.(?:conf|yaml))(?:[:,]? (?:at )?line |:)(?P<line>\d+)")
 _TIMESTAMP = re.compile(r"^\[?[0-9T:.\- ]{10,}\]?\s*")
 
@@ -122,11 +124,16 @@ def rehearsal_pod(seen: Seen, holder: Child) -> Manifest:
     name = holder.metadata.name
     whole = settled_pod(seen)
     main = next(one for one in whole["containers"] if one["name"] == CONTAINER)
-    dropped = {"startupProbe", "livenessProbe", "readinessProbe", "lifecycle", "args", "resources", "ports"}
+    dropped = {"startupProbe", "livenessProbe", "readinessProbe", "lifecycle", "args", "ports"}
     container = {key: value for key, value in main.items() if key not in dropped}
-    container |= {"command": ["sh", "-c", TRY_OUT], "terminationMessagePolicy": "File"}
+    container |= {
+        "command": ["sh", "-c", TRY_OUT],
+        "terminationMessagePolicy": "File",
+        # Seconds of work must not wait for the room that a slurmctld needs for weeks.
+        "resources": {**(main.get("resources") or {}), "requests": {"cpu": "10m", "memory": "64Mi"}},
+    }
     container["volumeMounts"] = [*main["volumeMounts"], {"name": "rehearsal-tmp", "mountPath": "/tmp"}]  # noqa: S108
-    kept = {key: value for key, value in whole.items() if key not in ("affinity", "initContainers")}
+    kept = {key: value for key, value in whole.items() if key not in _OF_THE_REAL_ONE}
     first = [one for one in whole.get("initContainers", ()) if one.get("restartPolicy") != "Always"]
     return {
         "apiVersion": "v1",

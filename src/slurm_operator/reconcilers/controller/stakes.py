@@ -83,7 +83,12 @@ def _partitions(files: Files) -> set[str]:
 
 
 def _nodes(files: Files) -> set[str]:
-    found: set[str] = set()
-    for line in load(files.texts, SLURM_CONF).all("NodeName"):
-        found.update(expand(line.value))
-    return found - {"DEFAULT"}
+    lines = load(files.texts, SLURM_CONF).all("NodeName")
+    return {name for line in lines for name in _expanded(line.value)} - {"DEFAULT"}
+
+
+def _expanded(hostlist: str) -> list[str]:
+    try:
+        return expand(hostlist)
+    except ValueError:
+        return [hostlist]  # Files of somebody else may have what Slurm itself would not take.
