@@ -11,7 +11,7 @@ from slurm_operator.api.nodeset import NodeSet
 from slurm_operator.api.restapi import RestApi
 from slurm_operator.plan.actions import DeleteObject, PatchObject, Wait, subject
 from slurm_operator.plan.holding import FINALIZER
-from slurm_operator.reconcilers.cluster import everywhere, in_slurm, owner_of
+from slurm_operator.reconcilers.cluster import clusters_of, everywhere, in_slurm
 from slurm_operator.slurm.snapshot import Changes
 from support.children import secret, with_config, with_secrets
 from support.clusters import (
@@ -198,11 +198,11 @@ def test_objects_of_others_are_left_alone(kind, name, expected):
 @pytest.mark.parametrize(
     ("state", "kept"),
     [
-        pytest.param(slurm(partitions={"gpu": "UP"}), "State=INACTIVE", id="it still takes jobs"),
-        pytest.param(slurm(partitions={"gpu": "INACTIVE"}, jobs={7: "PENDING"}, in_partition="gpu"), "jobs 7", id="a job waits there"),
-        pytest.param(slurm(partitions={"gpu": "INACTIVE"}, jobs={8: "SUSPENDED"}, in_partition="cpu,gpu"), "jobs 8", id="a suspended job"),
+        pytest.param(slurm(partitions={"gpu": "UP"}), "State=DRAIN", id="it still takes jobs"),
+        pytest.param(slurm(partitions={"gpu": "DRAIN"}, jobs={7: "PENDING"}, in_partition="gpu"), "jobs 7", id="a job waits there"),
+        pytest.param(slurm(partitions={"gpu": "DRAIN"}, jobs={8: "SUSPENDED"}, in_partition="cpu,gpu"), "jobs 8", id="a suspended job"),
         pytest.param(None, "cannot be seen", id="Slurm is unreachable"),
-        pytest.param(slurm(partitions={"gpu": "INACTIVE"}, jobs={9: "RUNNING"}), "", id="nothing left"),
+        pytest.param(slurm(partitions={"gpu": "DRAIN"}, jobs={9: "RUNNING"}), "", id="nothing left"),
         pytest.param(slurm(partitions={}), "", id="slurmctld has forgotten it"),
     ],
 )  # fmt: skip
@@ -215,7 +215,7 @@ def test_a_partition_goes_with_the_last_of_its_jobs(state, kept):
     there = carried_out(there, decide(there)[1])
 
     conf = there.get(Controller, "ns", "demo").spec.extra_conf
-    assert ("PartitionName=gpu Nodes=demo-gpu State=INACTIVE" in conf) is bool(kept)
+    assert ("PartitionName=gpu Nodes=demo-gpu State=DRAIN" in conf) is bool(kept)
     told = f"{conf} {[wait.message for wait in decide(there)[1].waits]}"
     assert kept in told
     assert ("PartitionInUse" in str(steps(there))) is bool(kept)
@@ -290,9 +290,10 @@ def test_who_is_woken():
     there = running(WHOLE)
     part = there.get(NodeSet, "ns", "demo-cpu")
 
-    assert list(owner_of(part, there)) == [KEY]
-    assert list(owner_of(stranger(Accounting, "demo"), there)) == [KEY]
-    assert list(owner_of(stranger(Accounting, "else"), there)) == []
+    assert set(clusters_of(part, there)) == {KEY}
+    assert list(clusters_of(stranger(Accounting, "demo"), there)) == [KEY]
+    assert list(clusters_of(stranger(NodeSet, "demo-new"), there)) == [KEY]
+    assert list(clusters_of(stranger(NodeSet, "demonstration"), there)) == []
     assert list(in_slurm(KEY, Changes(jobs=frozenset({1})), there)) == [KEY]
     assert list(in_slurm(KEY, Changes(), there)) == []
     assert list(in_slurm(ObjectKey("ns", "cluster/demo"), Changes(everything=True), there)) == []

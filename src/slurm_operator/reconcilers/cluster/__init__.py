@@ -14,13 +14,14 @@ from slurm_operator.reconcilers.connections import slurm_of
 from slurm_operator.slurm.snapshot import Changes
 
 
-def owner_of(part: HasMeta, world: World) -> Iterator[ObjectKey]:
-    """The Cluster that made a part; and one of the same name, which may be waiting for it to go."""
+def clusters_of(part: HasMeta, world: World) -> Iterator[ObjectKey]:
+    """The Cluster that made a part, and those that may be waiting for its name."""
     meta = part.metadata
     if meta.owner is not None and meta.owner.kind == Cluster.KIND.kind:
         yield ObjectKey(meta.namespace, meta.owner.name)
-    elif world.get(Cluster, meta.namespace, meta.name) is not None:
-        yield ObjectKey(meta.namespace, meta.name)
+    for cluster in world.all(Cluster, meta.namespace):
+        if f"{meta.name}-".startswith(f"{cluster.metadata.name}-"):
+            yield key_of(cluster)
 
 
 def everywhere(storage: StorageClass, world: World) -> Iterator[ObjectKey]:
@@ -44,7 +45,7 @@ RECONCILER = Reconciler[Seen](
     decide=decide,
     status=status,
     wakes=(
-        *(Wake(type_, owner_of) for type_ in PART_TYPES),
+        *(Wake(type_, clusters_of) for type_ in PART_TYPES),
         Wake(StorageClass, everywhere),
     ),
     slurm_wake=SlurmWake(in_slurm),

@@ -1,7 +1,8 @@
 """The partitions of a Cluster as lines of slurm.conf, those included that are on their way out.
 
 slurmctld ends the jobs of a partition that a new configuration lacks, at once and without a word. So a
-partition that nobody wants any more first takes no new jobs, and its line goes with the last of the old ones.
+partition that nobody wants any more is first drained: it takes no new jobs, those that wait still get their
+turn, and its line goes with the last of them.
 """
 
 from collections.abc import Iterator
@@ -25,7 +26,7 @@ JOBS_TOLD = 5
 def lines(seen: Seen) -> list[str]:
     """What stands between the marks: wanted partitions as they were written, then leaving ones by name."""
     wanted = [_wanted(seen, partition) for partition in _given(seen.cluster)]
-    return [*wanted, *(_inactive(line) for line in leaving(seen))]
+    return [*wanted, *(_draining(line) for line in leaving(seen))]
 
 
 def waits(seen: Seen) -> list[Wait]:
@@ -94,9 +95,9 @@ def _written(seen: Seen) -> list[Setting]:
     return sorted(parse(ours, "").all("PartitionName"), key=lambda line: line.value)
 
 
-def _inactive(line: Setting) -> str:
+def _draining(line: Setting) -> str:
     kept = [pair for pair in line.pairs if pair.key.lower() not in ("state", "default")]
-    return render([Setting((*kept, Pair("State", "INACTIVE")))]).rstrip("\n")
+    return render([Setting((*kept, Pair("State", "DRAIN")))]).rstrip("\n")
 
 
 def _in_the_way(seen: Seen, partition: str) -> str:
