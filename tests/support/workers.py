@@ -103,10 +103,11 @@ def ip_of(name: str) -> str:
     return f"10.0.0.{sum(name.encode()) % 250}"
 
 
-def slurm_node(pod: Pod, *words: str, reason: str = "", changed_at=None) -> SlurmNode:
+def slurm_node(pod: Pod, *words: str, reason: str = "", changed_at=None, **fields) -> SlurmNode:
     return SlurmNode(
         name=pod.metadata.labels[names.LABEL_POD_HOSTNAME], state=NodeState.of(*words, "DYNAMIC_NORM"),
         address=pod.status.pod_ip, slurmd_start_time=STARTED, reason=reason, reason_changed_at=changed_at,
+        **{"features": ("gpu",), "active_features": ("gpu",), **fields},
     )  # fmt: skip
 
 
@@ -120,10 +121,11 @@ def job(
     )  # fmt: skip
 
 
-def slurm(*nodes: SlurmNode, jobs=()) -> Snapshot:
+def slurm(*nodes: SlurmNode, jobs=(), reservations=()) -> Snapshot:
     return Snapshot(
         nodes={node.name: node for node in nodes}, jobs={job.job_id: job for job in jobs},
         jobs_by_node=jobs_by_node(jobs), nodes_asked_at=NOW, jobs_asked_at=NOW,
+        reservations={reservation.name: reservation for reservation in reservations},
     )  # fmt: skip
 
 

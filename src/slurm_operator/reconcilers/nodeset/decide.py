@@ -14,6 +14,7 @@ from slurm_operator.reconcilers.nodeset.causes import Cause
 from slurm_operator.reconcilers.nodeset.choices import ENDED_FOR, choose
 from slurm_operator.reconcilers.nodeset.drains import keep
 from slurm_operator.reconcilers.nodeset.facts import facts
+from slurm_operator.reconcilers.nodeset.ghosts import forgotten
 from slurm_operator.reconcilers.nodeset.members import Member
 from slurm_operator.reconcilers.nodeset.observe import Seen
 from slurm_operator.reconcilers.nodeset.retire import retire
@@ -38,6 +39,7 @@ def decide(seen: Seen, now: datetime) -> Plan:
         *arrivals(seen, choices, revision),
         *workers,
         *policy.ended_jobs(seen, leaving, now),
+        *forgotten(seen, choices),
         look_again=_look_again(seen, workers, policy.next_end(seen, leaving, now), now),
         waits_on=(seen.controller_key,) if leaving or any(map(_awaits_release, seen.members)) else (),
     )
