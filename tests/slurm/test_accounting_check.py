@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from slurm_operator import wire
+from slurm_operator.api import reading
+from slurm_operator.api.accounting import Accounting, ManagedDatabase
 from slurm_operator.api.refs import SecretKey
 from slurm_operator.local.boxed.box import Box, box_in
 from slurm_operator.local.boxed.head import MYSQL, SLURM
@@ -18,9 +21,11 @@ from slurm_operator.manifests.objects import (
     Pod,
     PodStatus,
 )
-from slurm_operator.reconcilers.accounting import check, database
+from slurm_operator.manifests.secrets import SecretHandle, filled
+from slurm_operator.reconcilers.accounting import check, conf, database
 
 PASSWORD = "s3cret"
+HANDLE = SecretHandle(namespace="ns", name="db", key="password")
 ADMIN = "/run/mysqld/mysqld.sock"
 
 
@@ -33,7 +38,13 @@ def box(rootfs: Path, tmp_path_factory) -> Iterator[Box]:
         box.run("install", "--directory", "--owner=mysql", "/run/mysqld")
         box.run("install", "--directory", "--owner=slurm", "/run/pod")
         box.run("ip", "link", "set", "lo", "up")
-        options = ["--datadir=/var/lib/mysql", f"--socket={ADMIN}", "--skip-name-resolve", *database.SETTINGS]
+        box.append("/etc/hosts", "127.0.0.1 db")
+        options = [
+            "--datadir=/var/lib/mysql",
+            f"--socket={ADMIN}",
+            "--skip-name-resolve",
+            *database.container(ManagedDatabase(), HANDLE)["args"],
+        ]
         process = box.start(["mariadbd", "--no-defaults", *options], directory / "mariadbd.log", user=MYSQL)
         deadline = time.monotonic() + 60
         while box.run("mariadb", "--execute=SELECT 1", check=False).returncode != 0:
@@ -144,3 +155,55 @@ def test_snapshot_isolation_is_advised_against(box, account):
 
     assert code == 0
     assert "Set it to OFF" in verdict.advice
+
+
+def test_slurmdbd_starts_on_our_files_and_has_nothing_against_our_mariadb(box, account, tmp_path):
+    """With the owner and mode that the kubelet gives files of a volume in a pod with an fsGroup."""
+    sql(box, "GRANT ALL ON books.* TO ada@'%'")
+    # The check also makes the database. slurmdbd 26.05.5 would do so too, but ends with an error of its client
+    # library right after, and only its next start succeeds.
+    assert checked(box, address())[0] == 0
+    accounting = reading.read(
+        Accounting,
+        {"metadata": {"name": "slurm", "namespace": "ns"}, "spec": {"extraConf": "DebugLevel=info"}},
+    )
+    text = conf.slurmdbd_conf(accounting, address(), HANDLE).replace(
+        f"{accounting.metadata.name}-accounting-0", "db"
+    )
+    whole = filled({"stringData": {conf.FILE: text}}, {wire.replace(HANDLE, form="conf"): PASSWORD})
+    for name, content in {
+        conf.FILE: whole["stringData"][conf.FILE].encode(),
+        "slurm.key": bytes(1024),
+        "jwt.key": bytes(32),
+    }.items():
+        box.write_secret(f"/etc/slurm/{name}", content, (0, SLURM[1]))
+        box.run("chmod", "640", f"/etc/slurm/{name}")
+    box.run("install", "--directory", "--owner=slurm", "/run/slurmdbd")
+
+    log = tmp_path / "log"
+    slurmdbd = box.start(["slurmdbd", "-D"], log, user=SLURM)
+    try:
+        until(lambda: "started" in log.read_text() or slurmdbd.poll() is not None, log)
+        said = log.read_text()
+        assert "slurmdbd version" in said
+        assert "not recommended" not in said
+        assert "innodb_snapshot_isolation" not in said
+    finally:
+        box.run("pkill", "slurmdbd", check=False)
+        slurmdbd.wait()
+
+
+def test_the_startup_probe_of_mariadb_knows_when_the_account_is_there(box, account):
+    probe = database.container(ManagedDatabase(), HANDLE)["startupProbe"]
+    env = {"MARIADB_USER": "ada", "MARIADB_PASSWORD": PASSWORD, "MARIADB_DATABASE": "books"}
+
+    assert box.run(*probe["exec"]["command"], env=env, check=False).returncode != 0
+    sql(box, "CREATE DATABASE books; GRANT ALL ON books.* TO ada@'%'")
+    assert box.run(*probe["exec"]["command"], env=env, check=False).returncode == 0
+
+
+def until(condition, log: Path) -> None:
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline, log.read_text()[-2000:]
+        time.sleep(0.1)

@@ -59,7 +59,9 @@ def keys_of_root() -> str:
 
 
 def authorized_keys(keys: str) -> str:
-    return f"# Written by slurm-operator; edit spec.rootSshAuthorizedKeys instead.\n{keys.rstrip()}\n"
+    return "\n".join(
+        ["# Written by slurm-operator; edit spec.rootSshAuthorizedKeys instead.", *keys.splitlines(), ""]
+    )
 
 
 def host_key_files(entries: Iterable[str]) -> list[str]:

@@ -229,6 +229,27 @@ def test_slurmdbd_waits_for_its_own_mariadb_at_the_first_start_only():
     assert list(decide(there)[1].actions()) == []
 
 
+@pytest.mark.parametrize(
+    ("limits", "size"),
+    [
+        ({}, "4096M"),
+        ({"memory": "2Gi"}, "1024M"),
+        ({"memory": "64Gi"}, "4096M"),
+        ({"memory": 1073741824}, "512M"),
+    ],
+)
+def test_mariadb_takes_no_more_memory_than_it_may(limits, size):
+    spec = {"managed": {"mariadb": {"resources": {"limits": limits}}}}
+    [workload] = [
+        m
+        for m in written(world(accounting(spec)))
+        if m["metadata"]["name"] == "slurm-mariadb" and m["kind"] == "StatefulSet"
+    ]
+    [mariadb] = workload["spec"]["template"]["spec"]["containers"]
+
+    assert f"--innodb-buffer-pool-size={size}" in mariadb["args"]
+
+
 def test_data_password_and_keys_stay_when_the_accounting_goes():
     kept = {
         (manifest["kind"], manifest["metadata"]["name"])

@@ -9,6 +9,7 @@ from slurm_operator.api.images import default_image
 from slurm_operator.api.refs import SecretKey
 from slurm_operator.api.services import Service
 from slurm_operator.manifests import parts
+from slurm_operator.manifests.compare import quantity
 from slurm_operator.manifests.meta import Manifest
 from slurm_operator.manifests.secrets import SecretHandle
 from slurm_operator.manifests.workloads import with_input
@@ -24,12 +25,14 @@ MARIADB_UID = 999
 # What slurmdbd asks for. It dies of a write conflict under snapshot isolation, and complains about the rest.
 SETTINGS = (
     "--innodb-snapshot-isolation=OFF",
-    "--innodb-buffer-pool-size=512M",
     "--innodb-log-file-size=64M",
     "--innodb-lock-wait-timeout=900",
     "--max-allowed-packet=16M",
     "--ignore-db-dir=lost+found",
 )
+
+# What slurmdbd recommends; memory is taken as records fill it. A container with a limit gets half of that.
+BUFFER_POOL_BYTES = 4 * 2**30
 
 # Logs in over the network as slurmdbd will: the account and the database are there when this succeeds.
 _LOG_IN = (
@@ -172,7 +175,7 @@ def container(managed: ManagedDatabase, password: SecretHandle) -> Manifest:
     return {
         "name": APP,
         "image": default_image(APP),
-        "args": [*SETTINGS, *options(managed.extra_conf)],
+        "args": [*SETTINGS, buffer_pool(managed), *options(managed.extra_conf)],
         "env": [
             {"name": "MARIADB_DATABASE", "value": DATABASE},
             {"name": "MARIADB_USER", "value": USER},
@@ -194,6 +197,13 @@ def container(managed: ManagedDatabase, password: SecretHandle) -> Manifest:
             {"name": "run", "mountPath": "/run/mysqld"},
         ],
     }
+
+
+def buffer_pool(managed: ManagedDatabase) -> str:
+    limits = (managed.mariadb.get("resources") or {}).get("limits") or {}
+    limit = quantity(limits.get("memory", ""))
+    fitting = BUFFER_POOL_BYTES if isinstance(limit, str) else min(BUFFER_POOL_BYTES, int(limit / 2))
+    return f"--innodb-buffer-pool-size={fitting // 2**20}M"
 
 
 def options(extra_conf: str) -> Iterator[str]:
