@@ -1,7 +1,7 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from slurm_operator import wire
@@ -107,6 +107,7 @@ records = st.one_of(
 )
 
 
+@settings(deadline=None)
 @given(st.lists(records, max_size=8), st.lists(records, max_size=8))
 def test_what_is_not_named_as_changed_is_the_same_in_both(
     old: list[SlurmNode | SlurmJob], new: list[SlurmNode | SlurmJob]

@@ -3,7 +3,7 @@
 import json
 
 from fake_slurmrestd import body_of
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from slurm_operator import wire
@@ -29,6 +29,7 @@ values = st.one_of(scalars, triples, st.lists(st.text(max_size=8), max_size=3))
 UNREADABLE = (wire.DecodeError, ValueError, OverflowError, OSError)
 
 
+@settings(deadline=None)
 @given(st.dictionaries(st.sampled_from(sorted(NODE)), values, max_size=6))
 def test_any_node_is_read_or_refused(fields: dict[str, object]) -> None:
     body = json.dumps({"nodes": [NODE | fields]}).encode()
@@ -40,6 +41,7 @@ def test_any_node_is_read_or_refused(fields: dict[str, object]) -> None:
     assert [node.name for node in nodes] == [fields.get("name", NODE["name"])]
 
 
+@settings(deadline=None)
 @given(st.dictionaries(st.sampled_from(sorted(JOB)), values, max_size=6))
 def test_any_job_is_read_or_refused(fields: dict[str, object]) -> None:
     body = json.dumps({"jobs": [JOB | fields]}).encode()

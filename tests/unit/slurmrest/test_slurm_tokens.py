@@ -4,7 +4,7 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from slurm_operator.slurmrest.tokens import LIFETIME, TokenSource, signed
@@ -39,6 +39,7 @@ def test_a_token_says_who_and_how_long() -> None:
     assert len(str(found["jti"])) == 36
 
 
+@settings(deadline=None)
 @given(st.integers(min_value=-60, max_value=60), st.integers(min_value=0, max_value=149))
 def test_a_minute_of_skew_in_either_direction_does_no_harm(skew_s: int, age_s: int) -> None:
     hands = Hands()
