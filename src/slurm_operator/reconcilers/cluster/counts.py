@@ -1,14 +1,23 @@
 """Nodes and jobs by state, each counted once."""
 
 from collections import Counter
+from collections.abc import Callable, Iterable
 
 from slurm_operator.api.cluster_status import JobCounts, NodeCounts
 from slurm_operator.slurm.snapshot import Snapshot
 from slurm_operator.slurm.states import JobState, NodeBase, NodeState
 
+_UP: dict[str, str] = {
+    NodeBase.IDLE: "idle",
+    NodeBase.MIXED: "mixed",
+    NodeBase.ALLOCATED: "allocated",
+}
+
 
 def nodes(slurm: Snapshot) -> NodeCounts:
-    found = Counter(_node(node.state) for node in slurm.nodes.values())
+    found = _sorted(
+        (node.state.words for node in slurm.nodes.values()), lambda words: _node(NodeState(words))
+    )
     return NodeCounts(
         total=len(slurm.nodes),
         idle=found["idle"],
@@ -22,7 +31,7 @@ def nodes(slurm: Snapshot) -> NodeCounts:
 
 
 def jobs(slurm: Snapshot) -> JobCounts:
-    found = Counter(_job(job.state) for job in slurm.jobs.values())
+    found = _sorted((job.state.words for job in slurm.jobs.values()), lambda words: _job(JobState(words)))
     return JobCounts(
         running=found["running"],
         pending=found["pending"],
@@ -31,15 +40,21 @@ def jobs(slurm: Snapshot) -> JobCounts:
     )
 
 
+def _sorted(states: Iterable[frozenset[str]], sort: Callable[[frozenset[str]], str]) -> Counter[str]:
+    """How many of each sort. There are thousands of nodes and jobs, but few different states."""
+    found: Counter[str] = Counter()
+    for words, number in Counter(states).items():
+        found[sort(words)] += number
+    return found
+
+
 def _node(state: NodeState) -> str:
     """What matters most to somebody who wants to run a job comes first."""
     if state.is_down or state.is_unresponsive:
         return "down"
     if state.is_drain:
         return "drained" if state.is_drained else "draining"
-    return {NodeBase.IDLE: "idle", NodeBase.MIXED: "mixed", NodeBase.ALLOCATED: "allocated"}.get(
-        NodeBase(state.base) if state.base is not None else NodeBase.UNKNOWN, "other"
-    )
+    return _UP.get(state.base or "", "other")
 
 
 def _job(state: JobState) -> str:
