@@ -75,6 +75,7 @@ def test_login_pods_come_up_are_put_right_and_then_left_alone(plane, ns, tmp_pat
         )
         until(lambda: condition(plane, ns, "loginset", "login", "Progressing")[0] == "False", what="an end")
         selector = get(plane, ns, "loginset", "login")["status"]["selector"]
+        assert len(get(plane, ns, "loginset", "login")["status"]["hostKeyFingerprints"]) == 3
         assert selector == "app.kubernetes.io/instance=login,app.kubernetes.io/name=login"
 
     with running_manager(admin(plane, f"again-{ns}"), tmp_path / "again", "--namespaces", ns) as manager:

@@ -17,6 +17,9 @@ from slurm_operator.slurm.conf.lines import Pair, UnwritableError, pair_text
 # On Secrets that we write: the digest of what we wrote, by which a foreign edit of the values shows.
 CONTENT_DIGEST = "slinky.slurm.net/content-digest"
 
+# On Secrets with ssh host keys that we made: what people compare at their first login.
+SSH_FINGERPRINTS = "slinky.slurm.net/ssh-fingerprints"
+
 _OPEN, _CLOSE = "\u27e6", "\u27e7"
 _MARK = re.compile(f"{_OPEN}secret ([^ /]+)/([^ /]+)/([^ ]+) ([0-9a-f]*) (plain|conf){_CLOSE}")
 

@@ -15,7 +15,14 @@ from slurm_operator.kube.referenced import read_secret, value_digest
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.meta import Manifest
 from slurm_operator.manifests.objects import Pod
-from slurm_operator.manifests.secrets import CONTENT_DIGEST, SecretHandle, content_digest, filled, handles_in
+from slurm_operator.manifests.secrets import (
+    CONTENT_DIGEST,
+    SSH_FINGERPRINTS,
+    SecretHandle,
+    content_digest,
+    filled,
+    handles_in,
+)
 from slurm_operator.plan.actions import (
     Action,
     Apply,
@@ -33,7 +40,7 @@ from slurm_operator.plan.actions import (
 from slurm_operator.plan.gate import NeverStarted, NotRunning, Worker, why_no_longer
 from slurm_operator.runtime.act import ActionFailed
 from slurm_operator.runtime.known import Known
-from slurm_operator.runtime.recipes import make
+from slurm_operator.runtime.recipes import fingerprints, make
 from slurm_operator.slurm.writes import SlurmWrite
 from slurm_operator.slurmrest.tokens import signed
 
@@ -104,9 +111,8 @@ class Performer:
         whole = filled(manifest, values)
         entries = {key: text.encode() for key, text in whole.pop("stringData").items()}
         digests = {key: value_digest(value) for key, value in entries.items()}
-        metadata = whole["metadata"]
-        notes = {**metadata.get("annotations", {}), CONTENT_DIGEST: content_digest(digests, entries)}
-        return _with_data(whole | {"metadata": {**metadata, "annotations": notes}}, entries)
+        noted = _with_annotations(whole, {CONTENT_DIGEST: content_digest(digests, entries)})
+        return _with_data(noted, entries)
 
     async def _delete(
         self,
@@ -152,11 +158,12 @@ class Performer:
 
     async def _generate(self, action: GenerateSecret) -> None:
         entries = await make(action.recipe, action.entry, action.size)
+        manifest = _with_data(action.manifest, entries)
+        if told := fingerprints(entries):
+            manifest = _with_annotations(manifest, {SSH_FINGERPRINTS: ", ".join(told)})
         # Somebody made it in the meantime: then theirs is the one, and the next pass sees it.
         with contextlib.suppress(AlreadyExists):
-            self._note(
-                kinds.SECRET, await self._client.create(kinds.SECRET, _with_data(action.manifest, entries))
-            )
+            self._note(kinds.SECRET, await self._client.create(kinds.SECRET, manifest))
 
     async def _sign(self, action: SignToken) -> None:
         key = await self._value(action.key)
@@ -188,6 +195,12 @@ class Performer:
         key = ObjectKey(metadata.get("namespace", ""), metadata["name"])
         for cache in self._known.note_written(kind, manifest):
             self.written.append(Written(cache, key, metadata.get("resourceVersion", "")))
+
+
+def _with_annotations(manifest: Manifest, notes: dict[str, str]) -> Manifest:
+    metadata = manifest["metadata"]
+    annotations = {**metadata.get("annotations", {}), **notes}
+    return manifest | {"metadata": {**metadata, "annotations": annotations}}
 
 
 def _with_data(manifest: Manifest, entries: dict[str, bytes]) -> Manifest:

@@ -1,6 +1,8 @@
 """Secret contents that are made, not given. Slow ones run off the event loop."""
 
 import asyncio
+import base64
+import hashlib
 import secrets
 from typing import Literal
 
@@ -8,6 +10,17 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
 Recipe = Literal["random", "ssh-host-keys", "password"]
+
+
+def fingerprints(entries: dict[str, bytes]) -> list[str]:
+    """Of the public ssh keys among the entries, as `ssh-keygen -l` tells them: `ED25519 SHA256:...`."""
+    found = []
+    for name in sorted(entries):
+        if name.startswith("ssh_host_") and name.endswith(".pub"):
+            digest = hashlib.sha256(base64.b64decode(entries[name].split()[1])).digest()
+            kind = name.removeprefix("ssh_host_").removesuffix("_key.pub").upper()
+            found.append(f"{kind} SHA256:{base64.b64encode(digest).decode().rstrip('=')}")
+    return found
 
 
 async def make(recipe: Recipe, entry: str, size: int) -> dict[str, bytes]:

@@ -9,6 +9,7 @@ from slurm_operator.api.loginset import LoginSet
 from slurm_operator.api.meta import ObjectKey
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.objects import Secret, Unread
+from slurm_operator.manifests.secrets import SSH_FINGERPRINTS
 from slurm_operator.plan.actions import Apply, GenerateSecret, Wait
 from slurm_operator.reconcilers.loginset import RECONCILER, of_controller, of_pod
 from support.children import carried_out, pod, read, report, running, secret, with_secrets
@@ -199,6 +200,19 @@ def test_status_counts_pods_finds_them_and_tells_where_to_log_in():
     service = there.child(kinds.SERVICE, "ns", "login")
     service.body["status"] = {"loadBalancer": {"ingress": [{"ip": "192.0.2.7"}]}}
     assert report(RECONCILER, *decide(there))["endpoint"] == "192.0.2.7:2200"
+
+
+def test_fingerprints_of_generated_host_keys_are_told():
+    there = settled(world(loginset(SMALLEST)))
+    made = there.named[Secret, ObjectKey("ns", "login-ssh-host-keys")]
+    assert report(RECONCILER, *decide(there))["hostKeyFingerprints"] == []
+
+    made.metadata.annotations[SSH_FINGERPRINTS] = "ED25519 SHA256:abc, RSA SHA256:def"
+
+    assert report(RECONCILER, *decide(there))["hostKeyFingerprints"] == [
+        "ED25519 SHA256:abc",
+        "RSA SHA256:def",
+    ]
 
 
 def test_half_a_rollout_is_ready_but_in_progress():

@@ -3,6 +3,8 @@
 from slurm_operator.api import names
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.meta import Manifest
+from slurm_operator.manifests.objects import Secret
+from slurm_operator.manifests.secrets import SSH_FINGERPRINTS
 from slurm_operator.manifests.workloads import Rollout
 from slurm_operator.plan.plan import Outcome, Plan
 from slurm_operator.plan.standing import Standing
@@ -32,7 +34,16 @@ def facts(seen: Seen) -> Manifest:
         "updatedReplicas": rollout.updated,
         "readyReplicas": rollout.ready,
         "availableReplicas": rollout.available,
+        "hostKeyFingerprints": fingerprints(seen),
     }
+
+
+def fingerprints(seen: Seen) -> list[str]:
+    """Of host keys that we made, as noted then. Of given ones we never see more than digests."""
+    if not isinstance(seen.host_keys, Secret):
+        return []
+    noted = seen.host_keys.metadata.annotations.get(SSH_FINGERPRINTS, "")
+    return noted.split(", ") if noted else []
 
 
 def endpoint(seen: Seen) -> str:
