@@ -69,11 +69,11 @@ class PodStatus(wire.CamelRecord):
     reason: str = ""
     message: str = ""
     pod_ip: str = wire.field(name="podIP", default="")
-    pod_ips: list[PodIP] = wire.field(name="podIPs", default_factory=list)
+    pod_ips: tuple[PodIP, ...] = wire.field(name="podIPs", default=())
     start_time: datetime | None = None
-    conditions: list[PodCondition] = []
-    init_container_statuses: list[ContainerStatus] = []
-    container_statuses: list[ContainerStatus] = []
+    conditions: tuple[PodCondition, ...] = ()
+    init_container_statuses: tuple[ContainerStatus, ...] = ()
+    container_statuses: tuple[ContainerStatus, ...] = ()
 
     def condition(self, type_: str) -> PodCondition | None:
         return next((condition for condition in self.conditions if condition.type == type_), None)
@@ -90,7 +90,7 @@ class PodSpec(wire.CamelRecord):
     subdomain: str = ""
     host_network: bool = False
     priority: int = 0
-    containers: list[Container] = []
+    containers: tuple[Container, ...] = ()
 
 
 class Pod(wire.CamelRecord):
@@ -120,7 +120,7 @@ class Taint(wire.CamelRecord):
 
 class KubeNodeSpec(wire.CamelRecord):
     unschedulable: bool = False
-    taints: list[Taint] = []
+    taints: tuple[Taint, ...] = ()
 
 
 class NodeSystemInfo(wire.CamelRecord):
@@ -128,7 +128,7 @@ class NodeSystemInfo(wire.CamelRecord):
 
 
 class KubeNodeStatus(wire.CamelRecord):
-    conditions: list[PodCondition] = []
+    conditions: tuple[PodCondition, ...] = ()
     node_info: NodeSystemInfo = NodeSystemInfo()
     allocatable: dict[str, str] = {}
 

@@ -7,7 +7,7 @@ from typing import Any
 import structlog
 
 from slurm_operator.api import reading
-from slurm_operator.api.conditions import Truth
+from slurm_operator.api.conditions import DEGRADED, READY, Truth
 from slurm_operator.api.meta import HasMeta, ObjectKey, key_of
 from slurm_operator.kube.client import Client
 from slurm_operator.kube.errors import KubeError, NotFound
@@ -96,18 +96,15 @@ class Reporter:
     def _tell_transition(
         self, reconciler: Reconciler[Any], about: HasMeta, report: StatusReport, live: Mapping[str, Any]
     ) -> None:
-        """An event when a condition changes sides or reason, so that `kubectl describe` tells the story."""
+        """An event when Ready changes side or reason, so that `kubectl describe` tells the story."""
         before = {c["type"]: (c["status"], c["reason"]) for c in live.get("conditions") or ()}
         where = regarding(reconciler.kind, about.metadata)
+        is_bad = any(c.type == DEGRADED and c.status is Truth.TRUE for c in report.conditions)
         for condition in report.conditions:
-            if before.get(condition.type) == (condition.status, condition.reason):
-                continue
-            if condition.type == "Ready":
+            is_same = before.get(condition.type) == (condition.status, condition.reason)
+            if condition.type == READY and not is_same:
                 self._recorder.record(
-                    where,
-                    condition.reason,
-                    condition.message,
-                    type_="Normal" if condition.status is Truth.TRUE else "Warning",
+                    where, condition.reason, condition.message, type_="Warning" if is_bad else "Normal"
                 )
 
 

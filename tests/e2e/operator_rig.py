@@ -1,0 +1,176 @@
+"""The operator in a pod of the cluster under test, and Slurm clusters made by it."""
+
+import json
+import re
+import time
+
+from slurm_operator.api import KINDS
+from slurm_operator.api.crd import crd
+from slurm_operator.local.cluster import Cluster
+from slurm_operator.local.errors import LocalError
+from slurm_operator.local.image.images import slurm_image
+
+OPERATOR_NAMESPACE = "slurm-operator"
+
+# Unprivileged workers: the machine under test need not give anything away.
+PROCESS_CONF = "ProctrackType=proctrack/linuxproc\nTaskPlugin=task/none\nReturnToService=2\nSlurmdTimeout=30\nMinJobAge=10\n"
+
+
+def install(cluster: Cluster, image: str) -> None:
+    """CRDs, a service account and the manager; until it is available."""
+    cluster.apply([crd(kind) for kind in KINDS])
+    cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+    cluster.apply(manager(image))
+    cluster.kubectl(
+        "rollout", "status", "deployment/slurm-operator", "-n", OPERATOR_NAMESPACE, "--timeout=120s"
+    )
+
+
+def manager(image: str) -> list[dict]:
+    labels = {"app.kubernetes.io/name": "slurm-operator"}
+    container = {
+        "name": "manager",
+        "image": image,
+        "imagePullPolicy": "Never",
+        "args": ["--leader-elect", "--log-format=json", "--log-level=debug"],
+        "env": [{"name": "SLURM_OPERATOR_IMAGES", "value": slurm_image("{daemon}")},
+                {"name": "SLURM_OPERATOR_MARIADB_IMAGE", "value": slurm_image("mariadb")}],
+        "ports": [{"name": "health", "containerPort": 8081}],
+        "readinessProbe": {"httpGet": {"path": "/readyz", "port": "health"}, "periodSeconds": 1},
+        "livenessProbe": {"httpGet": {"path": "/healthz", "port": "health"}},
+        "securityContext": {"runAsNonRoot": True, "readOnlyRootFilesystem": True, "allowPrivilegeEscalation": False,
+                            "capabilities": {"drop": ["ALL"]}},
+    }  # fmt: skip
+    where = {"namespace": OPERATOR_NAMESPACE}
+    return [
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": OPERATOR_NAMESPACE}},
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "slurm-operator", **where}},
+        {
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": "slurm-operator"},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+            "subjects": [{"kind": "ServiceAccount", "name": "slurm-operator", **where}],
+        },
+        {
+            "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "slurm-operator", **where},
+            "spec": {
+                "replicas": 1, "selector": {"matchLabels": labels}, "strategy": {"type": "Recreate"},
+                "template": {
+                    "metadata": {"labels": labels},
+                    "spec": {"serviceAccountName": "slurm-operator", "containers": [container],
+                             "terminationGracePeriodSeconds": 5},
+                },
+            },
+        },
+    ]  # fmt: skip
+
+
+LEDGER_VOLUME = {"name": "ledgers", "persistentVolumeClaim": {"claimName": "ledgers"}}
+LEDGER_MOUNT = {"name": "ledgers", "mountPath": "/ledgers"}
+
+
+class Slurm:
+    """One Slurm cluster in a namespace, by its component kinds."""
+
+    def __init__(self, cluster: Cluster, namespace: str) -> None:
+        self.cluster, self.namespace = cluster, namespace
+
+    def apply(self, *manifests: dict) -> None:
+        self.cluster.apply(list(manifests))
+
+    def files(self) -> dict:
+        """Referenced config files: without cgroups, so that workers need no privileges."""
+        return {
+            "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "files", "namespace": self.namespace},
+            "data": {"cgroup.conf": "CgroupPlugin=disabled\n"},
+        }  # fmt: skip
+
+    def kind(self, kind: str, name: str, spec: dict) -> dict:
+        return {
+            "apiVersion": "slinky.slurm.net/v1beta1", "kind": kind,
+            "metadata": {"name": name, "namespace": self.namespace}, "spec": spec,
+        }  # fmt: skip
+
+    def ledgers(self) -> dict:
+        """A volume that all pods share, where jobs write down their lives."""
+        return {
+            "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "ledgers", "namespace": self.namespace},
+            "spec": {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}}},
+        }  # fmt: skip
+
+    def controller(self, **spec) -> dict:
+        return self.kind("Controller", "slurm", {
+            "slurmctld": {"image": slurm_image("slurmctld"), "imagePullPolicy": "Never", "volumeMounts": [LEDGER_MOUNT]},
+            "logfile": {"image": slurm_image("slurmctld"), "imagePullPolicy": "Never"},
+            "extraConf": PROCESS_CONF + "PartitionName=all Nodes=ALL Default=YES State=UP MaxTime=UNLIMITED\n",
+            "configFileRefs": [{"name": "files"}],
+            "template": {"spec": {"volumes": [LEDGER_VOLUME]}},
+            "persistence": {"enabled": True, "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+            **spec,
+        })  # fmt: skip
+
+    def restapi(self) -> dict:
+        return self.kind("RestApi", "slurm", {
+            "controllerRef": {"name": "slurm"},
+            "slurmrestd": {"image": slurm_image("slurmrestd"), "imagePullPolicy": "Never"},
+        })  # fmt: skip
+
+    def nodeset(self, name: str = "cpu", replicas: int = 2, labels: dict | None = None, **spec) -> dict:
+        unprivileged = {
+            "privileged": False,
+            "capabilities": {"add": ["SETUID", "SETGID", "CHOWN", "KILL"], "drop": ["ALL"]},
+        }
+        return self.kind("NodeSet", name, {
+            "controllerRef": {"name": "slurm"}, "replicas": replicas, "oversubscribeNode": True,
+            "slurmd": {"image": slurm_image("slurmd"), "imagePullPolicy": "Never", "securityContext": unprivileged,
+                       "volumeMounts": [LEDGER_MOUNT]},
+            "logfile": {"image": slurm_image("slurmd"), "imagePullPolicy": "Never"},
+            "template": {"metadata": {"labels": labels or {}}, "spec": {"volumes": [LEDGER_VOLUME]}},
+            **spec,
+        })  # fmt: skip
+
+    def run(self, *command: str, timeout_s: float = 60) -> str:
+        """A command where Slurm's clients work: beside slurmctld."""
+        return self.cluster.kubectl(
+            "exec", "-n", self.namespace, "slurm-controller-0", "-c", "slurmctld", "--", "timeout", "30", *command,
+            timeout_s=timeout_s,
+        )  # fmt: skip
+
+    def submit(self, script: str, *options: str) -> int:
+        out = self.run("sbatch", "--parsable", "--output=/dev/null", *options, f"--wrap={script}")
+        return int(re.match(r"\d+", out.strip())[0])
+
+    def states(self) -> dict[str, str]:
+        """Slurm's nodes and their states."""
+        try:
+            out = self.run("sinfo", "--noheader", "--Node", "--Format=NodeList:60,StateLong:40")
+        except LocalError:
+            return {}
+        return dict(line.split() for line in out.splitlines() if len(line.split()) == 2)
+
+    def job_state(self, job: int) -> str:
+        """As Slurm has it; it forgets ended jobs after a while."""
+        try:
+            out = self.run("scontrol", "show", "job", "--oneliner", str(job))
+        except LocalError as error:
+            if "Invalid job id" in str(error):
+                return "FORGOTTEN"
+            raise
+        return re.search(r"JobState=(\S+)", out)[1]
+
+    def pods(self) -> dict[str, str]:
+        """Worker pods by name, with their uid."""
+        out = self.cluster.kubectl(
+            "get", "pods", "-n", self.namespace, "-l", "app.kubernetes.io/name=slurmd", "-o", "json"
+        )
+        return {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in json.loads(out)["items"]}
+
+    def wait_idle(self, count: int, seconds: float = 120) -> None:
+        until(lambda: sum(1 for state in self.states().values() if state == "idle") >= count, seconds,
+              lambda: f"{count} idle workers: {self.states()} {self.pods()}")  # fmt: skip
+
+
+def until(condition, seconds: float = 120, what=lambda: "it") -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, f"waited {seconds:.0f} s for {what()}"
+        time.sleep(0.5)

@@ -1,0 +1,141 @@
+"""Real workers, real jobs: they come, change and go, and no job is ever lost.
+
+Each job keeps a ledger: it writes when it starts, beats while it runs and writes when it ends by itself. A job that
+was started twice, or whose ledger has no end, was lost.
+"""
+
+import json
+import uuid
+
+import pytest
+from e2e_pods import make_namespace
+from operator_rig import Slurm, install, until
+
+pytestmark = pytest.mark.timeout(600)
+
+
+@pytest.fixture(scope="module")
+def operator(cluster, operator_image):
+    install(cluster, operator_image)
+    return cluster
+
+
+@pytest.fixture
+def slurm(operator):
+    """A Slurm cluster of two workers, made by the operator from component kinds."""
+    name = f"slurm-{uuid.uuid4().hex[:6]}"
+    make_namespace(operator, name)
+    made = Slurm(operator, name)
+    made.apply(made.files(), made.ledgers(), made.controller(), made.restapi(), made.nodeset())
+    made.wait_idle(2)
+    yield made
+    for kind in ("nodeset", "restapi", "controller"):
+        operator.kubectl("delete", kind, "--all", "-n", name, "--wait=false")
+    operator.kubectl("delete", "namespace", name, "--wait=false")
+
+
+class Ledger:
+    """A job that writes down its own life, into a directory that all machines of the test share."""
+
+    def __init__(self, slurm: Slurm, seconds: int, *options: str) -> None:
+        self.slurm = slurm
+        self.path = f"/ledgers/{uuid.uuid4().hex[:6]}"
+        beat = f"for i in $(seq {seconds}); do echo beat >> {self.path}; sleep 1; done"
+        self.job = slurm.submit(
+            f"echo start >> {self.path}; {beat}; echo end >> {self.path}", "--no-requeue", *options
+        )
+        until(lambda: slurm.job_state(self.job) == "RUNNING", what=lambda: f"job {self.job} to run")
+        self.node = slurm.run("squeue", "--noheader", "--format=%N", f"--jobs={self.job}").strip()
+
+    def is_running(self) -> bool:
+        return self.slurm.job_state(self.job) == "RUNNING"
+
+    def wait_ended_by_itself(self) -> None:
+        """The oracle: started once, and ended by itself."""
+        until(lambda: not self.is_running(), what=lambda: f"job {self.job} to end")
+        lines = self.slurm.run("cat", self.path).split()
+        assert (lines.count("start"), lines.count("end"), lines[-1]) == (1, 1, "end"), lines
+
+
+def scale(slurm: Slurm, replicas: int) -> None:
+    slurm.cluster.kubectl("scale", "nodeset/cpu", f"--replicas={replicas}", "-n", slurm.namespace)
+
+
+def nodeset(slurm: Slurm) -> dict:
+    return json.loads(slurm.cluster.kubectl("get", "nodeset", "cpu", "-n", slurm.namespace, "-o", "json"))
+
+
+def test_workers_register_and_a_job_runs_on_all_of_them(slurm):
+    assert sorted(slurm.run("srun", "-N2", "hostname").split()) == ["cpu-0", "cpu-1"]
+    slurm.cluster.kubectl(
+        "wait", "--for=condition=Ready", "nodeset/cpu", "-n", slurm.namespace, "--timeout=60s"
+    )
+
+
+def test_scale_in_waits_for_the_job_and_takes_the_worker_when_it_has_ended(slurm):
+    one, other = Ledger(slurm, 25, "--exclusive"), Ledger(slurm, 25, "--exclusive")
+    before = slurm.pods()
+
+    scale(slurm, 0)
+    until(
+        lambda: set(slurm.states().values()) <= {"draining", "drained"},
+        what=lambda: f"drains: {slurm.states()}",
+    )
+
+    assert one.is_running()  # The scale-in hit both while their jobs ran.
+    assert other.is_running()
+    assert slurm.pods() == before
+    told = nodeset(slurm)["status"]["drains"]
+    assert {job for drain in told for job in drain["jobs"]} == {str(one.job), str(other.job)}
+    one.wait_ended_by_itself()
+    other.wait_ended_by_itself()
+    until(lambda: slurm.pods() == {}, what=lambda: f"workers to go: {slurm.pods()} {slurm.states()}")
+    until(lambda: slurm.states() == {}, what=lambda: f"records to go: {slurm.states()}")
+
+    scale(slurm, 2)
+    slurm.wait_idle(2)
+
+
+def test_a_rolling_update_replaces_the_idle_worker_and_waits_for_the_busy_one(slurm):
+    job = Ledger(slurm, 30, "--exclusive")
+    before = slurm.pods()
+
+    slurm.apply(slurm.nodeset(labels={"changed": "yes"}))
+    idle = next(name for name in before if name != job.node)
+    until(
+        lambda: slurm.pods().get(idle) not in (None, before[idle]),
+        what=lambda: f"{idle} to be replaced: {slurm.pods()}",
+    )
+
+    assert job.is_running()
+    assert slurm.pods()[job.node] == before[job.node]
+    job.wait_ended_by_itself()
+    until(
+        lambda: slurm.pods().get(job.node) not in (None, before[job.node]),
+        what=lambda: "the other to be replaced",
+    )
+    slurm.wait_idle(2)
+
+
+def test_a_deleted_nodeset_lets_its_jobs_finish(slurm):
+    job = Ledger(slurm, 20, "--exclusive")
+
+    slurm.cluster.kubectl("delete", "nodeset", "cpu", "-n", slurm.namespace, "--wait=false")
+    until(lambda: "draining" in slurm.states().values(), what=lambda: f"a drain: {slurm.states()}")
+
+    assert job.is_running()
+    assert job.node in slurm.pods()
+    job.wait_ended_by_itself()
+    until(lambda: slurm.pods() == {}, what=lambda: f"workers to go: {slurm.pods()}")
+    until(lambda: "cpu" not in slurm.cluster.kubectl("get", "nodesets", "-n", slurm.namespace, "-o", "name"))
+
+
+def test_a_drain_by_a_human_stands(slurm):
+    slurm.run("scontrol", "update", "nodename=cpu-1", "state=drain", "reason=bad disk")
+    until(lambda: slurm.states().get("cpu-1") == "drained")
+
+    scale(slurm, 3)
+    slurm.wait_idle(2)
+
+    assert slurm.states()["cpu-1"] == "drained"
+    assert "bad disk" in slurm.run("scontrol", "show", "node", "cpu-1")
