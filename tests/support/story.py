@@ -31,7 +31,7 @@ from slurm_operator.reconcilers.nodeset import RECONCILER
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
 from support.fake_pods import FakePods, Machine, Rejected
 from support.fake_slurm import FakeSlurm, Job, Refused
-from support.workers import KEY, NOW, controller, world
+from support.workers import KEY, NOTES, NOW, controller, world
 
 ENDS_AFTER = timedelta(seconds=2)  # How long a pod takes to end that waits for nothing.
 RETURNS_AFTER = timedelta(seconds=5)  # How long a slurmd takes to notice that slurmctld has forgotten it.
@@ -251,7 +251,7 @@ class Story:
     def _tell(self, outcome: Outcome) -> None:
         """One line for everything that was done, and for each wait when it begins."""
         facts = {
-            a for lane in self.plan.lanes if lane.name.startswith("facts of") for a in map(id, lane.actions())
+            a for lane in self.plan.lanes if lane.name.startswith(NOTES) for a in map(id, lane.actions())
         }
         waits = set()
         for action in self.plan.actions():

@@ -38,6 +38,7 @@ NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 STARTED = NOW - timedelta(hours=1)
 KEY = ObjectKey("ns", "gpu")
 CONTROLLER = ObjectKey("ns", "slurm")
+NOTES = ("facts of", "traits of")  # Lanes that change no worker, only what is written about it.
 
 
 def nodeset(**spec) -> NodeSet:
@@ -153,9 +154,9 @@ def planned(made) -> Plan:
     return RECONCILER.decide(RECONCILER.observe(KEY, made), NOW)
 
 
-def told(made, *, facts=False) -> list[str]:
-    """The plan as a short story: one line per action, stages in order; with what is noted on pods on request."""
-    lanes = (lane for lane in planned(made).lanes if facts or not lane.name.startswith("facts of"))
+def told(made) -> list[str]:
+    """The plan as a short story: one line per action, stages in order. Without what is only noted somewhere."""
+    lanes = (lane for lane in planned(made).lanes if not lane.name.startswith(NOTES))
     return [line(action) for lane in lanes for action in lane.actions()]
 
 

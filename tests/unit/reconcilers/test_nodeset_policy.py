@@ -79,7 +79,8 @@ def test_the_owner_reads_when_and_why_and_keeps_what_others_wrote():
         "Requeue", since=HOUR / 2, message="call 123", jobs=[job(1, "gpu-0", is_requeueable=True, admin_comment="prio")]
     )  # fmt: skip
 
-    [write] = [action.write for action in planned(made).actions() if isinstance(action, WriteSlurm)]
+    writes = [action.write for action in planned(made).actions() if isinstance(action, WriteSlurm)]
+    [write] = [write for write in writes if isinstance(write, UpdateJob)]
 
     assert write.admin_comment == (
         "prio | slurm-operator: gpu-0 is leaving (ScaleIn); "

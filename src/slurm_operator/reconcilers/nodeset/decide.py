@@ -20,6 +20,7 @@ from slurm_operator.reconcilers.nodeset.observe import Seen
 from slurm_operator.reconcilers.nodeset.retire import retire
 from slurm_operator.reconcilers.nodeset.revisions import Revision
 from slurm_operator.reconcilers.nodeset.rollout import replaced
+from slurm_operator.reconcilers.nodeset.traits import traits
 
 A_SECOND = timedelta(seconds=1)
 
@@ -50,7 +51,7 @@ def _worker(member: Member, seen: Seen, cause: Cause | None, now: datetime) -> l
     stages = keep(member, seen, now) if cause is None else retire(member, cause, seen.controller_key, now)
     own = lane(member.slurm_node, *stages)
     is_going = any(isinstance(action, DeleteWorker) for action in own.actions())
-    return [own] if is_going else [own, facts(member, now)]
+    return [own] if is_going else [own, facts(member, now), *traits(member, seen)]
 
 
 def _awaits_release(member: Member) -> bool:

@@ -1,0 +1,125 @@
+"""What Kubernetes knows about a worker, told to Slurm: features, its place in the network, its pod."""
+
+from collections.abc import Iterator
+
+from slurm_operator import wire
+from slurm_operator.api import names
+from slurm_operator.plan.actions import Action, WriteSlurm
+from slurm_operator.plan.plan import Lane, lane
+from slurm_operator.reconcilers.nodeset.marks import marked
+from slurm_operator.reconcilers.nodeset.members import Member
+from slurm_operator.reconcilers.nodeset.observe import Seen
+from slurm_operator.slurm.features import are_same, with_kube_features
+from slurm_operator.slurm.node import SlurmNode
+from slurm_operator.slurm.snapshot import Snapshot
+from slurm_operator.slurm.topology import TopologyError, places
+from slurm_operator.slurm.writes import UpdateNodes
+
+# How a comment of ours is known: a JSON object with at least these.
+COMMENT_KEYS = {"namespace", "podName", "nodeSetName"}
+
+
+def traits(member: Member, seen: Seen) -> list[Lane]:
+    """One lane each, so that an unknown switch does not keep features back. Nothing on old answers."""
+    record = member.record
+    is_current = isinstance(seen.slurm, Snapshot) and seen.slurm.is_current(member.slurm_node)
+    if record is None or not is_current or member.is_terminating:
+        return []
+    return [
+        lane(f"traits of {member.slurm_node}: features", _features(member, record, seen)),
+        lane(f"traits of {member.slurm_node}: topology", *_topology(member, record, seen)),
+        lane(f"traits of {member.slurm_node}: comment", _comment(member, record, seen)),
+    ]
+
+
+def _features(member: Member, record: SlurmNode, seen: Seen) -> Iterator[Action]:
+    """Those of the machine's annotation, each with our prefix; the others are not ours to change."""
+    if member.kube_node is None:
+        return
+    annotation = member.kube_node.metadata.annotations.get(names.FEATURES)
+    wanted = with_kube_features(record.features, annotation)
+    active = with_kube_features(record.active_features, annotation)
+    if not are_same(record.features, wanted) or not are_same(record.active_features, active):
+        write = UpdateNodes(nodes=(record.name,), features=wanted, active_features=active)
+        yield _write(seen, write, "Features", f"{record.name} has the features {', '.join(wanted)}")
+
+
+def wanted_place(member: Member) -> str:
+    """Where the machine's annotation puts this worker; empty when it says nothing."""
+    return (
+        member.kube_node.metadata.annotations.get(names.TOPOLOGY, "") if member.kube_node is not None else ""
+    )
+
+
+def place_problem(member: Member) -> str | None:
+    """Why the annotation cannot be followed."""
+    try:
+        places(wanted_place(member))
+    except TopologyError as error:
+        assert member.kube_node is not None
+        return f"annotation {names.TOPOLOGY} of Node {member.kube_node.metadata.name}: {error}"
+    return None
+
+
+def _topology(member: Member, record: SlurmNode, seen: Seen) -> Iterator[list[Action]]:
+    """Moves the node in Slurm, then notes that on the pod.
+
+    Where Slurm's topology is flat it takes any place and shows none, so the note is how we know that it was
+    told. A switch that Slurm does not know is refused; its words stand in the status until one of both is
+    corrected.
+    """
+    wanted = wanted_place(member)
+    if not wanted or place_problem(member) is not None:
+        return
+    is_noted = member.pod.metadata.annotations.get(names.TOPOLOGY) == wanted
+    if is_noted and (not record.topology or is_at(record.topology, wanted)):
+        return
+    message = f"moving {record.name} to {wanted} in Slurm's topology, as the annotation of its Node says"
+    if not is_at(record.topology, wanted):
+        yield [_write(seen, UpdateNodes(nodes=(record.name,), topology=wanted), "Topology", message)]
+    yield [*marked(member, "Topology", f"{record.name} is at {wanted}", annotations={names.TOPOLOGY: wanted})]
+
+
+def is_at(topology: str, wanted: str) -> bool:
+    """Whether Slurm has the node at these places; it writes the switches above them too."""
+    try:
+        found = {place.topology: place for place in places(topology)}
+        return all(
+            place.topology in found and found[place.topology].units[-len(place.units) :] == place.units
+            for place in places(wanted)
+        )
+    except TopologyError:
+        return False
+
+
+def _comment(member: Member, record: SlurmNode, seen: Seen) -> Iterator[Action]:
+    """Which pod this Slurm node is, for people and tools. Never over what somebody else wrote."""
+    if not seen.nodeset.spec.pod_info_in_comment or not member.pod.is_ready:
+        return
+    meta = seen.nodeset.metadata
+    info = {
+        "namespace": meta.namespace,
+        "podName": member.name,
+        "node": member.pod.spec.node_name,
+        "nodeSetName": meta.name,
+        "nodeSetUID": meta.uid,
+    }
+    if (not record.comment or _is_ours(record.comment)) and _read(record.comment) != info:
+        write = UpdateNodes(nodes=(record.name,), comment=wire.encode(info).decode())
+        yield _write(seen, write, "Comment", f"{record.name} says that it is Pod {member.name}")
+
+
+def _is_ours(comment: str) -> bool:
+    info = _read(comment)
+    return isinstance(info, dict) and info.keys() >= COMMENT_KEYS
+
+
+def _read(comment: str) -> object:
+    try:
+        return wire.decode_any(comment)
+    except wire.DecodeError:
+        return None
+
+
+def _write(seen: Seen, write: UpdateNodes, reason: str, message: str) -> WriteSlurm:
+    return WriteSlurm(controller=seen.controller_key, write=write, reason=reason, message=message)

@@ -1,0 +1,125 @@
+"""What Slurm is told about a worker's machine and pod, and what it is not told over somebody else's words."""
+
+import pytest
+
+from slurm_operator import wire
+from slurm_operator.api import names
+from slurm_operator.plan.actions import WriteSlurm
+from support.workers import (
+    controller,
+    machine,
+    nodeset,
+    planned,
+    revision_of,
+    slurm,
+    slurm_node,
+    worker,
+    world,
+)
+
+
+def plan_for(
+    annotations=None, *, noted="", comment_too=False, behind=(), is_known=True, ready=True, **record
+):
+    spec = nodeset(replicas=1, podInfoInComment=comment_too)
+    revision = revision_of(spec)
+    notes = {names.TOPOLOGY: noted} if noted else {}
+    pod = worker(0, revision=revision.metadata.labels[names.LABEL_REVISION], annotations=notes, ready=ready)
+    state = wire.replace(slurm(slurm_node(pod, "IDLE", **record)), behind=frozenset(behind))
+    machines = [machine("n1", annotations=annotations or {})] if is_known else []
+    return planned(world(spec, controller(), pod, *machines, revisions_=[revision], slurm_=state))
+
+
+def updates(plan) -> list:
+    return [action.write for action in plan.actions() if isinstance(action, WriteSlurm)]
+
+
+@pytest.mark.parametrize(
+    ("annotation", "there", "wanted"),
+    [
+        pytest.param(
+            "nvlink, a100", ["gpu"], ["gpu", "k8s/a100", "k8s/nvlink"], id="prefixed, beside its own"
+        ),
+        pytest.param("nvlink", ["gpu", "k8s/nvlink"], None, id="as it should be"),
+        pytest.param("nvlink", ["gpu", "k8s/old"], ["gpu", "k8s/nvlink"], id="changed"),
+        pytest.param(None, ["gpu", "k8s/old"], ["gpu"], id="gone"),
+        pytest.param(None, ["gpu", "by-admin"], None, id="what others set is not ours"),
+    ],
+)
+def test_features_of_the_machine_reach_slurm(annotation, there, wanted):
+    annotations = {names.FEATURES: annotation} if annotation is not None else {}
+
+    found = updates(plan_for(annotations, features=tuple(there), active_features=tuple(there)))
+
+    assert [list(write.features) for write in found] == ([wanted] if wanted else [])
+    assert [list(write.active_features) for write in found] == ([wanted] if wanted else [])
+
+
+def test_a_feature_that_is_switched_off_for_now_is_switched_on_with_ours():
+    [write] = updates(
+        plan_for({names.FEATURES: "x"}, features=("gpu", "k8s/x", "mode"), active_features=("gpu",))
+    )
+
+    assert write.active_features == ("gpu", "k8s/x"), "what a user chose not to activate stays inactive"
+
+
+@pytest.mark.parametrize("unknown", [{"is_known": False}, {"behind": ["gpu-0"]}])
+def test_without_fresh_facts_features_stay_as_they_are(unknown):
+    assert updates(plan_for({}, features=("gpu", "k8s/x"), active_features=("gpu", "k8s/x"), **unknown)) == []
+
+
+SW2 = {names.TOPOLOGY: "default:sw2"}
+
+
+@pytest.mark.parametrize(
+    ("annotations", "noted", "topology", "told"),
+    [
+        pytest.param(SW2, "", "default:sw1", ["default:sw2"], id="elsewhere: moved"),
+        pytest.param(SW2, "", "", ["default:sw2"], id="nowhere: placed"),
+        pytest.param(
+            SW2, "default:sw2", "default:root:sw2", [], id="there: Slurm writes the switches above too"
+        ),
+        pytest.param(SW2, "default:sw2", "", [], id="a flat topology shows no place: told once is enough"),
+        pytest.param(
+            SW2, "default:sw2", "default:sw1", ["default:sw2"], id="moved away by a re-registration"
+        ),
+        pytest.param({}, "", "default:sw1", [], id="no annotation: not ours to say"),
+        pytest.param({names.TOPOLOGY: "nonsense"}, "", "", [], id="not a place"),
+    ],
+)
+def test_workers_are_where_their_machines_are(annotations, noted, topology, told):
+    found = updates(plan_for(annotations, noted=noted, topology=topology))
+
+    assert [write.topology for write in found] == told
+
+
+def test_the_note_on_the_pod_comes_after_slurm_took_it():
+    """A switch that Slurm does not know is refused, and then nothing is noted, so it is tried again."""
+    [lane] = [lane for lane in plan_for(SW2).lanes if lane.name.endswith("topology")]
+
+    assert [type(stage[0]).__name__ for stage in lane.stages] == ["WriteSlurm", "PatchObject"]
+
+
+OURS = '{"namespace":"ns","podName":"gpu-0","node":"n9","nodeSetName":"gpu","nodeSetUID":"set-uid"}'
+
+
+@pytest.mark.parametrize(
+    ("comment", "ready", "is_written"),
+    [
+        pytest.param("", True, True, id="empty"),
+        pytest.param(OURS, True, True, id="ours, of another machine"),
+        pytest.param(OURS.replace("n9", "n1"), True, False, id="as it should be"),
+        pytest.param("borrowed by Ada", True, False, id="a human's"),
+        pytest.param('{"rack": 7}', True, False, id="a tool's"),
+        pytest.param("", False, False, id="not ready"),
+    ],
+)
+def test_the_comment_names_the_pod_but_never_replaces_what_somebody_wrote(comment, ready, is_written):
+    found = updates(plan_for(comment_too=True, comment=comment, ready=ready))
+
+    assert bool(found) is is_written
+    assert all(wire.decode_any(write.comment)["node"] == "n1" for write in found)
+
+
+def test_the_comment_has_a_switch():
+    assert updates(plan_for(comment_too=False)) == []
