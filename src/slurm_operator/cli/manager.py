@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import structlog
 
 from slurm_operator.kube import config
 from slurm_operator.kube.errors import ConfigProblem
@@ -98,6 +99,8 @@ def manager(**flags: Any) -> None:
         access = config.find(settings.kubeconfig, settings.context)
     except (SettingsProblem, ConfigProblem) as problem:
         raise click.ClickException(str(problem)) from problem
+    for note in access.notes:
+        structlog.get_logger(__name__).warning(note)
     sys.exit(asyncio.run(Manager(access, program(), settings).run()))
 
 

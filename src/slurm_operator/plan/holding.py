@@ -4,16 +4,12 @@ It stands only while it protects something: what nobody needs can be deleted eve
 """
 
 from collections.abc import Sequence
-from typing import Final
 
 from slurm_operator.api.kind import Kind
 from slurm_operator.api.meta import Meta, ObjectKey
+from slurm_operator.api.names import FORCE_DELETION
+from slurm_operator.api.names import IN_USE_FINALIZER as FINALIZER
 from slurm_operator.plan.actions import Action, PatchObject, Wait
-
-FINALIZER: Final = "slinky.slurm.net/in-use"
-
-# Whoever sets this to "true" wants the object gone whatever depends on it.
-FORCE_DELETION: Final = "slinky.slurm.net/force-deletion"
 
 
 def holding(kind: Kind, meta: Meta, dependents: Sequence[str]) -> list[Action]:

@@ -51,6 +51,9 @@ CONNECTIONS = ("connections", ObjectKey("", ""))
 # A burst of changes leads to one look at where the Slurm clusters are.
 CONNECT_PAUSE_SECONDS = 0.05
 
+# Last events and the lease are sent off within this time, or not at all: another one waits to take over.
+LAST_WORDS_SECONDS = 5.0
+
 LOST_LEASE = 3
 BROKEN = 1
 
@@ -155,11 +158,15 @@ class Manager:
             return self._ending.result()
         async with self._running("events", self._recorder.run()), self._working():
             if self._elector is None:
-                return await self._ending
-            if await self._unless_ending(self._elector.hold()):
+                await self._ending
+            elif await self._unless_ending(self._elector.hold()):
                 log.error("lease lost: another manager has taken over, or the API server is away")
                 return LOST_LEASE
-        await self._elector.release()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(LAST_WORDS_SECONDS):
+                await self._recorder.flush()
+                if self._elector is not None:
+                    await self._elector.release()
         return self._ending.result()
 
     async def _ready_to_work(self) -> None:
