@@ -4,7 +4,6 @@ import pytest
 from kinds_rig import (
     admin,
     apply,
-    config_map,
     get,
     merge,
     ns,
@@ -25,7 +24,10 @@ from support.managers import running_manager, until
 __all__ = ["ns", "plane"]
 
 GOLDEN = golden_manifests("restapi")
-CONF = "ClusterName=x\nSlurmctldHost=c\nAccountingStorageType=accounting_storage/none\n"
+KEYS = {
+    "slurmKeyRef": {"name": "slurm-auth-slurm", "key": "slurm.key"},
+    "jwtKeyRef": {"name": "slurm-auth-jwt", "key": "jwt.key"},
+}
 
 
 @pytest.mark.parametrize("name", GOLDEN)
@@ -43,8 +45,7 @@ def test_a_restapi_comes_up_is_put_right_and_then_left_alone(plane, ns, tmp_path
 
         apply(
             plane, secret(ns, "slurm-auth-slurm", **{"slurm.key": "x"}), secret(ns, "slurm-auth-jwt", **{"jwt.key": "y"}),
-            config_map(ns, "slurm-config", {"slurm.conf": CONF}),
-            ours("Controller", ns, "slurm", {"external": True, "externalConfig": {"host": "c", "port": 6817}}),
+            ours("Controller", ns, "slurm", {"external": True, "externalConfig": {"host": "c", "port": 6817}, **KEYS}),
         )  # fmt: skip
         assert owner_of(wait_for(plane, ns, "deployment", "rest-restapi")) == ("RestApi", "rest")
         pretend_ready(plane, ns, "deployment", "rest-restapi")
@@ -65,13 +66,9 @@ def test_a_restapi_comes_up_is_put_right_and_then_left_alone(plane, ns, tmp_path
         pretend_ready(plane, ns, "deployment", "rest-restapi")
         plane.kubectl("wait", "--for=condition=Ready", "restapi/rest", "-n", ns, "--timeout=60s")
 
-        merge(
-            plane,
-            ns,
-            "configmap",
-            "slurm-config",
-            {"data": {"slurm.conf": CONF.replace("/none", "/slurmdbd")}},
-        )
+        elsewhere = {"external": True, "externalConfig": {"host": "dbd.example.org", "port": 6819}}
+        apply(plane, ours("Accounting", ns, "books", elsewhere))
+        merge(plane, ns, "controller", "slurm", {"spec": {"accountingRef": {"name": "books"}}})
         until(lambda: "-s" not in the_pod(plane, ns)["containers"][0]["args"], what="the paths of slurmdbd")
         pretend_ready(plane, ns, "deployment", "rest-restapi")
         until(lambda: settled(plane, ns), what="a settled status")
@@ -80,7 +77,7 @@ def test_a_restapi_comes_up_is_put_right_and_then_left_alone(plane, ns, tmp_path
         manager.wait_ready()
         done = 'reconciles_total{reconciler="restapi",result="done"}'
         until(lambda: done in manager.get("/metrics", manager.metrics)[1], what="a pass with nothing to do")
-    assert writes_by(plane, f"again-{ns}") == []
+    assert [write for write in writes_by(plane, f"again-{ns}") if "/controllers/" not in write] == []
 
 
 def the_pod(plane, ns: str) -> dict:

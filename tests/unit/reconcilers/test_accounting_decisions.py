@@ -107,6 +107,17 @@ def test_an_external_slurmdbd_needs_no_objects():
     assert told["endpoint"] == "dbd.example.org:6819"
 
 
+def test_an_external_slurmdbd_has_a_key_that_only_the_user_can_bring():
+    spec = {"external": True, "externalConfig": {"host": "dbd.example.org", "port": 6819}}
+    there = world(accounting(spec, finalizers=[FINALIZER]), CONTROLLER)
+    told = report(RECONCILER, *decide(there))
+    assert told["Degraded"][:2] == ("True", "KeysMissing")
+    assert "Secret 'slurm-auth-slurm' as 'slurm.key'" in told["Degraded"][2]
+
+    with_secrets(there, secret("slurm-auth-slurm", slurm_key="k"))
+    assert report(RECONCILER, *decide(there))["Degraded"][0] == "False"
+
+
 @pytest.mark.parametrize(
     "spec", [{"storageConfig": STORAGE}, EVERYTHING, {"managed": {}}, MANAGED_EVERYTHING]
 )

@@ -29,7 +29,7 @@ def standing(seen: Seen) -> Standing:
 def external(seen: Seen, plan: Plan) -> list[Condition]:
     """slurmdbd elsewhere: there is nothing to start, only to point at."""
     message = f"slurmdbd runs elsewhere, at {endpoint(seen)}."
-    complaints = key_complaints(seen)
+    complaints = [*key_complaints(seen), *missing_keys(seen)]
     waits = plan.waits
     return [
         true(READY, "External", message),
@@ -68,6 +68,19 @@ def key_complaints(seen: Seen) -> list[Need]:
             )
             found.append(Need(subject="keys", reason="KeysDiffer", message=message))
     return found
+
+
+def missing_keys(seen: Seen) -> list[Need]:
+    """Keys of a slurmdbd elsewhere, which nobody here can generate but Controllers look for."""
+    relying = [one.metadata.name for one in seen.controllers if one.spec.slurm_key_ref is None]
+    if not relying or not isinstance(seen.slurm_key, Need):
+        return []
+    ref = shared_keys.slurm_key(seen.accounting)
+    message = (
+        f"Controller {relying[0]!r} needs the key of the slurmdbd at {endpoint(seen)} to talk to it. Put it "
+        f"into Secret {ref.name!r} as {ref.key!r}, or name it in slurmKeyRef of both."
+    )
+    return [Need(subject="keys", reason="KeysMissing", message=message)]
 
 
 def facts(seen: Seen) -> Manifest:
