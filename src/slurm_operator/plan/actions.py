@@ -26,11 +26,15 @@ class Apply(wire.Record, tag="Apply"):
 
 
 class Create(wire.Record, tag="Create"):
-    """Make an object that must not exist yet; never overwrites one that does."""
+    """Make an object that must not exist yet; never overwrites one that does.
+
+    With `may_exist` one that is there already, whoever made it, is as good.
+    """
 
     manifest: Manifest
     reason: str
     message: str
+    may_exist: bool = False
 
 
 class PatchObject(wire.Record, tag="PatchObject"):

@@ -75,9 +75,10 @@ class Performer:
         match action:
             case Apply(manifest=manifest):
                 await self._apply(manifest)
-            case Create(manifest=manifest):
-                kind = kinds.kind_of(manifest)
-                self._note(kind, await self._client.create(kind, manifest))
+            case Create(manifest=manifest, may_exist=may_exist):
+                with contextlib.suppress(*([AlreadyExists] if may_exist else [])):
+                    kind = kinds.kind_of(manifest)
+                    self._note(kind, await self._client.create(kind, manifest))
             case PatchObject(kind=kind, key=key):
                 patched = await self._client.json_patch(
                     kind, ObjectKey(*key), action.operations, uid=action.uid, subresource=action.subresource

@@ -8,12 +8,16 @@ from slurm_operator.reconcilers.nodeset.observe import Seen
 from slurm_operator.reconcilers.nodeset.pod import Slot, worker_pod
 from slurm_operator.reconcilers.nodeset.records import forget, is_outdated
 from slurm_operator.reconcilers.nodeset.revisions import Revision
+from slurm_operator.reconcilers.nodeset.volumes import missing_claims
 
 NEW = "new workers"
 
 
 def arrivals(seen: Seen, choices: Choices, revision: Revision) -> list[Lane]:
-    """Workers that need nothing come together; one that needs something first has a lane of its own."""
+    """Workers that need nothing come together; one that needs something first has a lane of its own.
+
+    Where that is something to wait for, its pod does not come yet.
+    """
     if not choices.create:
         return []
     if seen.controller is None:
@@ -23,19 +27,22 @@ def arrivals(seen: Seen, choices: Choices, revision: Revision) -> list[Lane]:
     for slot in choices.create:
         first = _first(slot, seen)
         pod = _creation(seen, seen.controller, slot, revision)
+        is_held_up = any(isinstance(action, Wait) for stage in first for action in stage)
         if first:
-            alone.append(lane(slot.hostname, *first, [pod]))
+            alone.append(lane(slot.hostname, *first, [] if is_held_up else [pod]))
         else:
             together.append(pod)
     return [lane(NEW, together), *alone]
 
 
 def _first(slot: Slot, seen: Seen) -> list[list[Action]]:
-    """Stages before the pod: a record that would not fit goes. Without an answer nobody waits for Slurm."""
-    if not is_outdated(slot.hostname, seen.slurm, seen.reservation_name):
-        return []
-    why = "the worker comes back with other resources"
-    return [[forget(slot.hostname, seen.controller_key, "Outdated", why)]]
+    """Stages before the pod: a record that would not fit goes, volumes come. Nobody waits for Slurm."""
+    stages: list[list[Action]] = []
+    if is_outdated(slot.hostname, seen.slurm, seen.reservation_name):
+        why = "the worker comes back with other resources"
+        stages.append([forget(slot.hostname, seen.controller_key, "Outdated", why)])
+    claims = missing_claims(seen.nodeset, slot.whose(seen.nodeset), seen.claims)
+    return [*stages, [*claims]] if claims else stages
 
 
 def _creation(seen: Seen, controller: Controller, slot: Slot, revision: Revision) -> Create:

@@ -21,6 +21,7 @@ from slurm_operator.reconcilers.nodeset.retire import retire
 from slurm_operator.reconcilers.nodeset.revisions import Revision
 from slurm_operator.reconcilers.nodeset.rollout import replaced
 from slurm_operator.reconcilers.nodeset.traits import traits
+from slurm_operator.reconcilers.nodeset.volumes import SCALED, retention
 
 A_SECOND = timedelta(seconds=1)
 
@@ -51,7 +52,11 @@ def _worker(member: Member, seen: Seen, cause: Cause | None, now: datetime) -> l
     stages = keep(member, seen, now) if cause is None else retire(member, cause, seen.controller_key, now)
     own = lane(member.slurm_node, *stages)
     is_going = any(isinstance(action, DeleteWorker) for action in own.actions())
-    return [own] if is_going else [own, facts(member, now), *traits(member, seen)]
+    is_scaled = is_going and cause is not None and cause.kind in SCALED
+    kept = retention(member, seen.nodeset, seen.claims, is_scaled=is_scaled)
+    if is_going:
+        return [lane(member.slurm_node, kept, *stages)]
+    return [own, lane(f"volumes of {member.slurm_node}", kept), facts(member, now), *traits(member, seen)]
 
 
 def _awaits_release(member: Member) -> bool:

@@ -1,7 +1,7 @@
 """Choose the facts about one NodeSet: its workers, the machines they are on, and what Slurm says of them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from slurm_operator.api import names
@@ -15,6 +15,7 @@ from slurm_operator.manifests.objects import KubeNode, Pod
 from slurm_operator.plan.world import World
 from slurm_operator.reconcilers.nodeset import identity
 from slurm_operator.reconcilers.nodeset.members import Member
+from slurm_operator.reconcilers.nodeset.volumes import Claims, all_claim_names, claim_names
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
 
 OWNER = "owner"
@@ -29,6 +30,7 @@ class Seen:
     revisions: tuple[Child, ...]
     slurm: Snapshot | Unreachable
     now: datetime
+    claims: Claims = field(default_factory=dict)
     propagated_conditions: tuple[str, ...] = ()
 
     @property
@@ -59,8 +61,23 @@ def observe(key: ObjectKey, world: World) -> Seen | None:
         kube_nodes=kube_nodes,
         revisions=tuple(world.children(kinds.CONTROLLER_REVISION, nodeset.metadata.uid)),
         slurm=slurm,
+        claims=_claims(nodeset, len(pods), kube_nodes, world),
         now=world.now,
     )
+
+
+def _claims(
+    nodeset: NodeSet, workers: int, kube_nodes: Mapping[str, KubeNode], world: World
+) -> dict[str, Child]:
+    """The volume claims that there are, of workers that are there or may come."""
+    if not nodeset.spec.volume_claim_templates:
+        return {}
+    wanted = set(all_claim_names(nodeset, nodeset.spec.replicas + workers))
+    for kube_node in kube_nodes.values():
+        wanted.update(claim_names(nodeset, identity.daemon_hostname(kube_node)).values())
+    kind, namespace = kinds.PERSISTENT_VOLUME_CLAIM, nodeset.metadata.namespace
+    found = ((name, world.child(kind, namespace, name)) for name in sorted(wanted))
+    return {name: claim for name, claim in found if claim is not None}
 
 
 def _kube_nodes(nodeset: NodeSet, pods: Sequence[Pod], world: World) -> dict[str, KubeNode]:

@@ -17,6 +17,7 @@ from slurm_operator.manifests.meta import Manifest
 from slurm_operator.manifests.owners import owner_reference
 from slurm_operator.reconcilers.nodeset import identity
 from slurm_operator.reconcilers.nodeset.placement import DAEMON_TOLERATED, TOLERATED
+from slurm_operator.reconcilers.nodeset.volumes import mounted
 from slurm_operator.slurm.conf.merge import worker_conf
 
 # What a worker tells Slurm about its resources. When it changes, the record in Slurm has to go with the pod.
@@ -42,6 +43,10 @@ class Slot:
     kube_node: str = ""
     topology: str = ""
 
+    def whose(self, nodeset: NodeSet) -> str:
+        """What its volume claims are called after."""
+        return identity.padded(self.ordinal, nodeset) if self.ordinal is not None else self.hostname
+
 
 def worker_pod(nodeset: NodeSet, controller: Controller, slot: Slot, revision: str) -> Manifest:
     """The whole pod. Same facts in, same bytes out."""
@@ -64,7 +69,7 @@ def worker_pod(nodeset: NodeSet, controller: Controller, slot: Slot, revision: s
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": metadata(nodeset, slot, revision),
-        "spec": _placed(whole, nodeset, slot),
+        "spec": mounted(_placed(whole, nodeset, slot), nodeset, slot.whose(nodeset)),
     }
 
 

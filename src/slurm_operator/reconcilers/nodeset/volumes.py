@@ -1,0 +1,151 @@
+"""Volumes that each worker has of its own: what they are called, when they come, and whom they follow."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from slurm_operator.api import names
+from slurm_operator.api.meta import OwnerReference, key_of
+from slurm_operator.api.nodeset import NodeSet
+from slurm_operator.api.workers import Retention, ScalingMode
+from slurm_operator.manifests import kinds
+from slurm_operator.manifests.meta import Child, Manifest
+from slurm_operator.plan.actions import Create, PatchObject, Wait
+from slurm_operator.reconcilers.nodeset import identity
+from slurm_operator.reconcilers.nodeset.causes import Leaving
+from slurm_operator.reconcilers.nodeset.members import Member
+
+Claims = Mapping[str, Child]
+
+# A worker that goes for one of these does not come back, which is what `whenScaled` is about; one that goes
+# for a cordon or an update does.
+SCALED = {Leaving.SCALE_IN, Leaving.MODE_SWITCH, Leaving.NODE_UNFIT, Leaving.HOSTNAME}
+
+
+def claim_names(nodeset: NodeSet, whose: str) -> dict[str, str]:
+    """Template to claim; `whose` is a padded number, or a host name in DaemonSet mode."""
+    templates = nodeset.spec.volume_claim_templates
+    found = [str((template.get("metadata") or {}).get("name", "")) for template in templates]
+    return {name: names.worker_claim(name, nodeset.metadata.name, whose) for name in found if name}
+
+
+def whose(member: Member) -> str:
+    labels = member.pod.metadata.labels
+    key = names.LABEL_POD_INDEX if member.mode is ScalingMode.STATEFUL_SET else names.LABEL_POD_HOSTNAME
+    return labels.get(key, "")
+
+
+def all_claim_names(nodeset: NodeSet, most: int) -> Iterator[str]:
+    """Every claim that a numbered worker below `most` may have."""
+    for ordinal in range(most):
+        yield from claim_names(nodeset, identity.padded(ordinal, nodeset)).values()
+
+
+def mounted(spec: Manifest, nodeset: NodeSet, whose: str) -> Manifest:
+    """The pod with its own claims as volumes; one of the same name in the template gives way."""
+    claims = claim_names(nodeset, whose)
+    if not claims:
+        return spec
+    others = [volume for volume in spec.get("volumes") or () if volume["name"] not in claims]
+    ours = [{"name": name, "persistentVolumeClaim": {"claimName": claim}} for name, claim in claims.items()]
+    return {**spec, "volumes": [*others, *ours]}
+
+
+def missing_claims(nodeset: NodeSet, whose: str, there: Claims) -> list[Create | Wait]:
+    """What must be there before the pod. A claim that exists is taken as it is, whoever made it."""
+    wanted = zip(claim_names(nodeset, whose).items(), nodeset.spec.volume_claim_templates, strict=False)
+    steps: list[Create | Wait] = []
+    for (_, name), template in wanted:
+        found = there.get(name)
+        if found is None:
+            manifest = _claim(nodeset, name, template)
+            message = f"created PersistentVolumeClaim {name}"
+            steps.append(Create(manifest=manifest, reason="ScalingUp", message=message, may_exist=True))
+        elif found.metadata.is_terminating:
+            message = f"PersistentVolumeClaim {name} is being deleted; the worker comes when it is gone"
+            steps.append(Wait(subject=name, reason="VolumeTerminating", message=message))
+    return steps
+
+
+def _claim(nodeset: NodeSet, name: str, template: Mapping[str, Any]) -> Manifest:
+    meta = template.get("metadata") or {}
+    labels = {names.APP_NAME: "slurmd", names.APP_INSTANCE: nodeset.metadata.name}
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {
+            "name": name,
+            "namespace": nodeset.metadata.namespace,
+            "labels": {**(meta.get("labels") or {}), **labels},
+            "annotations": dict(meta.get("annotations") or {}),
+            "ownerReferences": _follows_nodeset(nodeset),
+        },
+        "spec": dict(template.get("spec") or {}),
+    }
+
+
+def retention(member: Member, nodeset: NodeSet, there: Claims, *, is_scaled: bool) -> list[PatchObject]:
+    """Makes the claims of a worker follow whom the policy says: the NodeSet, the pod that goes, or nobody."""
+    claims = (there.get(name) for name in claim_names(nodeset, whose(member)).values())
+    steps = (_retained(claim, member, nodeset, is_scaled=is_scaled) for claim in claims if claim is not None)
+    return [step for step in steps if step is not None]
+
+
+def _retained(claim: Child, member: Member, nodeset: NodeSet, *, is_scaled: bool) -> PatchObject | None:
+    refs = claim.metadata.owner_references
+    pods = [ref for ref in refs if ref.kind == "Pod" and ref.name == member.name]
+    if claim.metadata.is_terminating or any(ref.uid != member.uid for ref in pods):
+        return None  # It follows a former pod into its grave; a new one is made then.
+    others = [ref for ref in refs if ref not in pods and ref.uid != nodeset.metadata.uid]
+    wanted = [] if any(ref.controller for ref in others) else _owners(member, nodeset, is_scaled=is_scaled)
+    ours = {ref.uid for ref in refs if ref not in others}
+    if ours == {ref["uid"] for ref in wanted}:
+        return None
+    return PatchObject(
+        kind=kinds.PERSISTENT_VOLUME_CLAIM,
+        key=key_of(claim),
+        uid=claim.metadata.uid,
+        operations=(
+            # The whole list is written, so it must still be the one that we have seen.
+            {"op": "test", "path": "/metadata/resourceVersion", "value": claim.metadata.resource_version},
+            {"op": "add", "path": "/metadata/ownerReferences", "value": [*map(_plain, others), *wanted]},
+        ),
+        reason="VolumeRetention",
+        message=_told(claim, wanted),
+    )
+
+
+def _owners(member: Member, nodeset: NodeSet, *, is_scaled: bool) -> list[Manifest]:
+    policy = nodeset.spec.persistent_volume_claim_retention_policy
+    if is_scaled and policy.when_scaled is Retention.DELETE:
+        return [{"apiVersion": "v1", "kind": "Pod", "name": member.name, "uid": member.uid}]
+    return _follows_nodeset(nodeset)
+
+
+def _follows_nodeset(nodeset: NodeSet) -> list[Manifest]:
+    meta, policy = nodeset.metadata, nodeset.spec.persistent_volume_claim_retention_policy
+    if policy.when_deleted is not Retention.DELETE:
+        return []
+    return [
+        {
+            "apiVersion": nodeset.KIND.api_version,
+            "kind": nodeset.KIND.kind,
+            "name": meta.name,
+            "uid": meta.uid,
+        }
+    ]
+
+
+def _plain(ref: OwnerReference) -> Manifest:
+    return {
+        "apiVersion": ref.api_version,
+        "kind": ref.kind,
+        "name": ref.name,
+        "uid": ref.uid,
+        "controller": ref.controller,
+        "blockOwnerDeletion": ref.block_owner_deletion,
+    }
+
+
+def _told(claim: Child, wanted: list[Manifest]) -> str:
+    whom = " and ".join(f"{ref['kind']} {ref['name']}" for ref in wanted)
+    return f"PersistentVolumeClaim {claim.metadata.name} " + (f"goes with {whom}" if whom else "stays")

@@ -1,0 +1,191 @@
+"""Volumes of workers: there before the pod, and gone only when the policy and a real scale-in say so."""
+
+import pytest
+
+from slurm_operator import wire
+from slurm_operator.api import names
+from slurm_operator.manifests import kinds
+from slurm_operator.manifests.meta import Child, Meta, OwnerReference
+from slurm_operator.plan.actions import Create, PatchObject
+from slurm_operator.reconcilers.nodeset.identity import daemon_pod_name
+from support.workers import (
+    NOW,
+    controller,
+    machine,
+    nodeset,
+    ours,
+    planned,
+    revision_of,
+    slurm,
+    slurm_node,
+    told,
+    uid_of,
+    worker,
+    world,
+)
+
+SCRATCH = {
+    "metadata": {"name": "scratch", "labels": {"tier": "fast"}},
+    "spec": {"accessModes": ["ReadWriteOnce"]},
+}
+NODESET = OwnerReference(api_version="v1", kind="NodeSet", name="gpu", uid="set-uid")
+POD = OwnerReference(api_version="v1", kind="Pod", name="gpu-0", uid=uid_of("gpu-0"))
+FORMER = OwnerReference(api_version="v1", kind="Pod", name="gpu-0", uid="former")
+FOREIGN = OwnerReference(api_version="v1", kind="Vault", name="v", uid="vault", controller=True)
+
+
+def claim(*owners, name="scratch-gpu-0", terminating=False) -> Child:
+    meta = Meta(
+        name=name, namespace="ns", uid=f"uid-{name}", resource_version="3", owner_references=list(owners),
+        deletion_timestamp=NOW if terminating else None,
+    )  # fmt: skip
+    return Child(metadata=meta, body={})
+
+
+def seen(*things, claims=(), slurm_=None, deleted="Retain", scaled="Retain", **spec):
+    policy = {"whenDeleted": deleted, "whenScaled": scaled}
+    made = nodeset(
+        **{
+            "replicas": 1,
+            "volumeClaimTemplates": [SCRATCH],
+            "persistentVolumeClaimRetentionPolicy": policy,
+            **spec,
+        }
+    )
+    found = world(made, controller(), *things, revisions_=[revision_of(made)], slurm_=slurm_)
+    found.children_[kinds.PERSISTENT_VOLUME_CLAIM] = list(claims)
+    return found
+
+
+def test_a_worker_gets_its_volume_first():
+    made = seen(
+        template={
+            "spec": {"volumes": [{"name": "scratch", "emptyDir": {}}, {"name": "other", "emptyDir": {}}]}
+        }
+    )
+    volume, pod = [action.manifest for action in planned(made).actions() if isinstance(action, Create)]
+
+    assert told(made) == ["create PersistentVolumeClaim scratch-gpu-0", "create Pod gpu-0"]
+    assert volume["metadata"]["labels"] == {
+        "tier": "fast",
+        names.APP_NAME: "slurmd",
+        names.APP_INSTANCE: "gpu",
+    }
+    assert volume["spec"] == SCRATCH["spec"]
+    mounted = {v["name"]: v for v in pod["spec"]["volumes"]}
+    assert mounted["scratch"] == {"name": "scratch", "persistentVolumeClaim": {"claimName": "scratch-gpu-0"}}
+    assert "other" in mounted
+
+
+@pytest.mark.parametrize(
+    ("there", "story"),
+    [
+        pytest.param([claim()], ["create Pod gpu-0"], id="it is there: kept, whoever made it"),
+        pytest.param([claim(terminating=True)], ["wait scratch-gpu-0: VolumeTerminating"], id="it is going: the pod waits"),
+    ],
+)  # fmt: skip
+def test_an_existing_volume_is_used_again(there, story):
+    assert told(seen(claims=there)) == story
+
+
+def test_one_volume_that_is_going_holds_up_only_its_own_worker():
+    made = seen(claims=[claim(terminating=True), claim(name="scratch-gpu-1")], replicas=2)
+
+    assert told(made) == ["create Pod gpu-1", "wait scratch-gpu-0: VolumeTerminating"]
+
+
+@pytest.mark.parametrize(
+    ("padding", "name"), [(0, "scratch-gpu-0"), (3, "scratch-gpu-000")]
+)  # fmt: skip
+def test_volumes_are_numbered_as_their_workers(padding, name):
+    assert f"create PersistentVolumeClaim {name}" in told(seen(ordinalPadding=padding))
+
+
+def test_volumes_of_daemons_are_named_after_their_hosts():
+    made = seen(machine("rack1.example.com"), scalingMode="DaemonSet")
+
+    assert told(made) == [
+        "create PersistentVolumeClaim scratch-gpu-rack1",
+        f"create Pod {daemon_pod_name('rack1.example.com', made.things[0])}",
+    ]
+
+
+def owners_after(made) -> list[str] | None:
+    """Whom the claim follows after the plan; None when it is left as it is."""
+    patches = [
+        a
+        for a in planned(made).actions()
+        if isinstance(a, PatchObject) and a.kind == kinds.PERSISTENT_VOLUME_CLAIM
+    ]
+    return [ref["kind"] for ref in patches[0].operations[-1]["value"]] if patches else None
+
+
+def staying(pod_marks=None, **kwargs):
+    revision = revision_of(nodeset()).metadata.labels[names.LABEL_REVISION]
+    pod = worker(0, annotations=pod_marks, revision=revision)
+    return seen(_indexed(pod), slurm_=slurm(slurm_node(pod, "IDLE")), **kwargs)
+
+
+def going(**kwargs):
+    pod = worker(0)
+    drained = slurm_node(pod, "IDLE", "DRAIN", reason=ours(pod, "ScaleIn"))
+    return seen(_indexed(pod), slurm_=slurm(drained), replicas=0, **kwargs)
+
+
+def _indexed(pod):
+    labels = {**pod.metadata.labels, names.LABEL_POD_INDEX: "0"}
+    return wire.replace(pod, metadata=wire.replace(pod.metadata, labels=labels))
+
+
+@pytest.mark.parametrize(
+    ("deleted", "scaled", "stays", "goes"),
+    [
+        ("Retain", "Retain", [], []),
+        ("Delete", "Retain", ["NodeSet"], ["NodeSet"]),
+        ("Retain", "Delete", [], ["Pod"]),
+        ("Delete", "Delete", ["NodeSet"], ["Pod"]),
+    ],
+)
+def test_volumes_follow_whom_the_policy_says(deleted, scaled, stays, goes):
+    policy = {"deleted": deleted, "scaled": scaled}
+    wrong = claim(NODESET, POD)  # so that there is something to mend in every case
+
+    assert owners_after(staying(claims=[wrong], **policy)) == stays
+    assert owners_after(going(claims=[wrong], **policy)) == goes
+
+
+def test_a_cordon_or_an_update_is_no_scale_in():
+    kept = {"deleted": "Retain", "scaled": "Delete", "claims": [claim()]}
+    cordoned = staying({names.POD_CORDON: "true"}, **kept)
+    pod = _indexed(worker(0))
+    drained = slurm(slurm_node(pod, "IDLE", "DRAIN", reason=ours(pod, "Update")))
+    updated = seen(pod, slurm_=drained, slurmd={"image": "slurmd:next"}, **kept)
+
+    assert owners_after(cordoned) is None
+    assert any("delete gpu-0" in line for line in told(updated))
+    assert owners_after(updated) is None
+
+
+def test_the_owner_is_set_before_anything_is_taken_down():
+    made = going(scaled="Delete", claims=[claim()])
+
+    assert told(made) == [
+        "VolumeRetention scratch-gpu-0",
+        "Retired gpu-0",
+        "forget gpu-0",
+        "delete gpu-0 (Drained)",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("there", "after"),
+    [
+        pytest.param(claim(NODESET), None, id="as it should be: nothing is written"),
+        pytest.param(claim(FORMER), None, id="on its way out with a former pod: left alone"),
+        pytest.param(claim(FOREIGN), None, id="somebody else manages it: left alone"),
+        pytest.param(claim(FOREIGN, NODESET), ["Vault"], id="and ours is taken away"),
+        pytest.param(claim(NODESET, POD), ["NodeSet"], id="wanted after all: it no longer goes with the pod"),
+    ],
+)
+def test_owners_of_others_are_kept(there, after):
+    assert owners_after(staying(claims=[there], deleted="Delete", scaled="Delete")) == after
