@@ -182,6 +182,13 @@ def test_without_a_volume_it_says_what_that_costs_and_what_to_do():
     assert "spec.controller.persistence.storageClassName" in found["Persistent"][2]
 
 
+def test_a_volume_that_is_asked_for_blindly_is_told_as_such():
+    found = told(settled(world(cluster(), storage=None)))
+
+    assert found["Persistent"][0] == "True"
+    assert found["Persistent"][2].endswith("Whether there is a default StorageClass could not be read.")
+
+
 @pytest.mark.parametrize(
     ("has_token", "answers", "ready", "degraded"),
     [

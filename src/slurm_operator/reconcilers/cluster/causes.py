@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from slurm_operator.api.conditions import Truth
+from slurm_operator.api.said import said
 from slurm_operator.plan.actions import Apply, Create
 from slurm_operator.plan.conditions import DEGRADED, PROGRESSING, READY, Condition, false, true
 from slurm_operator.plan.plan import Outcome, Plan
@@ -147,7 +148,8 @@ def _isolation(seen: Seen) -> Condition:
 
 def _persistent(seen: Seen) -> Condition:
     if is_persistent(seen):
-        return true(PERSISTENT, "Volume", "slurmctld's state is on a volume and outlives its pod.")
+        unseen = " Whether there is a default StorageClass could not be read." if _is_unseen(seen) else ""
+        return true(PERSISTENT, "Volume", f"slurmctld's state is on a volume and outlives its pod.{unseen}")
     if seen.cluster.spec.controller.persistence.enabled is False:
         return false(PERSISTENT, "TurnedOff", "As spec asks, slurmctld forgets all jobs with its pod.")
     return false(
@@ -157,3 +159,9 @@ def _persistent(seen: Seen) -> Condition:
         "pod. For a cluster to keep, make a default StorageClass, or name one in "
         "spec.controller.persistence.storageClassName, and create the Cluster anew.",
     )
+
+
+def _is_unseen(seen: Seen) -> bool:
+    """Nobody said whether to use a volume, and nobody may look whether there would be one."""
+    given = seen.cluster.spec.controller.persistence
+    return seen.has_default_storage is None and not said(given)
