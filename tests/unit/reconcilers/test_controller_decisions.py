@@ -386,7 +386,7 @@ def test_the_rehearsal_pod_is_no_slurmctld_to_services_and_statefulsets():
     ("said", "is_good", "file", "line", "word"),
     [
         ("good\n", True, "", 0, ""),
-        ("slurmctld: fatal: Invalid node names in partition p\n", False, "", 0, "fatal: Invalid node names in partition p"),
+        ("slurmctld: error: Configured MailProg is invalid\nslurmctld: fatal: Invalid node names in partition p\n", False, "", 0, "fatal: Invalid node names in partition p"),
         ("[2026-01-01T12:00:00.123] error: Parse error in file /etc/slurm/gres.conf line 7: \"x\"\nfatal: no\n", False, "gres.conf", 7, "Parse error"),
         ("slurmctld: error: s_p_parse_file: cannot stat file /etc/slurm/topology.conf\n", False, "", 0, "cannot stat file"),
     ],
@@ -396,6 +396,7 @@ def test_the_verdict_of_a_rehearsal_is_read(said, is_good, file, line, word):
 
     assert (found.is_good, found.file, found.line) == (is_good, file, line)
     assert word in found.message
+    assert "MailProg" not in found.message
 
 
 def test_a_complaint_about_node_names_does_not_count_while_workers_cannot_be_seen():

@@ -68,6 +68,8 @@ _REACHES_OUT = re.compile(
 # Where the real slurmctld must be is no matter here, and on the machine's network they would meet.
 _OF_THE_REAL_ONE = {"affinity", "initContainers", "hostNetwork", "dnsPolicy", "topologySpreadConstraints"}
 _WHERE = re.compile(r"(?P<file>[\w.-]+\.(?:conf|yaml))(?:[:,]? (?:at )?line |:)(?P<line>\d+)")
+# What slurmctld complains about on every start in an image without mail, and goes on.
+_NO_CAUSE = re.compile(r"Configured MailProg is invalid")
 _TIMESTAMP = re.compile(r"^\[?[0-9T:.\- ]{10,}\]?\s*")
 
 
@@ -176,7 +178,8 @@ def judged(message: str) -> Verdict:
     """The cause in slurmctld's own words, with the file and line where it names them."""
     if message.strip() == GOOD:
         return Verdict(is_good=True)
-    said = [_TIMESTAMP.sub("", line).replace("slurmctld: ", "") for line in message.strip().splitlines()]
+    lines = [_TIMESTAMP.sub("", line).replace("slurmctld: ", "") for line in message.strip().splitlines()]
+    said = [line for line in lines if not _NO_CAUSE.search(line)]
     where = next((found for line in said if (found := _WHERE.search(line.replace(f"{ETC}/", "")))), None)
     told = "; ".join(dict.fromkeys(said))
     if where is None:
