@@ -83,8 +83,9 @@ class FakeSlurm:
         record = self.records.setdefault(name, Record(name, pod_uid, address, self.now, features=("gpu",)))
         record.pod_uid, record.address, record.started_at = pod_uid, address, self.now
         record.is_silent, record.gone_since = False, None
-        if record.is_down and record.reason == "Not responding":
-            record.is_down, record.reason = False, ""
+        record.is_down = False  # ReturnToService=2
+        if record.reason == "Not responding":
+            record.reason = ""
         self.orphans = [job for job in self.orphans if pod_uid not in job.processes.values()]
         for job in self.jobs.values():
             if job.runs and name in job.processes and job.processes[name] != pod_uid:

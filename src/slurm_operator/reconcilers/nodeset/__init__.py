@@ -51,5 +51,5 @@ RECONCILER = Reconciler[Seen](
     status=status,
     wakes=(Wake(Pod, owner_of), Wake(KubeNode, sets_on), Wake(Controller, sets_of)),
     slurm_wake=SlurmWake(sets_in_slurm),
-    children=(kinds.CONTROLLER_REVISION,),
+    children=(kinds.CONTROLLER_REVISION, kinds.CONFIG_MAP, kinds.PERSISTENT_VOLUME_CLAIM),
 )

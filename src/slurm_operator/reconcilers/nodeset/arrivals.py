@@ -3,6 +3,7 @@
 from slurm_operator.api.controller import Controller
 from slurm_operator.plan.actions import Action, Create, Wait
 from slurm_operator.plan.plan import Lane, lane
+from slurm_operator.reconcilers.nodeset import ssh
 from slurm_operator.reconcilers.nodeset.choices import Choices
 from slurm_operator.reconcilers.nodeset.observe import Seen
 from slurm_operator.reconcilers.nodeset.pod import Slot, worker_pod
@@ -19,7 +20,7 @@ def arrivals(seen: Seen, choices: Choices, revision: Revision) -> list[Lane]:
     Where that is something to wait for, its pod does not come yet.
     """
     if not choices.create:
-        return []
+        return [lane("ssh", ssh.config_writes(seen, revision))]
     if seen.controller is None:
         return [lane(NEW, [_no_controller(seen)])]
     together: list[Action] = []
@@ -32,7 +33,7 @@ def arrivals(seen: Seen, choices: Choices, revision: Revision) -> list[Lane]:
             alone.append(lane(slot.hostname, *first, [] if is_held_up else [pod]))
         else:
             together.append(pod)
-    return [lane(NEW, together), *alone]
+    return [lane(NEW, ssh.config_writes(seen, revision), together), *alone]
 
 
 def _first(slot: Slot, seen: Seen) -> list[list[Action]]:
@@ -46,7 +47,7 @@ def _first(slot: Slot, seen: Seen) -> list[list[Action]]:
 
 
 def _creation(seen: Seen, controller: Controller, slot: Slot, revision: Revision) -> Create:
-    manifest = worker_pod(seen.nodeset, controller, slot, revision.hash)
+    manifest = worker_pod(seen.nodeset, controller, slot, revision.hash, ssh.notes(seen))
     return Create(manifest=manifest, reason="ScalingUp", message=f"created worker {slot.pod_name}")
 
 

@@ -11,7 +11,7 @@ from slurm_operator.api.nodeset import NodeSet
 from slurm_operator.api.workers import ScalingMode
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.meta import Child
-from slurm_operator.manifests.objects import KubeNode, Pod
+from slurm_operator.manifests.objects import KubeNode, Pod, Secret, Unread
 from slurm_operator.plan.world import World
 from slurm_operator.reconcilers.nodeset import identity
 from slurm_operator.reconcilers.nodeset.members import Member
@@ -30,6 +30,8 @@ class Seen:
     revisions: tuple[Child, ...]
     slurm: Snapshot | Unreachable
     now: datetime
+    ssh_config: Child | None = None
+    sssd_conf: Secret | Unread | None = None
     claims: Claims = field(default_factory=dict)
     propagated_conditions: tuple[str, ...] = ()
 
@@ -61,9 +63,17 @@ def observe(key: ObjectKey, world: World) -> Seen | None:
         kube_nodes=kube_nodes,
         revisions=tuple(world.children(kinds.CONTROLLER_REVISION, nodeset.metadata.uid)),
         slurm=slurm,
+        ssh_config=world.child(kinds.CONFIG_MAP, key.namespace, names.ssh_config(key.name)),
+        sssd_conf=_sssd_conf(nodeset, world),
         claims=_claims(nodeset, len(pods), kube_nodes, world),
         now=world.now,
     )
+
+
+def _sssd_conf(nodeset: NodeSet, world: World) -> Secret | Unread | None:
+    ref = nodeset.spec.ssh.sssd_conf_ref
+    is_asked_for = nodeset.spec.ssh.enabled and ref is not None
+    return world.secret(nodeset.metadata.namespace, ref.name) if is_asked_for and ref is not None else None
 
 
 def _claims(

@@ -1,5 +1,6 @@
 """The pod of one worker: our slurmd, the user's wishes over it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -32,6 +33,9 @@ scontrol update nodename="$me" state=drain reason="slurm-operator: PodTerminatin
 while squeue --noheader --nodelist="$me" 2>/dev/null | grep -q .; do sleep 2; done
 """
 
+# ssh lets in whom Slurm puts into a job of theirs, and nobody when that fails.
+ADOPT_OPTIONS = "action_adopt_failure=deny action_generic_failure=deny"
+
 
 @dataclass(frozen=True)
 class Slot:
@@ -48,8 +52,14 @@ class Slot:
         return identity.padded(self.ordinal, nodeset) if self.ordinal is not None else self.hostname
 
 
-def worker_pod(nodeset: NodeSet, controller: Controller, slot: Slot, revision: str) -> Manifest:
-    """The whole pod. Same facts in, same bytes out."""
+def worker_pod(
+    nodeset: NodeSet,
+    controller: Controller,
+    slot: Slot,
+    revision: str,
+    notes: Mapping[str, str] | None = None,
+) -> Manifest:
+    """The whole pod, with `notes` among its annotations. Same facts in, same bytes out."""
     spec = nodeset.spec
     base = {
         "hostname": slot.hostname,
@@ -68,12 +78,12 @@ def worker_pod(nodeset: NodeSet, controller: Controller, slot: Slot, revision: s
     return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": metadata(nodeset, slot, revision),
+        "metadata": metadata(nodeset, slot, revision, notes or {}),
         "spec": mounted(_placed(whole, nodeset, slot), nodeset, slot.whose(nodeset)),
     }
 
 
-def metadata(nodeset: NodeSet, slot: Slot, revision: str) -> Manifest:
+def metadata(nodeset: NodeSet, slot: Slot, revision: str, noted: Mapping[str, str]) -> Manifest:
     owner = parts.Owner(nodeset.KIND, nodeset.metadata, "slurmd", "worker")
     given = owner.pod_metadata(nodeset.spec.template, "slurmd")
     ours = {
@@ -89,7 +99,7 @@ def metadata(nodeset: NodeSet, slot: Slot, revision: str) -> Manifest:
         ours[names.LABEL_POD_INDEX] = identity.padded(slot.ordinal, nodeset)
     if nodeset.spec.workload_disruption_protection:
         ours[names.LABEL_POD_PROTECT] = "true"
-    notes = {RESOURCES_DIGEST: resources_digest(nodeset)}
+    notes = {RESOURCES_DIGEST: resources_digest(nodeset), **noted}
     if slot.topology:
         notes[names.TOPOLOGY] = slot.topology
     return {
@@ -133,12 +143,14 @@ def slurmd(nodeset: NodeSet, controller: Controller, slot: Slot) -> Manifest:
 def environment(nodeset: NodeSet) -> list[Manifest]:
     topology = {"fieldRef": {"fieldPath": f"metadata.annotations['{names.TOPOLOGY}']"}}
     cpus, memory = limits(nodeset)
+    adopt = [{"name": "PAM_SLURM_ADOPT_OPTIONS", "value": ADOPT_OPTIONS}] if nodeset.spec.ssh.enabled else []
     return [
         {"name": "POD_CPUS", "value": cpus},
         {"name": "POD_MEMORY", "value": memory},
         {"name": "POD_UID", "valueFrom": {"fieldRef": {"fieldPath": "metadata.uid"}}},
         {"name": "POD_TOPOLOGY", "valueFrom": topology},
         {"name": "SLINKY_TOPOLOGY", "valueFrom": topology},
+        *adopt,
     ]
 
 

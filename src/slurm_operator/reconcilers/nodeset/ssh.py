@@ -1,0 +1,60 @@
+"""ssh into workers, for users with a job there: sshd's configuration, and what pods note about it."""
+
+from slurm_operator.api import names
+from slurm_operator.api.nodeset import NodeSet
+from slurm_operator.manifests import kinds, parts
+from slurm_operator.manifests.digests import digest
+from slurm_operator.manifests.meta import Manifest, key_of
+from slurm_operator.manifests.objects import Secret
+from slurm_operator.manifests.sshd import sshd_config
+from slurm_operator.plan.actions import Action, DeleteObject
+from slurm_operator.plan.children import missing_write
+from slurm_operator.reconcilers.nodeset.observe import Seen
+from slurm_operator.reconcilers.nodeset.revisions import Revision
+
+# Either will do. The line stands before the user's, and sshd goes by the first.
+AUTHENTICATION = "AuthenticationMethods publickey password\n"
+
+
+def config_map(nodeset: NodeSet) -> Manifest:
+    owner = parts.Owner(nodeset.KIND, nodeset.metadata, "slurmd", "worker")
+    text = sshd_config(AUTHENTICATION + nodeset.spec.ssh.extra_sshd_config)
+    made = owner.config_map(names.ssh_config(nodeset.metadata.name), {"sshd_config": text})
+    made["metadata"]["labels"][names.LABEL_CLUSTER] = nodeset.spec.controller
+    return made
+
+
+def config_writes(seen: Seen, revision: Revision) -> list[Action]:
+    """Makes the ConfigMap so, or takes it away when no worker was made with ssh any more."""
+    nodeset, there = seen.nodeset, seen.ssh_config
+    if nodeset.metadata.is_terminating:
+        return []
+    if nodeset.spec.ssh.enabled:
+        write = missing_write(config_map(nodeset), lambda kind, namespace, name: there)
+        return [write] if write is not None else []
+    if (
+        there is None
+        or there.metadata.is_terminating
+        or any(m.revision != revision.hash for m in seen.members)
+    ):
+        return []
+    return [
+        DeleteObject(
+            kind=kinds.CONFIG_MAP,
+            key=key_of(there),
+            uid=there.metadata.uid,
+            reason="Deleted",
+            message=f"deleted ConfigMap {there.metadata.name}: no worker runs sshd any more",
+        )
+    ]
+
+
+def notes(seen: Seen) -> dict[str, str]:
+    """Annotations by which people see what a pod's sshd was started with."""
+    ssh = seen.nodeset.spec.ssh
+    if not ssh.enabled:
+        return {}
+    found = {names.SSHD_CONF_HASH: digest(config_map(seen.nodeset)["data"]["sshd_config"])}
+    if ssh.sssd_conf_ref is not None and isinstance(seen.sssd_conf, Secret):
+        found[names.SSSD_CONF_HASH] = seen.sssd_conf.digests.get(ssh.sssd_conf_ref.key, "")
+    return found

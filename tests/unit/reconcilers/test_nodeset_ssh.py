@@ -1,0 +1,99 @@
+"""ssh into workers: its configuration comes before them and goes after the last that needs it."""
+
+import pytest
+
+from slurm_operator.api import names
+from slurm_operator.manifests import kinds
+from slurm_operator.manifests.meta import Child, Meta
+from slurm_operator.manifests.objects import Secret
+from slurm_operator.plan.actions import Apply, Create
+from support.children import secret, with_secrets
+from support.workers import controller, nodeset, planned, revision_of, told, worker, world
+
+SSH = {
+    "enabled": True,
+    "extraSshdConfig": "MaxSessions 3",
+    "sssdConfRef": {"name": "sssd", "key": "sssd.conf"},
+}
+
+
+def seen(*things, there=(), **spec):
+    made = nodeset(**{"replicas": 1, **spec})
+    found = world(made, controller(), *things, revisions_=[revision_of(made)])
+    found.children_[kinds.CONFIG_MAP] = list(there)
+    return with_secrets(found, secret("sssd", sssd_conf="d1"))
+
+
+def applied(made) -> dict:
+    return next(action.manifest for action in planned(made).actions() if isinstance(action, Apply))
+
+
+def live(made) -> Child:
+    """The ConfigMap as it is once it was written."""
+    body = applied(made)
+    meta = body["metadata"]
+    found = Meta(
+        name=meta["name"],
+        namespace="ns",
+        uid="cm",
+        labels=meta["labels"],
+        annotations=meta.get("annotations", {}),
+    )
+    return Child(metadata=found, body=body)
+
+
+def test_the_configuration_comes_first():
+    made = seen(ssh=SSH)
+
+    assert told(made) == ["Apply", "create Pod gpu-0"]
+    text = applied(made)["data"]["sshd_config"]
+    assert text.index("AuthenticationMethods publickey password") < text.index("MaxSessions 3")
+    assert applied(made)["metadata"]["name"] == "gpu-ssh-config"
+    assert applied(made)["metadata"]["labels"][names.LABEL_CLUSTER] == "slurm"
+
+
+def test_pods_say_what_their_sshd_was_started_with_and_admit_only_jobs():
+    made = seen(ssh=SSH)
+    pod = next(action.manifest for action in planned(made).actions() if isinstance(action, Create))
+    notes = pod["metadata"]["annotations"]
+    environment = {item["name"]: item.get("value") for item in pod["spec"]["containers"][0]["env"]}
+
+    assert notes[names.SSSD_CONF_HASH] == "d1"
+    assert notes[names.SSHD_CONF_HASH]
+    assert environment["PAM_SLURM_ADOPT_OPTIONS"] == "action_adopt_failure=deny action_generic_failure=deny"
+
+
+def test_without_ssh_there_is_none_of_it():
+    [pod] = [action.manifest for action in planned(seen()).actions() if isinstance(action, Create)]
+
+    assert names.SSHD_CONF_HASH not in pod["metadata"]["annotations"]
+    assert "PAM_SLURM_ADOPT_OPTIONS" not in {item["name"] for item in pod["spec"]["containers"][0]["env"]}
+
+
+def test_a_missing_secret_holds_up_no_worker():
+    made = seen(ssh=SSH)
+    made.named.clear()
+
+    assert "create Pod gpu-0" in told(made)
+    assert not made.named.get((Secret, ("ns", "sssd")))
+
+
+def test_what_is_as_it_should_be_is_not_written():
+    there = live(seen(ssh=SSH))
+
+    assert told(seen(ssh=SSH, there=[there])) == ["create Pod gpu-0"]
+
+
+@pytest.mark.parametrize(
+    ("revision", "goes"),
+    [
+        pytest.param("before", False, id="a worker still mounts it"),
+        pytest.param(None, True, id="nobody does"),
+    ],
+)
+def test_the_configuration_goes_with_the_last_worker_that_needs_it(revision, goes):
+    there = live(seen(ssh=SSH))
+    hash_ = revision or revision_of(nodeset()).metadata.labels[names.LABEL_REVISION]
+    made = seen(worker(0, revision=hash_), there=[there])
+
+    assert ("DeleteObject" in told(made)) is goes
