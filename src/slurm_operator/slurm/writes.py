@@ -91,12 +91,15 @@ class Reconfigure(wire.Record, tag="Reconfigure"):
 
 
 class Reserve(wire.Record, tag="Reserve"):
-    """Make the reservation, or change the one of that name."""
+    """Make the reservation, or change the one of that name; None leaves a time as it is.
+
+    slurmctld takes no new start for a reservation that is under way.
+    """
 
     name: str
     nodes: tuple[str, ...]
-    start_time: datetime
-    duration: timedelta
+    start_time: datetime | None
+    duration: timedelta | None
     users: tuple[str, ...] = ()
     accounts: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()

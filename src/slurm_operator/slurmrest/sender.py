@@ -54,14 +54,16 @@ class Sender:
         """Makes the reservation, or changes the one of that name."""
         body = {
             "name": wanted.name,
-            "start_time": {"set": True, "number": int(wanted.start_time.timestamp())},
-            "duration": {"set": True, "number": int(wanted.duration / timedelta(minutes=1))},
+            "start_time": _number(wanted.start_time.timestamp() if wanted.start_time is not None else None),
+            "duration": _number(
+                wanted.duration / timedelta(minutes=1) if wanted.duration is not None else None
+            ),
             "node_list": list(wanted.nodes),
             "users": list(wanted.users),
             "accounts": list(wanted.accounts),
             "flags": list(wanted.flags),
         }
-        filled = {key: value for key, value in body.items() if value != []}
+        filled = {key: value for key, value in body.items() if value not in ([], None)}
         attempt = f"reserve {named(wanted.nodes)} as {wanted.name}"
         await self._post(attempt, "/slurm/{version}/reservation", filled, needs=Capability.RESERVE)
 
@@ -124,6 +126,11 @@ def _complete(attempt: str, content: Envelope) -> None:
     ignored = [warning for warning in content.warnings or () if _IGNORED in (warning.description or "")]
     if ignored:
         raise NotServed(attempt, said(ignored))
+
+
+def _number(value: float | None) -> dict[str, object] | None:
+    """As slurmrestd wants numbers, whole ones; None stays away."""
+    return {"set": True, "number": int(value)} if value is not None else None
 
 
 def node_fields(write: writes.NodeWrite) -> dict[str, object]:

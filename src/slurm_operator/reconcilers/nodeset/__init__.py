@@ -32,7 +32,7 @@ def sets_of(controller: Controller, world: World) -> Iterator[ObjectKey]:
 
 
 def sets_in_slurm(controller: ObjectKey, changes: Changes, world: World) -> Iterator[ObjectKey]:
-    if changes.nodes or changes.jobs or changes.everything:
+    if changes.nodes or changes.jobs or changes.reservations or changes.everything:
         yield from _sets(controller, world)
 
 

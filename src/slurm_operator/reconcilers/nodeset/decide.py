@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 from slurm_operator.api import names
 from slurm_operator.api.meta import key_of
-from slurm_operator.api.names import WORKERS_FINALIZER
+from slurm_operator.api.names import RESERVATION_FINALIZER, WORKERS_FINALIZER
 from slurm_operator.manifests import kinds
 from slurm_operator.plan.actions import Action, Create, DeleteObject, DeleteWorker, PatchObject, Wait
 from slurm_operator.plan.plan import Lane, Plan, lane, plan
@@ -15,6 +15,7 @@ from slurm_operator.reconcilers.nodeset.choices import ENDED_FOR, choose
 from slurm_operator.reconcilers.nodeset.drains import keep
 from slurm_operator.reconcilers.nodeset.facts import facts
 from slurm_operator.reconcilers.nodeset.ghosts import forgotten
+from slurm_operator.reconcilers.nodeset.maintenance import arranged
 from slurm_operator.reconcilers.nodeset.members import Member
 from slurm_operator.reconcilers.nodeset.observe import Seen
 from slurm_operator.reconcilers.nodeset.retire import retire
@@ -25,9 +26,12 @@ from slurm_operator.reconcilers.nodeset.volumes import SCALED, retention
 
 A_SECOND = timedelta(seconds=1)
 
+# The second one is of the operator before us; it stands for the reservation, which the first one covers too.
+FINALIZERS = {WORKERS_FINALIZER, RESERVATION_FINALIZER}
+
 
 def decide(seen: Seen, now: datetime) -> Plan:
-    if seen.nodeset.metadata.is_terminating and WORKERS_FINALIZER not in seen.nodeset.metadata.finalizers:
+    if seen.nodeset.metadata.is_terminating and FINALIZERS.isdisjoint(seen.nodeset.metadata.finalizers):
         return plan()
     revision = revisions.current(seen.nodeset, seen.revisions)
     choices = choose(seen, now)
@@ -42,6 +46,7 @@ def decide(seen: Seen, now: datetime) -> Plan:
         *workers,
         *policy.ended_jobs(seen, leaving, now),
         *forgotten(seen, choices),
+        lane("maintenance", arranged(seen, now)),
         look_again=_look_again(seen, workers, policy.next_end(seen, leaving, now), now),
         waits_on=(seen.controller_key,) if leaving or any(map(_awaits_release, seen.members)) else (),
     )
@@ -69,7 +74,7 @@ def _own(seen: Seen) -> list[Action]:
     nodeset = seen.nodeset
     has_it = WORKERS_FINALIZER in nodeset.metadata.finalizers
     if nodeset.metadata.is_terminating and not seen.members:
-        left = [name for name in nodeset.metadata.finalizers if name != WORKERS_FINALIZER]
+        left = [name for name in nodeset.metadata.finalizers if name not in FINALIZERS]
         return [_finalizers(seen, left, "Released", "no worker is left")]
     if not nodeset.metadata.is_terminating and not has_it:
         return [

@@ -8,6 +8,7 @@ from slurm_operator.api.nodeset import NodeSet
 from slurm_operator.api.updates import UpdateType
 from slurm_operator.reconcilers.nodeset.causes import Cause, Leaving
 from slurm_operator.reconcilers.nodeset.choices import Choices
+from slurm_operator.reconcilers.nodeset.maintenance import in_window
 from slurm_operator.reconcilers.nodeset.members import Member
 from slurm_operator.reconcilers.nodeset.observe import Seen
 from slurm_operator.reconcilers.nodeset.pod import RESOURCES_DIGEST, resources_digest
@@ -22,12 +23,15 @@ UNREADY_FOR = timedelta(seconds=30)
 
 def replaced(seen: Seen, choices: Choices, revision: Revision, now: datetime) -> Mapping[str, Cause]:
     """Workers of an older revision that go now, within the budget: broken ones, a canary, then the rest."""
-    strategy = seen.nodeset.spec.update_strategy
-    if strategy.effective_type is not UpdateType.ROLLING_UPDATE or seen.nodeset.metadata.is_terminating:
+    strategy = seen.nodeset.spec.update_strategy.effective_type
+    if strategy is UpdateType.ON_DELETE or seen.nodeset.metadata.is_terminating:
         return {}
     staying = [m for m in seen.members if m.uid not in choices.leaving and not m.is_terminating]
     old = [member for member in staying if member.revision != revision.hash]
     broken = [member for member in old if is_broken(member, now)]
+    if strategy is UpdateType.SCHEDULED_UPDATE:
+        going = [*broken, *(member for member in old if in_window(member, seen))]
+        return {member.uid: replacement_cause(member, seen.nodeset, revision) for member in going}
     under_way = [member for member in old if member not in broken and _drains_for_update(member)]
     others = [member for member in victims_first(old) if member not in under_way and member not in broken]
     # Whoever takes no jobs anyway costs nothing; the rest has to fit beside all who are away already.

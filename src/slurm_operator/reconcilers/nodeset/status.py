@@ -10,7 +10,7 @@ from slurm_operator.plan.conditions import DEGRADED, PROGRESSING, READY, Conditi
 from slurm_operator.plan.gate import told
 from slurm_operator.plan.plan import Outcome, Plan
 from slurm_operator.plan.wiring import StatusReport
-from slurm_operator.reconcilers.nodeset import revisions
+from slurm_operator.reconcilers.nodeset import maintenance, revisions
 from slurm_operator.reconcilers.nodeset.choices import choose
 from slurm_operator.reconcilers.nodeset.members import FOREVER, Member
 from slurm_operator.reconcilers.nodeset.observe import Seen
@@ -34,6 +34,7 @@ def status(seen: Seen, plan: Plan, outcome: Outcome) -> StatusReport:
             "draining": len(drains),
             "drainedBy": max(known) if known and len(known) == len(drains) else None,
             "ordinalToNode": ordinal_to_node(seen),
+            "reservation": maintenance.remembered(seen, outcome),
         },
     )
 
@@ -113,6 +114,9 @@ def conditions(seen: Seen, plan: Plan, outcome: Outcome, facts: Manifest) -> Ite
             else false(READY, "Unavailable", counted)
         )
     yield _progressing(plan, is_done)
+    window = maintenance.condition(seen)
+    if window is not None:
+        yield window
     yield _degraded(seen, outcome)
 
 

@@ -1,0 +1,193 @@
+"""Scheduled updates: the window in Slurm, what it remembers, and who is replaced in it."""
+
+from datetime import timedelta
+
+import pytest
+
+from slurm_operator import wire
+from slurm_operator.api import names
+from slurm_operator.api.nodeset_status import ReservationStatus
+from slurm_operator.plan.actions import WriteSlurm
+from slurm_operator.plan.plan import Outcome
+from slurm_operator.reconcilers.nodeset import RECONCILER
+from slurm_operator.slurm.reservation import Reservation
+from slurm_operator.slurm.snapshot import Unreachable
+from slurm_operator.slurm.writes import Reserve, Unreserve
+from support.workers import (
+    CONTROLLER,
+    KEY,
+    NOW,
+    controller,
+    nodeset,
+    planned,
+    revision_of,
+    slurm,
+    slurm_node,
+    told,
+    worker,
+    world,
+)
+
+HOUR = timedelta(hours=1)
+NAME = "SlurmOperatorMaint-gpu"
+
+
+def text(moment) -> str:
+    return f"{moment:%Y-%m-%dT%H:%M:%SZ}"
+
+
+def seen(
+    *reservations,
+    start=NOW + HOUR,
+    flags=(),
+    memory=None,
+    words=("IDLE",),
+    type_="ScheduledUpdate",
+    old=False,
+    **spec,
+):
+    schedule = {"startTime": text(start), "duration": "30m", "flags": list(flags)}
+    made = nodeset(**{"replicas": 1, "updateStrategy": {"type": type_, "scheduledUpdate": schedule}, **spec})
+    if memory is not None:
+        made = type(made)(
+            metadata=made.metadata, spec=made.spec, status=type(made.status)(reservation=ReservationStatus(name=NAME, requested_start=memory))
+        )  # fmt: skip
+    revision = revision_of(made)
+    pod = worker(0, revision="before" if old else revision.metadata.labels[names.LABEL_REVISION])
+    node = slurm_node(pod, *words, reservation=NAME if "MAINTENANCE" in words else "")
+    return world(
+        made, controller(), pod, revisions_=[revision], slurm_=slurm(node, reservations=reservations)
+    )
+
+
+def there(
+    start=NOW + HOUR,
+    *,
+    nodes=("gpu-0",),
+    flags=("MAINT", "IGNORE_JOBS", "SPEC_NODES"),
+    end=None,
+    users=("slurm",),
+):
+    return Reservation(
+        name=NAME, start_time=start, end_time=end or start + HOUR / 2, nodes=nodes, users=users, flags=frozenset(flags)
+    )  # fmt: skip
+
+
+def writes(made) -> list:
+    found = [action.write for action in planned(made).actions() if isinstance(action, WriteSlurm)]
+    return [write for write in found if isinstance(write, Reserve | Unreserve)]
+
+
+WEEKLY = ("MAINT", "IGNORE_JOBS", "SPEC_NODES", "WEEKLY")
+
+
+@pytest.mark.parametrize(
+    ("made", "expected"),
+    [
+        pytest.param(seen(), ["made"], id="none yet: made"),
+        pytest.param(seen(start=NOW - HOUR), [], id="its time has passed: not made"),
+        pytest.param(seen(start=NOW - HOUR, flags=["force_start"]), ["made"], id="unless it is to start at once"),
+        pytest.param(seen(start=NOW - HOUR, flags=["FORCE_START"], memory=NOW - HOUR), [], id="but a window that has been is not made again"),
+        pytest.param(seen(there()), [], id="as asked"),
+        pytest.param(seen(there(), start=NOW + 2 * HOUR), ["made"], id="another time"),
+        pytest.param(seen(there(end=NOW + 2 * HOUR)), ["made"], id="another length"),
+        pytest.param(seen(there(), flags=["WEEKLY"]), ["changed"], id="another flag: its times stay"),
+        pytest.param(seen(there(users=("root",))), ["changed"], id="another user"),
+        pytest.param(seen(there(NOW + 168 * HOUR, flags=WEEKLY), start=NOW - HOUR, flags=["WEEKLY"], memory=NOW - HOUR), [], id="Slurm moved a recurring one on: that stands"),
+        pytest.param(seen(there(NOW + 168 * HOUR, flags=WEEKLY), flags=["WEEKLY"], memory=NOW - HOUR), ["made"], id="unless the spec asks for another time"),
+        pytest.param(seen(there(nodes=("gpu-0", "gpu-9"))), ["changed"], id="other workers, later"),
+        pytest.param(seen(there(NOW - HOUR / 4, nodes=("gpu-9",))), ["nodes"], id="other workers, under way: only they change"),
+        pytest.param(seen(there(NOW - HOUR / 4), flags=["WEEKLY"]), [], id="under way: nothing else is touched"),
+        pytest.param(seen(there(), type_="RollingUpdate"), ["removed"], id="no longer asked for"),
+        pytest.param(seen(there(), replicas=0), ["removed"], id="no workers"),
+        pytest.param(seen(there(), deleted=True), ["removed"], id="the NodeSet goes"),
+        pytest.param(seen(type_="OnDelete"), [], id="never asked for"),
+    ],
+)  # fmt: skip
+def test_the_window_is_as_asked(made, expected):
+    def kind(write) -> str:
+        if isinstance(write, Unreserve):
+            return "removed"
+        return "made" if write.start_time is not None else "changed" if write.flags else "nodes"
+
+    assert [kind(write) for write in writes(made)] == expected
+
+
+def test_what_is_asked_of_slurm():
+    [write] = writes(seen(flags=["weekly", "MAINT"]))
+
+    assert write == Reserve(
+        name=NAME, nodes=("gpu-0",), start_time=NOW + HOUR, duration=HOUR / 2, users=("slurm",),
+        flags=("MAINT", "IGNORE_JOBS", "WEEKLY"),
+    )  # fmt: skip
+
+
+def test_without_an_answer_from_slurm_nothing_is_asked_of_it():
+    made = seen(there(), type_="RollingUpdate")
+    made.slurms[CONTROLLER] = Unreachable(since=NOW, why="no answer")
+
+    assert writes(made) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "old", "story"),
+    [
+        pytest.param(("IDLE",), True, [], id="before the window: old workers stay"),
+        pytest.param(("IDLE", "MAINTENANCE"), True, ["drain gpu-0 for Update"], id="in it: they go"),
+        pytest.param(("IDLE", "MAINTENANCE"), False, [], id="in it, but new"),
+    ],
+)
+def test_old_workers_are_replaced_in_the_window(words, old, story):
+    assert [
+        line for line in told(seen(there(NOW - HOUR / 4), words=words, old=old)) if "drain" in line
+    ] == story
+
+
+def test_on_delete_replaces_nobody_and_who_was_deleted_comes_back_new():
+    made = seen(type_="OnDelete", old=True)
+    assert told(made) == []
+
+    made.things = [thing for thing in made.things if type(thing).__name__ != "Pod"]
+    assert told(made) == ["create Pod gpu-0"]
+
+
+def status(made, done=False):
+    found = RECONCILER.observe(KEY, made)
+    plan = RECONCILER.decide(found, NOW)
+    report = RECONCILER.status(found, plan, Outcome(done=tuple(plan.actions()) if done else ()))
+    conditions = {c.type: c.reason for c in report.conditions}
+    return conditions.get("ReservationCreated"), report.fields["reservation"]
+
+
+@pytest.mark.parametrize(
+    ("made", "condition", "requested"),
+    [
+        pytest.param(seen(), "NotExists", NOW + HOUR, id="just made"),
+        pytest.param(seen(there(), memory=NOW + HOUR), "Created", NOW + HOUR, id="there"),
+        pytest.param(seen(there()), "Created", NOW + HOUR, id="found there: taken for what is asked"),
+        pytest.param(seen(start=NOW - HOUR, memory=NOW - HOUR), "NotExists", NOW - HOUR, id="over: remembered, so that it is not made again"),
+        pytest.param(seen(type_="RollingUpdate", memory=NOW), None, None, id="not asked for"),
+    ],
+)  # fmt: skip
+def test_status_remembers_for_which_wish_the_window_was_made(made, condition, requested):
+    found, reservation = status(made, done=True)
+
+    assert found == condition
+    assert (reservation.requested_start if reservation is not None else None) == requested
+
+
+def test_a_failed_write_is_not_remembered():
+    _, reservation = status(seen(), done=False)
+
+    assert reservation.requested_start is None
+
+
+def test_a_finalizer_of_the_operator_before_us_holds_up_nothing():
+    made = seen(deleted=True)
+    gone = made.things[0]
+    meta = wire.replace(gone.metadata, finalizers=[names.RESERVATION_FINALIZER, "keep.example.com/x"])
+    made.things = [type(gone)(metadata=meta, spec=gone.spec, status=gone.status), controller()]
+
+    [patch] = planned(made).actions()
+
+    assert patch.operations[-1]["value"] == ["keep.example.com/x"]
