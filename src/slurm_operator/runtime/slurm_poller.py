@@ -28,6 +28,7 @@ TOO_OLD_SECONDS = 30.0
 
 # Who answers the ping and which configuration is live changes seldom, and a dead standby makes the ping slow.
 HEAD_EVERY_SECONDS = 30.0
+HEAD_SOON_SECONDS = 3.0  # While somebody waits, it may be for a configuration to become live.
 
 # Comparing this many records takes a few milliseconds, which is all the loop can spare.
 _COMPARED_ON_LOOP = 2000
@@ -137,7 +138,8 @@ class SlurmPoller:
             log.info("slurm read again", url=self._client.url, failures=self._failures)
         self._failures, self._why = 0, ""
         await self._publish(self._with_head(snapshot), settled)
-        if self._head_at is None or self._clock.monotonic() - self._head_at >= HEAD_EVERY_SECONDS:
+        every_s = HEAD_SOON_SECONDS if self._waiting else HEAD_EVERY_SECONDS
+        if self._head_at is None or self._clock.monotonic() - self._head_at >= every_s:
             self._head_at = self._clock.monotonic()
             await self._read_head()
 
