@@ -19,6 +19,13 @@ from slurm_operator.local.progress import PlainProgress
 WORKERS = ("w-0", "w-1")
 
 
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Makes, before the first test, what takes minutes on a fresh machine: a test's time is limited."""
+    if session.items and not session.config.option.collectonly:
+        with session.config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
+            slurm_rootfs(Paths.of(), PlainProgress())
+
+
 @pytest.fixture(scope="session")
 def rootfs() -> Path:
     return slurm_rootfs(Paths.of(), PlainProgress())
