@@ -15,6 +15,7 @@ from slurm_operator.slurm.states import NodeState
 from slurm_operator.slurm.writes import DrainNodes
 from support.mischief import HUMAN, Mischief
 from support.story import Story
+from support.workers import NOTES
 
 STORIES = Path(__file__).parent / "stories"
 WILD = {"replicas": 3, "updateStrategy": {"rollingUpdate": {"maxUnavailable": "34%"}}}
@@ -77,7 +78,7 @@ def settled(story: Story, seconds: int = 180) -> None:
     assert {pod["metadata"]["labels"][names.LABEL_POD_HOSTNAME] for pod in pods.values()} <= set(
         story.slurm.records
     )
-    assert list(story.plan.actions()) == []
+    assert [lane.name for lane in story.plan.lanes if not lane.name.startswith(NOTES)] == []
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -17,6 +17,7 @@ from slurm_operator.reconcilers.nodeset.facts import facts
 from slurm_operator.reconcilers.nodeset.ghosts import forgotten
 from slurm_operator.reconcilers.nodeset.maintenance import arranged
 from slurm_operator.reconcilers.nodeset.members import Member
+from slurm_operator.reconcilers.nodeset.mismatches import REGISTERS_WITHIN, unregistered_for
 from slurm_operator.reconcilers.nodeset.observe import Seen
 from slurm_operator.reconcilers.nodeset.retire import retire
 from slurm_operator.reconcilers.nodeset.revisions import Revision
@@ -134,6 +135,7 @@ def _look_again(
     waits = [next_end] if next_end is not None else []
     waits += [_available_in(member, seen, now) for member in seen.members if member.pod.is_ready]
     waits += [ENDED_FOR for member in seen.members if member.pod.has_ended]
+    waits += [REGISTERS_WITHIN - waited for m in seen.members if (waited := unregistered_for(m, now))]
     old_answers = (a for lane_ in workers for a in lane_.actions() if isinstance(a, Wait))
     waits += [A_SECOND for wait in old_answers if wait.reason == "OldAnswer"]
     soonest = min((wait for wait in waits if wait > timedelta(0)), default=None)

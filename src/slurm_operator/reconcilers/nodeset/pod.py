@@ -6,13 +6,14 @@ from decimal import Decimal
 
 from slurm_operator.api import names
 from slurm_operator.api.controller import Controller
+from slurm_operator.api.images import default_image
 from slurm_operator.api.nodeset import NodeSet
 from slurm_operator.api.shared_keys import slurm_key
 from slurm_operator.api.workers import ScalingMode
 from slurm_operator.manifests import logs, parts
 from slurm_operator.manifests.compare import quantity
 from slurm_operator.manifests.digests import digest
-from slurm_operator.manifests.dns import worker_domain
+from slurm_operator.manifests.dns import controller_address, worker_domain
 from slurm_operator.manifests.merge import merged_pod
 from slurm_operator.manifests.meta import Manifest
 from slurm_operator.manifests.owners import owner_reference
@@ -69,7 +70,7 @@ def worker_pod(
         "tolerations": list(DAEMON_TOLERATED if slot.ordinal is None else TOLERATED),
         "dnsConfig": {"searches": [worker_domain(controller.metadata.name, controller.metadata.namespace)]},
         "containers": [slurmd(nodeset, controller, slot)],
-        "initContainers": [logs.sidecar("slurmd.log", spec.slurmd.get("image", ""), spec.logfile)],
+        "initContainers": [logs.sidecar("slurmd.log", image(nodeset), spec.logfile)],
         "volumes": volumes(nodeset, controller),
     }
     wishes = nodeset.spec.template.spec | {"hostname": slot.hostname}
@@ -124,6 +125,7 @@ def slurmd(nodeset: NodeSet, controller: Controller, slot: Slot) -> Manifest:
         mounts += _ssh_mounts(nodeset)
     base = {
         "name": "slurmd",
+        "image": image(nodeset),
         "args": ["-Z", "--conf-server", controller_address(controller), "--conf", conf],
         "env": environment(nodeset),
         "ports": ports,
@@ -138,6 +140,11 @@ def slurmd(nodeset: NodeSet, controller: Controller, slot: Slot) -> Manifest:
         "volumeMounts": mounts,
     }
     return parts.container(base, spec.slurmd)
+
+
+def image(nodeset: NodeSet) -> str:
+    given = nodeset.spec.slurmd.get("image")
+    return str(given) if given else default_image("slurmd")
 
 
 def environment(nodeset: NodeSet) -> list[Manifest]:
@@ -212,15 +219,6 @@ def _ssh_mounts(nodeset: NodeSet) -> list[Manifest]:
             }
         )
     return mounts
-
-
-def controller_address(controller: Controller) -> str:
-    """host:port where workers find slurmctld."""
-    external = controller.spec.external_config
-    if controller.spec.external and external is not None:
-        return f"{external.host}:{external.port}"
-    port = controller.spec.service.port or names.SLURMCTLD_PORT
-    return f"{names.controller_service(controller.metadata.name)}.{controller.metadata.namespace}:{port}"
 
 
 def _placed(spec: Manifest, nodeset: NodeSet, slot: Slot) -> Manifest:

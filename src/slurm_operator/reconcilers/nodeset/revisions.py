@@ -1,6 +1,6 @@
 """Revisions: what workers are made from, as the user meant it: only a change of mind replaces them."""
 
-import re
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -26,6 +26,7 @@ class Revision:
     hash: str
     number: int
     is_new: bool
+    collisions: int = 0  # How often its hash had to be changed, because another intent has it.
 
 
 def current(nodeset: NodeSet, there: Sequence[Child]) -> Revision:
@@ -37,7 +38,9 @@ def current(nodeset: NodeSet, there: Sequence[Child]) -> Revision:
         is_loose = INTENT_NOTE not in child.metadata.annotations
         if intent(_stored(child), loose=is_loose) == (intent(spec, loose=True) if is_loose else meant):
             return Revision(_hash(child, nodeset), _number(child), is_new=False)
-    return Revision(_unused(digest(meant)[:10], nodeset, there), newest + 1, is_new=True)
+    taken = {_hash(child, nodeset) for child in there}
+    collisions = next(n for n in itertools.count() if _hashed(meant, n) not in taken)
+    return Revision(_hashed(meant, collisions), newest + 1, is_new=True, collisions=collisions)
 
 
 def intent(spec: Mapping[str, Any], *, loose: bool = False) -> Manifest:
@@ -104,9 +107,6 @@ def _hash(child: Child, nodeset: NodeSet) -> str:
     return label or child.metadata.name.removeprefix(f"{nodeset.metadata.name}-")
 
 
-def _unused(wanted: str, nodeset: NodeSet, there: Sequence[Child]) -> str:
-    """A hash that no other intent has; two that collide differ in their last digits."""
-    taken = {_hash(child, nodeset) for child in there}
-    while wanted in taken:
-        wanted = re.sub(r"[0-9a-f]{2}$", lambda end: f"{(int(end[0], 16) + 1) % 256:02x}", wanted)
-    return wanted
+def _hashed(meant: Manifest, collisions: int) -> str:
+    """The hash of an intent; two intents that happen to have the same one differ in their count."""
+    return digest([meant, collisions] if collisions else meant)[:10]

@@ -5,35 +5,41 @@ from collections.abc import Iterator, Mapping
 from slurm_operator.api import names
 from slurm_operator.api.workers import DrainType
 from slurm_operator.manifests.meta import Manifest
+from slurm_operator.manifests.objects import KubeNode
 from slurm_operator.plan.actions import Create
 from slurm_operator.plan.conditions import DEGRADED, PROGRESSING, READY, Condition, false, true
 from slurm_operator.plan.gate import told
 from slurm_operator.plan.plan import Outcome, Plan
 from slurm_operator.plan.wiring import StatusReport
-from slurm_operator.reconcilers.nodeset import maintenance, revisions
+from slurm_operator.reconcilers.nodeset import maintenance, placement, revisions
 from slurm_operator.reconcilers.nodeset.choices import choose
 from slurm_operator.reconcilers.nodeset.members import FOREVER, Member
+from slurm_operator.reconcilers.nodeset.mismatches import mismatches
 from slurm_operator.reconcilers.nodeset.observe import Seen
 from slurm_operator.reconcilers.nodeset.policy import overdue, overdue_at
 from slurm_operator.slurm.reasons import OurReason
 from slurm_operator.slurm.snapshot import Unreachable
 
-DRAINS_TOLD = 32
+TOLD = 32
 
 
 def status(seen: Seen, plan: Plan, outcome: Outcome) -> StatusReport:
     facts = numbers(seen)
     drains = [drain for member in seen.members if (drain := drain_of(member, seen)) is not None]
     drains.sort(key=lambda drain: (drain["forecast"] or FOREVER, drain["slurmNode"]))
+    wrong = mismatches(seen)
     known = [drain["forecast"] for drain in drains if drain["forecast"] is not None]
     return StatusReport(
-        conditions=list(conditions(seen, plan, outcome, {**facts, "draining": len(drains)})),
+        conditions=list(
+            conditions(seen, plan, outcome, {**facts, "draining": len(drains), "mismatches": wrong})
+        ),
         fields={
             **facts,
-            "drains": drains[:DRAINS_TOLD],
+            "drains": drains[:TOLD],
             "draining": len(drains),
             "drainedBy": max(known) if known and len(known) == len(drains) else None,
             "ordinalToNode": ordinal_to_node(seen),
+            "mismatches": wrong[:TOLD],
             "reservation": maintenance.remembered(seen, outcome),
         },
     )
@@ -41,7 +47,7 @@ def status(seen: Seen, plan: Plan, outcome: Outcome) -> StatusReport:
 
 def numbers(seen: Seen) -> Manifest:
     nodeset, members = seen.nodeset, seen.members
-    revision = revisions.current(nodeset, seen.revisions).hash
+    revision = revisions.current(nodeset, seen.revisions)
     present = [member for member in members if member.pod.status.phase]
     ready = [member for member in members if member.pod.is_ready]
     available = [m for m in members if m.is_available(seen.now, nodeset.spec.min_ready_seconds)]
@@ -51,7 +57,7 @@ def numbers(seen: Seen) -> Manifest:
         "observedGeneration": nodeset.metadata.generation,
         "desired": desired,
         "replicas": len(present),
-        "updatedReplicas": sum(1 for m in members if m.revision == revision and not m.is_terminating),
+        "updatedReplicas": sum(1 for m in members if m.revision == revision.hash and not m.is_terminating),
         "readyReplicas": len(ready),
         "availableReplicas": len(available),
         "unavailableReplicas": max(0, desired - len(available)),
@@ -60,7 +66,8 @@ def numbers(seen: Seen) -> Manifest:
         "slurmAllocated": sum(1 for state in states if state.base in ("ALLOCATED", "MIXED")),
         "slurmDown": sum(1 for state in states if state.is_down),
         "slurmDrain": sum(1 for state in states if state.is_drain),
-        "nodeSetHash": revision,
+        "nodeSetHash": revision.hash,
+        "collisionCount": revision.collisions or nodeset.status.collision_count,
         "selector": names.selector("slurmd", nodeset.metadata.name),
         "slurmName": nodeset.slurm_name,
         "slurmVersion": next((m.record.version for m in members if m.record is not None), ""),
@@ -91,12 +98,17 @@ def ordinal_to_node(seen: Seen) -> dict[str, str]:
     if not seen.nodeset.spec.pin_to_node or seen.is_daemon:
         return {}
     before: Mapping[str, str] = seen.nodeset.status.ordinal_to_node
+    kept = {ordinal: name for ordinal, name in before.items() if _fits(seen.kube_nodes.get(name), seen)}
     now = {
         str(member.ordinal): member.pod.spec.node_name
         for member in seen.members
-        if member.ordinal is not None and member.pod.spec.node_name
+        if member.ordinal is not None and member.pod.spec.node_name and not member.is_terminating
     }
-    return {**before, **now}
+    return {**kept, **now}
+
+
+def _fits(kube_node: KubeNode | None, seen: Seen) -> bool:
+    return kube_node is not None and placement.is_selected(kube_node, seen.nodeset)
 
 
 def conditions(seen: Seen, plan: Plan, outcome: Outcome, facts: Manifest) -> Iterator[Condition]:
@@ -117,7 +129,7 @@ def conditions(seen: Seen, plan: Plan, outcome: Outcome, facts: Manifest) -> Ite
     window = maintenance.condition(seen)
     if window is not None:
         yield window
-    yield _degraded(seen, outcome)
+    yield _degraded(seen, outcome, facts["mismatches"])
 
 
 def _progressing(plan: Plan, is_done: bool) -> Condition:
@@ -130,7 +142,7 @@ def _progressing(plan: Plan, is_done: bool) -> Condition:
     return false(PROGRESSING, "UpToDate")
 
 
-def _degraded(seen: Seen, outcome: Outcome) -> Condition:
+def _degraded(seen: Seen, outcome: Outcome, wrong: list[Manifest]) -> Condition:
     if outcome.failed:
         first = outcome.failed[0]
         return true(DEGRADED, "ActionFailed", f"{first.action.message}: {first.error} It is tried again.")
@@ -144,6 +156,9 @@ def _degraded(seen: Seen, outcome: Outcome) -> Condition:
     late = overdue(seen, seen.now)
     if late:
         return true(DEGRADED, "DrainOverdue", _overdue(late))
+    if wrong:
+        more = f" (and {len(wrong) - 1} more in status.mismatches)" if len(wrong) > 1 else ""
+        return true(DEGRADED, "Mismatch", f"{wrong[0]['slurmNode']}: {wrong[0]['message']}{more}.")
     return false(DEGRADED, "AsExpected")
 
 

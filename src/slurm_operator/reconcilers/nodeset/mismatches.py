@@ -1,0 +1,110 @@
+"""Workers that are not in Slurm what their pod promises: declared against registered, in words."""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+from slurm_operator.api.nodeset import NodeSet
+from slurm_operator.manifests.meta import Manifest
+from slurm_operator.reconcilers.nodeset.members import Member
+from slurm_operator.reconcilers.nodeset.observe import Seen
+from slurm_operator.reconcilers.nodeset.pod import amount, limits
+from slurm_operator.reconcilers.nodeset.traits import place_problem
+from slurm_operator.slurm.conf.lines import parse
+from slurm_operator.slurm.node import SlurmNode
+from slurm_operator.slurm.snapshot import Snapshot
+from slurm_operator.slurm.tres import TresError, gres, gres_counts
+
+# A ready worker that Slurm does not know by then has something in its way.
+REGISTERS_WITHIN = timedelta(seconds=30)
+
+
+def mismatches(seen: Seen) -> list[Manifest]:
+    """One entry for each worker that differs. Nothing is said while Slurm is silent."""
+    if not isinstance(seen.slurm, Snapshot):
+        return []
+    declared = declared_resources(seen.nodeset)
+    found = ((member, "; ".join(_told(member, declared, seen))) for member in seen.members)
+    return [{"slurmNode": member.slurm_node, "message": message} for member, message in found if message]
+
+
+def declared_resources(nodeset: NodeSet) -> dict[str, str]:
+    """What extraConf says, by the key in small letters; the last one wins, as in Slurm."""
+    conf = parse(nodeset.spec.extra_conf.replace("\n", " "), "extraConf")
+    return {pair.key.lower(): pair.value for setting in conf.settings for pair in setting.pairs}
+
+
+def _told(member: Member, declared: dict[str, str], seen: Seen) -> Iterator[str]:
+    problem = place_problem(member)
+    if problem is not None:
+        yield problem
+    record = member.record
+    if record is None:
+        if unregistered_for(member, seen.now) >= REGISTERS_WITHIN:
+            yield _unregistered(member, seen)
+        return
+    if record.state.is_invalid:
+        yield f"Slurm refuses what it registered with: {record.reason or 'it gives no reason'}"
+    yield from _cpus(record, declared, seen.nodeset)
+    yield from _memory(record, declared, seen.nodeset)
+    yield from _gres(record, declared, seen.nodeset)
+
+
+def unregistered_for(member: Member, now: datetime) -> timedelta:
+    """How long it has been ready without Slurm knowing it; no time at all for others."""
+    ready = member.pod.status.condition("Ready")
+    since = ready.last_transition_time if ready is not None else None
+    is_waiting = member.pod.is_ready and not member.is_terminating and member.record is None
+    return now - since if is_waiting and since is not None else timedelta(0)
+
+
+def _unregistered(member: Member, seen: Seen) -> str:
+    assert isinstance(seen.slurm, Snapshot)
+    other = seen.slurm.nodes.get(member.slurm_node)
+    if other is not None:
+        return f"its pod is ready, but Slurm's record of that name is about another one, at {other.address}"
+    return (
+        "its pod is ready, but Slurm does not know it. It is not deleted, because a job may still run there; "
+        "it registers again by itself, or look into the log of its slurmd"
+    )
+
+
+def _cpus(record: SlurmNode, declared: dict[str, str], nodeset: NodeSet) -> Iterator[str]:
+    if declared.get("cpus", "").isdecimal():
+        yield from _differs("CPUs", "extraConf", int(declared["cpus"]), record.cpus)
+        return
+    limit = int(limits(nodeset)[0])
+    if limit and record.effective_cpus:
+        yield from _differs("CPUs", "the pod's limits", limit, record.effective_cpus)
+
+
+def _memory(record: SlurmNode, declared: dict[str, str], nodeset: NodeSet) -> Iterator[str]:
+    if declared.get("realmemory", "").isdecimal():
+        yield from _differs("MiB of memory", "extraConf", int(declared["realmemory"]), record.real_memory_mb)
+        return
+    limit = int(limits(nodeset)[1])
+    if record.real_memory_mb and limit > record.real_memory_mb:
+        yield from _differs("MiB of memory", "the pod's limits", limit, record.real_memory_mb)
+
+
+def _gres(record: SlurmNode, declared: dict[str, str], nodeset: NodeSet) -> Iterator[str]:
+    try:
+        wanted, there = gres_counts(gres(declared.get("gres", ""))), gres_counts(gres(record.gres))
+    except TresError as error:
+        yield f"extraConf: {error}"
+        return
+    for name, count in wanted.items():
+        yield from _differs(f"GRES {name}", "extraConf", count, there.get(name, 0))
+    gpus = _limited_gpus(nodeset)
+    if gpus and "gpu" not in wanted and there.get("gpu", 0) != gpus:
+        yield from _differs("GRES gpu", "the pod's limits", gpus, there.get("gpu", 0))
+
+
+def _limited_gpus(nodeset: NodeSet) -> int:
+    """Devices such as nvidia.com/gpu that the container gets."""
+    own = (nodeset.spec.slurmd.get("resources") or {}).get("limits") or {}
+    return sum(int(amount(value)) for key, value in own.items() if key.endswith("/gpu"))
+
+
+def _differs(what: str, where: str, declared: int, registered: int) -> Iterator[str]:
+    if declared != registered:
+        yield f"{what}: {declared} by {where}, {registered} in Slurm"

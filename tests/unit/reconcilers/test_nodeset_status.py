@@ -1,0 +1,125 @@
+"""What a NodeSet says of its workers: what differs, where each belongs, how often hashes met."""
+
+from datetime import timedelta
+
+import pytest
+
+from slurm_operator import wire
+from slurm_operator.api import names
+from slurm_operator.manifests.meta import Child
+from slurm_operator.plan.plan import Outcome
+from slurm_operator.reconcilers.nodeset import RECONCILER, revisions
+from slurm_operator.slurm.snapshot import Unreachable
+from support.workers import (
+    CONTROLLER,
+    KEY,
+    NOW,
+    controller,
+    machine,
+    nodeset,
+    planned,
+    revision_of,
+    slurm,
+    slurm_node,
+    worker,
+    world,
+)
+
+
+def seen(
+    *things, record=None, registered=True, status=None, ready_for=timedelta(hours=1), words=("IDLE",), **spec
+):
+    made = nodeset(**{"replicas": 1, **spec})
+    if status is not None:
+        made = type(made)(metadata=made.metadata, spec=made.spec, status=type(made.status)(**status))
+    revision = revision_of(made)
+    pod = worker(0, revision=revision.metadata.labels[names.LABEL_REVISION], unready_for=ready_for)
+    nodes = [slurm_node(pod, *words, **(record or {}))] if registered else []
+    return world(made, controller(), pod, *things, revisions_=[revision], slurm_=slurm(*nodes))
+
+
+def report(made):
+    found = RECONCILER.observe(KEY, made)
+    return RECONCILER.status(found, RECONCILER.decide(found, NOW), Outcome())
+
+
+def limited(**limits) -> dict:
+    return {
+        "slurmd": {"resources": {"limits": {key.replace("_gpu", ".com/gpu"): v for key, v in limits.items()}}}
+    }
+
+
+@pytest.mark.parametrize(
+    ("made", "told"),
+    [
+        pytest.param(seen(), "", id="nothing declared, nothing to differ"),
+        pytest.param(seen(extraConf="CPUs=8", record={"cpus": 8}), "", id="as declared"),
+        pytest.param(seen(extraConf="CPUs=8", record={"cpus": 4}), "CPUs: 8 by extraConf, 4 in Slurm", id="fewer CPUs"),
+        pytest.param(seen(**limited(cpu="6"), record={"cpus": 64, "effective_cpus": 6}), "", id="the limit is what jobs get"),
+        pytest.param(seen(**limited(cpu="96"), record={"cpus": 64, "effective_cpus": 64}), "CPUs: 96 by the pod's limits, 64 in Slurm", id="a limit beyond the machine"),
+        pytest.param(seen(extraConf="RealMemory=1000", record={"real_memory_mb": 900}), "MiB of memory: 1000 by extraConf, 900 in Slurm", id="memory"),
+        pytest.param(seen(**limited(memory="4Gi"), record={"real_memory_mb": 64000}), "", id="a limit below the machine is kept by slurmd"),
+        pytest.param(seen(extraConf="Gres=gpu:h100:8", record={"gres": "gpu:h100:8(S:0-1)"}), "", id="GRES, as Slurm writes them"),
+        pytest.param(seen(extraConf="Gres=gpu:8", record={"gres": "(null)"}), "GRES gpu: 8 by extraConf, 0 in Slurm", id="GRES that slurmd did not find"),
+        pytest.param(seen(**limited(nvidia_gpu=4), record={"gres": ""}), "GRES gpu: 4 by the pod's limits, 0 in Slurm", id="devices that nobody told Slurm of"),
+        pytest.param(seen(words=("IDLE", "DRAIN", "INVALID_REG"), record={"reason": "Low CPUs"}), "Slurm refuses what it registered with: Low CPUs", id="refused"),
+        pytest.param(seen(machine("n1", annotations={names.TOPOLOGY: "nonsense"})), "annotation topology.slinky.slurm.net/spec of Node n1: 'nonsense' is no place", id="a place that is none"),
+        pytest.param(seen(registered=False), "its pod is ready, but Slurm does not know it", id="not registered"),
+        pytest.param(seen(registered=False, ready_for=timedelta(seconds=3)), "", id="not registered yet"),
+    ],
+)  # fmt: skip
+def test_what_differs_is_explained(made, told):
+    answer = report(made)
+    messages = [entry["message"] for entry in answer.fields["mismatches"]]
+    [degraded] = [c for c in answer.conditions if c.type == "Degraded"]
+
+    assert (messages[0] if messages else "").startswith(told)
+    assert bool(messages) is bool(told)
+    assert degraded.reason == ("Mismatch" if told else "AsExpected")
+
+
+def test_while_slurm_is_silent_nothing_is_said_to_differ():
+    made = seen(extraConf="CPUs=8", record={"cpus": 4})
+    made.slurms[CONTROLLER] = Unreachable(since=NOW, why="no answer")
+
+    assert report(made).fields["mismatches"] == []
+
+
+def test_a_worker_that_has_not_registered_is_looked_at_again():
+    assert planned(seen(registered=False, ready_for=timedelta(seconds=10))).look_again == timedelta(
+        seconds=20
+    )
+
+
+@pytest.mark.parametrize(
+    ("made", "expected"),
+    [
+        pytest.param(seen(machine("n1"), pinToNode=True), {"0": "n1"}, id="where it is"),
+        pytest.param(seen(machine("n1"), machine("n9"), pinToNode=True, status={"ordinal_to_node": {"3": "n9"}}), {"0": "n1", "3": "n9"}, id="one that is away keeps its machine"),
+        pytest.param(seen(machine("n1"), pinToNode=True, status={"ordinal_to_node": {"3": "n9"}}), {"0": "n1"}, id="until the machine is gone"),
+        pytest.param(seen(machine("n1"), machine("n9"), pinToNode=True, status={"ordinal_to_node": {"3": "n9"}}, template={"spec": {"nodeSelector": {"gpu": "yes"}}}), {"0": "n1"}, id="or no longer fits"),
+        pytest.param(seen(machine("n1"), status={"ordinal_to_node": {"3": "n9"}}), {}, id="not pinned"),
+    ],
+)  # fmt: skip
+def test_numbers_keep_their_machines(made, expected):
+    assert report(made).fields["ordinalToNode"] == expected
+
+
+def test_intents_whose_hashes_meet_are_told_apart_and_counted():
+    spec = nodeset(replicas=1)
+    first = revisions.current(spec, [])
+    other = nodeset(replicas=1, slurmd={"image": "other"})
+    squatter = revision_of(other)
+    taken = wire.replace(
+        squatter.metadata, labels={**squatter.metadata.labels, names.LABEL_REVISION: first.hash}
+    )
+
+    second = revisions.current(spec, [Child(metadata=taken, body=squatter.body)])
+
+    assert second.is_new
+    assert second.hash != first.hash
+    assert second.collisions == 1
+
+
+def test_collisions_are_remembered():
+    assert report(seen(status={"collision_count": 2})).fields["collisionCount"] == 2
