@@ -4,64 +4,13 @@ import json
 import re
 import time
 
-from slurm_operator.api import KINDS
-from slurm_operator.api.crd import crd
 from slurm_operator.local.cluster import Cluster
 from slurm_operator.local.errors import LocalError
 from slurm_operator.local.image.images import slurm_image
-
-OPERATOR_NAMESPACE = "slurm-operator"
+from slurm_operator.local.operated import install as install
 
 # Unprivileged workers: the machine under test need not give anything away.
 PROCESS_CONF = "ProctrackType=proctrack/linuxproc\nTaskPlugin=task/none\nReturnToService=2\nSlurmdTimeout=30\nMinJobAge=10\n"
-
-
-def install(cluster: Cluster, image: str) -> None:
-    """CRDs, a service account and the manager; until it is available."""
-    cluster.apply([crd(kind) for kind in KINDS])
-    cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
-    cluster.apply(manager(image))
-    cluster.kubectl(
-        "rollout", "status", "deployment/slurm-operator", "-n", OPERATOR_NAMESPACE, "--timeout=120s"
-    )
-
-
-def manager(image: str) -> list[dict]:
-    labels = {"app.kubernetes.io/name": "slurm-operator"}
-    container = {
-        "name": "manager",
-        "image": image,
-        "imagePullPolicy": "Never",
-        "args": ["--leader-elect", "--log-format=json", "--log-level=debug"],
-        "env": [{"name": "SLURM_OPERATOR_IMAGES", "value": slurm_image("{daemon}")},
-                {"name": "SLURM_OPERATOR_MARIADB_IMAGE", "value": slurm_image("mariadb")}],
-        "ports": [{"name": "health", "containerPort": 8081}],
-        "readinessProbe": {"httpGet": {"path": "/readyz", "port": "health"}, "periodSeconds": 1},
-        "livenessProbe": {"httpGet": {"path": "/healthz", "port": "health"}},
-        "securityContext": {"runAsNonRoot": True, "readOnlyRootFilesystem": True, "allowPrivilegeEscalation": False,
-                            "capabilities": {"drop": ["ALL"]}},
-    }  # fmt: skip
-    where = {"namespace": OPERATOR_NAMESPACE}
-    return [
-        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": OPERATOR_NAMESPACE}},
-        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "slurm-operator", **where}},
-        {
-            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": "slurm-operator"},
-            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
-            "subjects": [{"kind": "ServiceAccount", "name": "slurm-operator", **where}],
-        },
-        {
-            "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "slurm-operator", **where},
-            "spec": {
-                "replicas": 1, "selector": {"matchLabels": labels}, "strategy": {"type": "Recreate"},
-                "template": {
-                    "metadata": {"labels": labels},
-                    "spec": {"serviceAccountName": "slurm-operator", "containers": [container],
-                             "terminationGracePeriodSeconds": 5},
-                },
-            },
-        },
-    ]  # fmt: skip
 
 
 LEDGER_VOLUME = {"name": "ledgers", "persistentVolumeClaim": {"claimName": "ledgers"}}

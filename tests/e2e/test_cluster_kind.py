@@ -8,13 +8,12 @@ from e2e_pods import make_namespace
 from operator_rig import install, until
 
 from slurm_operator.local.errors import LocalError
-from slurm_operator.local.image.images import slurm_image
 from support.examples import example
 
 pytestmark = pytest.mark.timeout(900)
 
-# The machine under test need not give workers any privileges, nor pull images from anywhere.
-HERE = {"isolation": "process", "images": {"slurmd": slurm_image("slurmd")}}
+# The machine under test need not give workers any privileges.
+HERE = {"isolation": "process"}
 
 
 @pytest.fixture(scope="module")

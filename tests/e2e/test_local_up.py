@@ -33,7 +33,7 @@ def first_words(wanted: Wanted, paths: Paths) -> Iterator[str]:
 
 
 def test_up_ends_with_a_job_that_ran_and_five_things_to_try(first_words: str) -> None:
-    assert "The first job ran on: worker-0 worker-1" in first_words
+    assert "The first job ran on: demo-cpu-0 demo-cpu-1" in first_words
     assert "MiB of memory" in first_words
     assert "started in " in first_words.lower()
     tried = [

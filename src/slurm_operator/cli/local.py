@@ -11,7 +11,7 @@ from typing import NoReturn, TypeVar
 import click
 
 from slurm_operator import wire
-from slurm_operator.local import demo, handmade, status, stop
+from slurm_operator.local import demo, operated, status, stop
 from slurm_operator.local.cluster import DEFAULT_NAME, Cluster
 from slurm_operator.local.errors import LocalError
 from slurm_operator.local.paths import Paths
@@ -127,7 +127,7 @@ def shell(name: str, command: tuple[str, ...]) -> None:
     with _in_words():
         cluster = _running(name)
         terminal = ["--stdin", "--tty"] if sys.stdin.isatty() and not command else ["--stdin"]
-        target = ["exec", *terminal, "-n", handmade.NAMESPACE, "deploy/login", "--"]
+        target = ["exec", *terminal, *operated.LOGIN, "--"]
         _become(
             str(cluster.kubectl_program),
             f"--kubeconfig={cluster.kubeconfig}",

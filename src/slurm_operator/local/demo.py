@@ -4,7 +4,7 @@ import contextlib
 import time
 from collections.abc import Iterator
 
-from slurm_operator.local import containerd, handmade, image
+from slurm_operator.local import containerd, image, operated
 from slurm_operator.local.cluster import DEFAULT_NAME, Cluster
 from slurm_operator.local.paths import Paths
 from slurm_operator.local.progress import Progress
@@ -33,12 +33,13 @@ def up(
 
     prepare(Wanted(name, nodes, fake_nodes), paths, progress)
     archives = (image.pause_archive(paths, progress), image.slurm_archive(paths, progress))
+    operator = image.operator_archive(paths, progress) if slurm else None
     containerd.seed(archives, paths, progress)
     prepared = time.monotonic()
     cluster, is_new = start(Wanted(name, nodes, fake_nodes, archives), paths, progress)
     with _gone_unless_done(cluster, is_new=is_new):
-        if slurm:
-            said = handmade.start(cluster, image.SLURM_IMAGE, _WORKERS, progress)
+        if operator is not None:
+            said = operated.start(cluster, operator, _WORKERS, nodes, progress)
             progress.note(f"The first job ran on: {' '.join(sorted(said.split()))}")
             Ledger(cluster.directory).change(slurm=True)
     progress.note(described(status(name, paths)))

@@ -5,7 +5,7 @@ from pathlib import Path
 from slurm_operator import wire
 from slurm_operator.local.apicall import Refused
 from slurm_operator.local.cluster import Cluster, is_ready
-from slurm_operator.local.handmade import NAMESPACE
+from slurm_operator.local.operated import NAMESPACE
 from slurm_operator.local.paths import Paths
 from slurm_operator.local.processes import last_lines
 from slurm_operator.local.state import Ledger

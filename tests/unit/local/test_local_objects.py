@@ -8,7 +8,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slurm_operator.local import dns, fake, handmade, volumes
+from slurm_operator.local import dns, fake, operated, volumes
 from slurm_operator.local.commands import Certificates
 from slurm_operator.local.network import Link, NodeNetwork
 from slurm_operator.local.nodes import NodeFiles
@@ -130,22 +130,23 @@ def test_the_stages_are_yaml_that_kwok_reads() -> None:
     assert [stage["spec"]["resourceRef"]["kind"] for stage in stages] == ["Node", "Pod", "Pod"]
 
 
-def test_the_handmade_manifests_use_one_image_that_is_never_pulled() -> None:
-    objects = list(yaml.safe_load_all(handmade.manifests("docker.io/local/slurm:x", workers=2)))
-    templates = [each["spec"]["template"]["spec"] for each in objects if "template" in each.get("spec", {})]
-    containers = [container for template in templates for container in template["containers"]]
+def test_the_first_cluster_is_ten_lines_long() -> None:
+    manifest = operated.manifest(workers=2, nodes=2)
+    del manifest["metadata"]["namespace"]
 
-    assert len(containers) == 4
-    assert {container["image"] for container in containers} == {"docker.io/local/slurm:x"}
-    assert {container["imagePullPolicy"] for container in containers} == {"Never"}
+    assert len(yaml.safe_dump(manifest, sort_keys=False).splitlines()) == 10
 
 
-def test_no_handmade_container_is_privileged_and_each_root_one_drops_all_it_can() -> None:
-    text = handmade.manifests("image", workers=2)
-
-    assert "privileged" not in text
-    assert text.count("runAsUser: 0") == text.count("drop: [ALL], add:")
+def test_workers_share_machines_only_where_there_are_too_few() -> None:
+    assert "oversubscribeNode" not in str(operated.manifest(workers=2, nodes=2))
+    assert "oversubscribeNode" in str(operated.manifest(workers=2, nodes=1))
 
 
-def test_keys_are_new_each_time() -> None:
-    assert handmade.keys()["data"] != handmade.keys()["data"]
+def test_the_operator_runs_without_any_privilege_from_an_image_that_is_never_pulled() -> None:
+    *_, deployment = operated.installation("docker.io/local/slurm-operator:x")
+    [container] = deployment["spec"]["template"]["spec"]["containers"]
+
+    assert container["imagePullPolicy"] == "Never"
+    assert container["securityContext"]["runAsNonRoot"] is True
+    assert container["securityContext"]["readOnlyRootFilesystem"] is True
+    assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}

@@ -1,0 +1,139 @@
+"""Slurm on the local cluster the way everybody gets it: the operator, and one short Cluster manifest."""
+
+import subprocess
+from pathlib import Path
+
+from slurm_operator.api import KINDS, names
+from slurm_operator.api.crd import crd
+from slurm_operator.local import image
+from slurm_operator.local.cluster import Cluster, is_ready
+from slurm_operator.local.errors import LocalError
+from slurm_operator.local.progress import Progress
+
+NAMESPACE = "slurm"
+OPERATOR_NAMESPACE = "slurm-operator"
+CLUSTER = "demo"
+LOGIN = (
+    "-n",
+    NAMESPACE,
+    f"deploy/{names.login_workload(names.cluster_part(CLUSTER, 'login'))}",
+    "-c",
+    "login",
+)
+
+_CLIENT_S = 20  # A Slurm client that finds no slurmctld asks for minutes.
+_READY_S = 300
+
+
+def manifest(workers: int, nodes: int) -> dict[str, object]:
+    """The ten lines. Where there are fewer machines than workers, they share."""
+    nodeset: dict[str, object] = {"name": "cpu", "replicas": workers}
+    if nodes < workers:
+        nodeset["oversubscribeNode"] = True
+    return {
+        "apiVersion": "slinky.slurm.net/v1beta1",
+        "kind": "Cluster",
+        "metadata": {"name": CLUSTER, "namespace": NAMESPACE},
+        "spec": {"nodeSets": [nodeset], "logins": [{"name": "login"}]},
+    }
+
+
+def installation(operator_image: str) -> list[dict[str, object]]:
+    """The manager with a service account, under the strictest security that Kubernetes has a name for."""
+    labels = {names.APP_NAME: "slurm-operator"}
+    container = {
+        "name": "manager",
+        "image": operator_image,
+        "imagePullPolicy": "Never",
+        "args": ["--leader-elect", "--log-format=json"],
+        "env": [
+            {"name": "SLURM_OPERATOR_IMAGES", "value": image.slurm_image("{daemon}")},
+            {"name": "SLURM_OPERATOR_MARIADB_IMAGE", "value": image.slurm_image("mariadb")},
+        ],
+        "ports": [{"name": "health", "containerPort": 8081}],
+        "readinessProbe": {"httpGet": {"path": "/readyz", "port": "health"}, "periodSeconds": 1},
+        "livenessProbe": {"httpGet": {"path": "/healthz", "port": "health"}},
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "capabilities": {"drop": ["ALL"]},
+            "readOnlyRootFilesystem": True,
+            "runAsNonRoot": True,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+    }
+    account = {"name": "slurm-operator", "namespace": OPERATOR_NAMESPACE}
+    pod = {
+        "serviceAccountName": "slurm-operator",
+        "terminationGracePeriodSeconds": 10,
+        "containers": [container],
+    }
+    return [
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": OPERATOR_NAMESPACE}},
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": account},
+        {
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": {"name": "slurm-operator"},
+            "roleRef": {
+                "apiGroup": "rbac.authorization.k8s.io",
+                "kind": "ClusterRole",
+                "name": "cluster-admin",
+            },
+            "subjects": [{"kind": "ServiceAccount", **account}],
+        },
+        {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": account,
+            "spec": {
+                "replicas": 1,
+                "strategy": {"type": "Recreate"},
+                "selector": {"matchLabels": labels},
+                "template": {"metadata": {"labels": labels}, "spec": pod},
+            },
+        },
+    ]
+
+
+def install(cluster: Cluster, operator_image: str) -> None:
+    """CRDs and the operator; until it has started."""
+    cluster.apply([crd(kind) for kind in KINDS])
+    cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+    cluster.apply(installation(operator_image))
+    where = ("-n", OPERATOR_NAMESPACE, "--timeout=120s")
+    cluster.kubectl("rollout", "status", "deployment/slurm-operator", *where)
+
+
+def start(cluster: Cluster, operator: Path, workers: int, nodes: int, progress: Progress) -> str:
+    """Brings Slurm up and runs a first job on all workers; what the job printed."""
+    with progress.step("The operator"):
+        cluster.load_image(operator)
+        install(cluster, image.OPERATOR_IMAGE)
+    with progress.step(f"Slurm with {workers} workers, from a Cluster of ten lines") as step:
+        cluster.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}])
+        cluster.apply([manifest(workers, nodes)])
+        ready = ("--for=condition=Ready", f"cluster.slinky.slurm.net/{CLUSTER}", "-n", NAMESPACE)
+        cluster.kubectl("wait", *ready, f"--timeout={_READY_S}s", timeout_s=_READY_S + 30)
+        step.say("waiting for every pod")
+        cluster.parts.wait_until(lambda: all(map(is_ready, pods(cluster))), "every Slurm pod to be Ready")
+        cluster.parts.wait_until(lambda: idle_workers(cluster) >= workers, "the workers to register")
+    with progress.step("First job"):
+        return login(cluster, "srun", f"--nodes={workers}", "hostname")
+
+
+def pods(cluster: Cluster) -> list[dict[str, object]]:
+    return cluster.items(f"/api/v1/namespaces/{NAMESPACE}/pods")
+
+
+def idle_workers(cluster: Cluster) -> int:
+    """How many workers Slurm could start a job on."""
+    try:
+        return len(login(cluster, "sinfo", "--noheader", "--Node", "--states=idle").splitlines())
+    except (LocalError, subprocess.TimeoutExpired):  # No login pod yet, or no slurmctld behind it.
+        return 0
+
+
+def login(cluster: Cluster, *command: str) -> str:
+    """What a command prints in the login pod."""
+    limited = ["timeout", str(_CLIENT_S), *command]
+    return cluster.kubectl("exec", *LOGIN, "--", *limited, timeout_s=2 * _CLIENT_S)
