@@ -69,7 +69,8 @@ def _numbered(seen: Seen) -> Choices:
     staying = [
         member for member in own if not (member.is_terminating or member.is_retired or member.pod.has_ended)
     ]
-    surplus = victims_first(staying)[: max(0, len(staying) - desired)]
+    too_many = len(staying) - desired
+    surplus = victims_first(staying)[:too_many] if too_many > 0 else []
     cause = Cause(Leaving.SCALE_IN, f"leaving NodeSet {nodeset.metadata.name}, which has {desired} workers")
     leaving = {member.uid: cause for member in surplus}
     create = tuple(_slot(ordinal, seen) for ordinal in _free_ordinals(seen, desired - len(own)))

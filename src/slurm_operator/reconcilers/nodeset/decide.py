@@ -56,13 +56,14 @@ def decide(seen: Seen, now: datetime) -> Plan:
 def _worker(member: Member, seen: Seen, cause: Cause | None, now: datetime) -> list[Lane]:
     """What becomes of one worker, and what is written on its pod while it is there."""
     stages = keep(member, seen, now) if cause is None else retire(member, cause, seen.controller_key, now)
-    own = lane(member.slurm_node, *stages)
-    is_going = any(isinstance(action, DeleteWorker) for action in own.actions())
+    is_going = any(isinstance(action, DeleteWorker) for stage in stages for action in stage)
     is_scaled = is_going and cause is not None and cause.kind in SCALED
     kept = retention(member, seen.nodeset, seen.claims, is_scaled=is_scaled)
     if is_going:
         return [lane(member.slurm_node, kept, *stages)]
-    return [own, lane(f"volumes of {member.slurm_node}", kept), facts(member, now), *traits(member, seen)]
+    lanes = [lane(member.slurm_node, *stages)] if stages else []
+    lanes += [lane(f"volumes of {member.slurm_node}", kept)] if kept else []
+    return [*lanes, *facts(member, now), *traits(member, seen)]
 
 
 def _awaits_release(member: Member) -> bool:
@@ -133,7 +134,8 @@ def _look_again(
 ) -> timedelta | None:
     """When nothing will tell us: an answer of Slurm is old, a worker is ready but not for long enough."""
     waits = [next_end] if next_end is not None else []
-    waits += [_available_in(member, seen, now) for member in seen.members if member.pod.is_ready]
+    if seen.nodeset.spec.min_ready_seconds:
+        waits += [_available_in(member, seen, now) for member in seen.members if member.is_ready]
     waits += [ENDED_FOR for member in seen.members if member.pod.has_ended]
     waits += [REGISTERS_WITHIN - waited for m in seen.members if (waited := unregistered_for(m, now))]
     old_answers = (a for lane_ in workers for a in lane_.actions() if isinstance(a, Wait))
@@ -143,7 +145,6 @@ def _look_again(
 
 
 def _available_in(member: Member, seen: Seen, now: datetime) -> timedelta:
-    ready = member.pod.status.condition("Ready")
-    since = ready.last_transition_time if ready is not None else None
+    since = member.ready_changed_at
     wanted = timedelta(seconds=seen.nodeset.spec.min_ready_seconds)
     return wanted - (now - since) if since is not None else timedelta(0)

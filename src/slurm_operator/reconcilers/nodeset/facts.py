@@ -41,17 +41,19 @@ TOLD = {
 DRAIN = names.POD_CONDITION_PREFIX + TOLD[NodeFlag.DRAIN]
 
 
-def facts(member: Member, now: datetime) -> Lane:
+def facts(member: Member, now: datetime) -> list[Lane]:
     """What to write on this pod now. First its deadline; a pod that changed is looked at again anyway."""
-    title = f"facts of {member.slurm_node}"
     if isinstance(member.slurm, Unreachable) or member.is_terminating or member.pod.has_ended:
-        return lane(title)
+        return []
     noted = _deadline(member)
-    return lane(title, noted) if noted else lane(title, _conditions(member, now), _told(member))
+    stages = [noted] if noted else [_conditions(member, now), _told(member)]
+    return [lane(f"facts of {member.slurm_node}", *stages)] if any(stages) else []
 
 
 def _deadline(member: Member) -> list[PatchObject]:
     deadline = member.deadline
+    if deadline is None and names.POD_DEADLINE not in member.pod.metadata.annotations:
+        return []
     text = f"{deadline:%Y-%m-%dT%H:%M:%SZ}" if deadline is not None else None
     until = f"has jobs until {text}" if text else "has no jobs"
     return marked(

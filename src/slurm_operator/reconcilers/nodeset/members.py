@@ -41,6 +41,16 @@ class Member(Worker):
     def is_terminating(self) -> bool:
         return self.pod.metadata.is_terminating
 
+    @cached_property
+    def is_ready(self) -> bool:
+        return self.pod.is_ready
+
+    @cached_property
+    def ready_changed_at(self) -> datetime | None:
+        """When it became ready, or stopped being so."""
+        ready = self.pod.status.condition("Ready")
+        return ready.last_transition_time if ready is not None else None
+
     def ends_within(self, seconds: int) -> bool:
         """It is terminating, and will not wait for its jobs much longer."""
         meta = self.pod.metadata
@@ -76,10 +86,9 @@ class Member(Worker):
 
     def is_available(self, now: datetime, min_ready_seconds: int) -> bool:
         """Ready for long enough."""
-        ready = self.pod.status.condition("Ready")
-        if not self.pod.is_ready or self.is_terminating or ready is None:
+        if not self.is_ready or self.is_terminating:
             return False
-        since = ready.last_transition_time
+        since = self.ready_changed_at
         return not min_ready_seconds or (
             since is not None and now - since >= timedelta(seconds=min_ready_seconds)
         )

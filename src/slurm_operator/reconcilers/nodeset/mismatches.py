@@ -1,7 +1,9 @@
 """Workers that are not in Slurm what their pod promises: declared against registered, in words."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Self
 
 from slurm_operator.api.nodeset import NodeSet
 from slurm_operator.manifests.meta import Manifest
@@ -22,18 +24,35 @@ def mismatches(seen: Seen) -> list[Manifest]:
     """One entry for each worker that differs. Nothing is said while Slurm is silent."""
     if not isinstance(seen.slurm, Snapshot):
         return []
-    declared = declared_resources(seen.nodeset)
+    declared = Declared.by(seen.nodeset)
     found = ((member, "; ".join(_told(member, declared, seen))) for member in seen.members)
     return [{"slurmNode": member.slurm_node, "message": message} for member, message in found if message]
 
 
-def declared_resources(nodeset: NodeSet) -> dict[str, str]:
-    """What extraConf says, by the key in small letters; the last one wins, as in Slurm."""
-    conf = parse(nodeset.spec.extra_conf.replace("\n", " "), "extraConf")
-    return {pair.key.lower(): pair.value for setting in conf.settings for pair in setting.pairs}
+@dataclass(frozen=True)
+class Declared:
+    """What a worker should be: by extraConf, with keys in small letters, and by the container's limits."""
+
+    conf: Mapping[str, str]
+    cpus: int
+    memory_mb: int
+    gpus: int
+
+    @classmethod
+    def by(cls, nodeset: NodeSet) -> Self:
+        conf = parse(nodeset.spec.extra_conf.replace("\n", " "), "extraConf")
+        pairs = {pair.key.lower(): pair.value for setting in conf.settings for pair in setting.pairs}
+        cpus, memory_mb = limits(nodeset)
+        return cls(pairs, int(cpus), int(memory_mb), _gpus(nodeset))
 
 
-def _told(member: Member, declared: dict[str, str], seen: Seen) -> Iterator[str]:
+def _gpus(nodeset: NodeSet) -> int:
+    """Devices such as nvidia.com/gpu that the container gets."""
+    own = (nodeset.spec.slurmd.get("resources") or {}).get("limits") or {}
+    return sum(int(amount(value)) for key, value in own.items() if key.endswith("/gpu"))
+
+
+def _told(member: Member, declared: Declared, seen: Seen) -> Iterator[str]:
     problem = place_problem(member)
     if problem is not None:
         yield problem
@@ -44,16 +63,15 @@ def _told(member: Member, declared: dict[str, str], seen: Seen) -> Iterator[str]
         return
     if record.state.is_invalid:
         yield f"Slurm refuses what it registered with: {record.reason or 'it gives no reason'}"
-    yield from _cpus(record, declared, seen.nodeset)
-    yield from _memory(record, declared, seen.nodeset)
-    yield from _gres(record, declared, seen.nodeset)
+    yield from _cpus(record, declared)
+    yield from _memory(record, declared)
+    yield from _gres(record, declared)
 
 
 def unregistered_for(member: Member, now: datetime) -> timedelta:
     """How long it has been ready without Slurm knowing it; no time at all for others."""
-    ready = member.pod.status.condition("Ready")
-    since = ready.last_transition_time if ready is not None else None
-    is_waiting = member.pod.is_ready and not member.is_terminating and member.record is None
+    is_waiting = member.record is None and member.is_ready and not member.is_terminating
+    since = member.ready_changed_at
     return now - since if is_waiting and since is not None else timedelta(0)
 
 
@@ -68,41 +86,31 @@ def _unregistered(member: Member, seen: Seen) -> str:
     )
 
 
-def _cpus(record: SlurmNode, declared: dict[str, str], nodeset: NodeSet) -> Iterator[str]:
-    if declared.get("cpus", "").isdecimal():
-        yield from _differs("CPUs", "extraConf", int(declared["cpus"]), record.cpus)
-        return
-    limit = int(limits(nodeset)[0])
-    if limit and record.effective_cpus:
-        yield from _differs("CPUs", "the pod's limits", limit, record.effective_cpus)
+def _cpus(record: SlurmNode, declared: Declared) -> Iterator[str]:
+    if declared.conf.get("cpus", "").isdecimal():
+        yield from _differs("CPUs", "extraConf", int(declared.conf["cpus"]), record.cpus)
+    elif declared.cpus and record.effective_cpus:
+        yield from _differs("CPUs", "the pod's limits", declared.cpus, record.effective_cpus)
 
 
-def _memory(record: SlurmNode, declared: dict[str, str], nodeset: NodeSet) -> Iterator[str]:
-    if declared.get("realmemory", "").isdecimal():
-        yield from _differs("MiB of memory", "extraConf", int(declared["realmemory"]), record.real_memory_mb)
-        return
-    limit = int(limits(nodeset)[1])
-    if record.real_memory_mb and limit > record.real_memory_mb:
-        yield from _differs("MiB of memory", "the pod's limits", limit, record.real_memory_mb)
+def _memory(record: SlurmNode, declared: Declared) -> Iterator[str]:
+    what, there = "MiB of memory", record.real_memory_mb
+    if declared.conf.get("realmemory", "").isdecimal():
+        yield from _differs(what, "extraConf", int(declared.conf["realmemory"]), there)
+    elif there and declared.memory_mb > there:  # Of less than the machine has, slurmd takes the rest away.
+        yield from _differs(what, "the pod's limits", declared.memory_mb, there)
 
 
-def _gres(record: SlurmNode, declared: dict[str, str], nodeset: NodeSet) -> Iterator[str]:
+def _gres(record: SlurmNode, declared: Declared) -> Iterator[str]:
     try:
-        wanted, there = gres_counts(gres(declared.get("gres", ""))), gres_counts(gres(record.gres))
+        wanted, there = gres_counts(gres(declared.conf.get("gres", ""))), gres_counts(gres(record.gres))
     except TresError as error:
-        yield f"extraConf: {error}"
+        yield f"GRES cannot be compared: {error}"
         return
     for name, count in wanted.items():
         yield from _differs(f"GRES {name}", "extraConf", count, there.get(name, 0))
-    gpus = _limited_gpus(nodeset)
-    if gpus and "gpu" not in wanted and there.get("gpu", 0) != gpus:
-        yield from _differs("GRES gpu", "the pod's limits", gpus, there.get("gpu", 0))
-
-
-def _limited_gpus(nodeset: NodeSet) -> int:
-    """Devices such as nvidia.com/gpu that the container gets."""
-    own = (nodeset.spec.slurmd.get("resources") or {}).get("limits") or {}
-    return sum(int(amount(value)) for key, value in own.items() if key.endswith("/gpu"))
+    if declared.gpus and "gpu" not in wanted:
+        yield from _differs("GRES gpu", "the pod's limits", declared.gpus, there.get("gpu", 0))
 
 
 def _differs(what: str, where: str, declared: int, registered: int) -> Iterator[str]:

@@ -28,6 +28,8 @@ def replaced(seen: Seen, choices: Choices, revision: Revision, now: datetime) ->
         return {}
     staying = [m for m in seen.members if m.uid not in choices.leaving and not m.is_terminating]
     old = [member for member in staying if member.revision != revision.hash]
+    if not old:
+        return {}
     broken = [member for member in old if is_broken(member, now)]
     if strategy is UpdateType.SCHEDULED_UPDATE:
         going = [*broken, *(member for member in old if in_window(member, seen))]
@@ -83,10 +85,9 @@ def is_broken(member: Member, now: datetime) -> bool:
 
     When slurmctld restarts, every worker is unready for a moment; that is no reason to replace them all.
     """
-    if member.pod.is_ready:
+    if member.is_ready:
         return False
-    ready = member.pod.status.condition("Ready")
-    since = ready.last_transition_time if ready is not None else None
+    since = member.ready_changed_at
     return not is_in_use(member) or since is None or now - since > UNREADY_FOR
 
 

@@ -49,7 +49,7 @@ def numbers(seen: Seen) -> Manifest:
     nodeset, members = seen.nodeset, seen.members
     revision = revisions.current(nodeset, seen.revisions)
     present = [member for member in members if member.pod.status.phase]
-    ready = [member for member in members if member.pod.is_ready]
+    ready = [member for member in members if member.is_ready]
     available = [m for m in members if m.is_available(seen.now, nodeset.spec.min_ready_seconds)]
     desired = choose(seen, seen.now).desired
     states = [member.record.state for member in members if member.record is not None]

@@ -25,10 +25,15 @@ def traits(member: Member, seen: Seen) -> list[Lane]:
     is_current = isinstance(seen.slurm, Snapshot) and seen.slurm.is_current(member.slurm_node)
     if record is None or not is_current or member.is_terminating:
         return []
+    found = {
+        "features": [list(_features(member, record, seen))],
+        "topology": list(_topology(member, record, seen)),
+        "comment": [list(_comment(member, record, seen))],
+    }
     return [
-        lane(f"traits of {member.slurm_node}: features", _features(member, record, seen)),
-        lane(f"traits of {member.slurm_node}: topology", *_topology(member, record, seen)),
-        lane(f"traits of {member.slurm_node}: comment", _comment(member, record, seen)),
+        lane(f"traits of {member.slurm_node}: {trait}", *stages)
+        for trait, stages in found.items()
+        if any(stages)
     ]
 
 

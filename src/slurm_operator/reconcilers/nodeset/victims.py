@@ -20,12 +20,12 @@ def _rank(member: Member) -> tuple[object, ...]:
     return (
         bool(pod.spec.node_name),
         {"Unknown": 1, "Running": 2}.get(pod.status.phase, 0),
-        pod.is_ready,
+        member.is_ready,
         deletion_cost(member),
         _deadline(member),
         not (member.is_user_cordoned or member.is_node_cordoned),
         -(member.ordinal if member.ordinal is not None else -1),
-        _newest_first(_ready_since(member)),
+        _newest_first(member.ready_changed_at if member.is_ready else None),
         _newest_first(pod.metadata.creation_timestamp),
         member.name,
     )
@@ -43,11 +43,6 @@ def _deadline(member: Member) -> datetime:
     if not member.jobs:
         return _LONG_AGO
     return member.deadline or FOREVER
-
-
-def _ready_since(member: Member) -> datetime | None:
-    ready = member.pod.status.condition("Ready")
-    return ready.last_transition_time if ready is not None and ready.status == "True" else None
 
 
 def _newest_first(moment: datetime | None) -> float:
