@@ -1,6 +1,6 @@
 """How a reconciler is plugged in: what it is about, what wakes it, and its three functions."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Generic, TypeVar
@@ -20,10 +20,21 @@ T = TypeVar("T", bound=HasMeta)
 
 @dataclass(frozen=True)
 class Wake(Generic[T]):
-    """When an object of this type changes, look again at these keys. Asked of the old and the new one."""
+    """When an object of this type changes, look again at these keys. Asked of the old and the new one.
+
+    A change that it `ignores` wakes nobody: a heartbeat of a thousand machines must cost nothing.
+    """
 
     type: type[T]
     keys: Callable[[T, World], Iterable[ObjectKey]]
+    ignores: Callable[[T, T], bool] = lambda old, new: False
+
+    def woken(self, old: T | None, new: T | None, world: World) -> Iterator[ObjectKey]:
+        if old is not None and new is not None and self.ignores(old, new):
+            return
+        for thing in (old, new):
+            if thing is not None:
+                yield from self.keys(thing, world)
 
 
 @dataclass(frozen=True)

@@ -255,11 +255,8 @@ class Manager:
 
     def _waker(self, wake: Wake[Any], queue: WorkQueue) -> Any:
         def wake_mapped(old: HasMeta | None, new: HasMeta | None) -> None:
-            view = self.known.view()
-            for thing in (old, new):
-                if thing is not None:
-                    for key in wake.keys(thing, view):
-                        queue.add(key)
+            for key in wake.woken(old, new, self.known.view()):
+                queue.add(key)
 
         return wake_mapped
 

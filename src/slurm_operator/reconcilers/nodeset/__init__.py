@@ -27,6 +27,16 @@ def sets_on(kube_node: KubeNode, world: World) -> Iterator[ObjectKey]:
         yield key_of(nodeset)
 
 
+def is_only_a_heartbeat(old: KubeNode, new: KubeNode) -> bool:
+    """Nothing changed that a worker's place or a drain depends on."""
+    return _concerns(old) == _concerns(new)
+
+
+def _concerns(kube_node: KubeNode) -> tuple[object, ...]:
+    meta = kube_node.metadata
+    return (meta.uid, meta.labels, meta.annotations, kube_node.spec, kube_node.status.conditions)
+
+
 def sets_of(controller: Controller, world: World) -> Iterator[ObjectKey]:
     yield from _sets(key_of(controller), world)
 
@@ -49,7 +59,11 @@ RECONCILER = Reconciler[Seen](
     observe=observe,
     decide=decide,
     status=status,
-    wakes=(Wake(Pod, owner_of), Wake(KubeNode, sets_on), Wake(Controller, sets_of)),
+    wakes=(
+        Wake(Pod, owner_of),
+        Wake(KubeNode, sets_on, ignores=is_only_a_heartbeat),
+        Wake(Controller, sets_of),
+    ),
     slurm_wake=SlurmWake(sets_in_slurm),
     children=(kinds.CONTROLLER_REVISION, kinds.CONFIG_MAP, kinds.PERSISTENT_VOLUME_CLAIM),
 )
