@@ -9,8 +9,9 @@ from slurm_operator.manifests.objects import PodCondition
 from slurm_operator.plan.actions import DeleteWorker, Wait, WriteSlurm
 from slurm_operator.plan.gate import Drained, NeverStarted
 from slurm_operator.plan.plan import Outcome
-from slurm_operator.reconcilers.nodeset import RECONCILER
+from slurm_operator.reconcilers.nodeset import RECONCILER, reconciler
 from slurm_operator.reconcilers.nodeset.identity import daemon_pod_name
+from slurm_operator.slurm.reasons import OurReason
 from slurm_operator.slurm.snapshot import Unreachable
 from slurm_operator.slurm.writes import DrainNodes
 from support.workers import (
@@ -293,6 +294,29 @@ def test_the_cordon_reason_of_the_one_who_cordoned_is_passed_on():
     assert {write.reason for write in writes if isinstance(write, DrainNodes)} == {
         f"slurm-operator: NodeCordon: fan broken (pod {pod.metadata.uid})" for pod in (A, B)
     }
+
+
+@pytest.mark.parametrize(
+    ("asked_for", "text"),
+    [
+        pytest.param((), "Node n1 was cordoned", id="not asked for"),
+        pytest.param(("GpuSick",), "(Xid: 79)", id="asked for: the condition says why"),
+    ],
+)
+def test_conditions_of_a_machine_tell_why_it_was_cordoned_where_people_want_that(asked_for, text):
+    conditions = [PodCondition(type="GpuSick", status="True", reason="Xid", message="79")]
+    made = world(
+        TWO, HEAD, A, B, machine("n1", cordoned=True, conditions=conditions), revisions_=[R],
+        slurm_=slurm(slurm_node(A, "IDLE"), slurm_node(B, "IDLE")),
+    )  # fmt: skip
+    one = reconciler(asked_for)
+
+    plan = one.decide(one.observe(KEY, made), NOW)
+
+    drains = [
+        a.write for a in plan.actions() if isinstance(a, WriteSlurm) and isinstance(a.write, DrainNodes)
+    ]
+    assert {OurReason.read(write.reason).text for write in drains} == {text}
 
 
 def test_status_forecasts_when_a_drain_is_over_and_which_jobs_hold_it_up():

@@ -1,6 +1,7 @@
 """NodeSet: workers that come, change and go without ever losing a job."""
 
 from collections.abc import Iterator
+from functools import partial
 
 from slurm_operator.api.controller import Controller
 from slurm_operator.api.meta import ObjectKey, key_of
@@ -52,18 +53,23 @@ def _sets(controller: ObjectKey, world: World) -> Iterator[ObjectKey]:
             yield key_of(nodeset)
 
 
-RECONCILER = Reconciler[Seen](
-    name="nodeset",
-    kind=NodeSet.KIND,
-    about=NodeSet,
-    observe=observe,
-    decide=decide,
-    status=status,
-    wakes=(
-        Wake(Pod, owner_of),
-        Wake(KubeNode, sets_on, ignores=is_only_a_heartbeat),
-        Wake(Controller, sets_of),
-    ),
-    slurm_wake=SlurmWake(sets_in_slurm),
-    children=(kinds.CONTROLLER_REVISION, kinds.CONFIG_MAP, kinds.PERSISTENT_VOLUME_CLAIM),
-)
+def reconciler(propagated_conditions: tuple[str, ...] = ()) -> Reconciler[Seen]:
+    """As the operator's settings want it."""
+    return Reconciler[Seen](
+        name="nodeset",
+        kind=NodeSet.KIND,
+        about=NodeSet,
+        observe=partial(observe, propagated=propagated_conditions),
+        decide=decide,
+        status=status,
+        wakes=(
+            Wake(Pod, owner_of),
+            Wake(KubeNode, sets_on, ignores=is_only_a_heartbeat),
+            Wake(Controller, sets_of),
+        ),
+        slurm_wake=SlurmWake(sets_in_slurm),
+        children=(kinds.CONTROLLER_REVISION, kinds.CONFIG_MAP, kinds.PERSISTENT_VOLUME_CLAIM),
+    )
+
+
+RECONCILER = reconciler()

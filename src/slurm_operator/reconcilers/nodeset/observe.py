@@ -49,7 +49,8 @@ class Seen:
         return self.nodeset.spec.scaling_mode is ScalingMode.DAEMON_SET
 
 
-def observe(key: ObjectKey, world: World) -> Seen | None:
+def observe(key: ObjectKey, world: World, propagated: tuple[str, ...] = ()) -> Seen | None:
+    """`propagated` are conditions of Nodes that people asked to see in the reason of a cordon's drain."""
     nodeset = world.get(NodeSet, key.namespace, key.name)
     if nodeset is None:
         return None
@@ -67,6 +68,7 @@ def observe(key: ObjectKey, world: World) -> Seen | None:
         sssd_conf=_sssd_conf(nodeset, world),
         claims=_claims(nodeset, len(pods), kube_nodes, world),
         now=world.now,
+        propagated_conditions=propagated,
     )
 
 
