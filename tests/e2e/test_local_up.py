@@ -63,12 +63,8 @@ def test_the_status_is_one_record_for_programs(first_words: str) -> None:
     found = wire.decode_any(program("local", "status", "--name", NAME, "-o", "json").stdout)
 
     assert found["is_running"]
-    assert {pod["name"].partition("-")[0] for pod in found["slurm_pods"]} == {
-        "ctld",
-        "worker",
-        "restd",
-        "login",
-    }
+    parts = {pod["name"].split("-")[1] for pod in found["slurm_pods"]}
+    assert parts == {"controller", "cpu", "login", "restapi"}
     assert all(component["is_running"] for component in found["components"])
 
 
