@@ -54,6 +54,9 @@ def test_workers_come_with_all_they_need_and_go_in_order(plane, ns, tmp_path):
 
         merge(plane, ns, "nodeset", "gpu", {"spec": {"replicas": 1}})
         until(lambda: get(plane, ns, "pod", "gpu-1") is None, what="gpu-1 gone: its slurmd had never started")
+        until(
+            lambda: get(plane, ns, "nodeset", "gpu")["status"].get("replicas") == 1, what="a settled status"
+        )
         assert owners(plane, ns, "scratch-gpu-1") == ["Pod"]
         assert owners(plane, ns, "scratch-gpu-0") == ["NodeSet"]
 

@@ -123,3 +123,14 @@ def test_intents_whose_hashes_meet_are_told_apart_and_counted():
 
 def test_collisions_are_remembered():
     assert report(seen(status={"collision_count": 2})).fields["collisionCount"] == 2
+
+
+def test_a_restarted_operator_says_the_same_about_a_slurm_that_is_away():
+    """It only knows that it could not ask since its own start; with that in the words it would write them anew."""
+    said = set()
+    for since in (NOW - timedelta(hours=1), NOW):
+        made = seen()
+        made.slurms[CONTROLLER] = Unreachable(since=since, why="no answer")
+        said |= {c.message for c in report(made).conditions if c.reason == "SlurmUnreachable"}
+
+    assert len(said) == 1

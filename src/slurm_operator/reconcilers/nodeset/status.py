@@ -150,8 +150,8 @@ def _degraded(seen: Seen, outcome: Outcome, wrong: list[Manifest]) -> Condition:
         return true(
             DEGRADED,
             "SlurmUnreachable",
-            f"Slurm cannot be asked since {seen.slurm.since:%H:%M:%S} UTC: {seen.slurm.why}. "
-            "Running workers go on; none is removed meanwhile.",
+            # Since when says the condition itself; a restarted operator would only know its own start.
+            f"Slurm cannot be asked: {seen.slurm.why}. Running workers go on; none is removed meanwhile.",
         )
     late = overdue(seen, seen.now)
     if late:
