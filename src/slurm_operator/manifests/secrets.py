@@ -73,8 +73,8 @@ def _written(handle: SecretHandle, value: str) -> str:
     except UnwritableError:
         # Its own message shows the value.
         raise ValueError(
-            f"{handle} cannot be written into a configuration file of Slurm: it has line breaks, or both "
-            "quotes and spaces"
+            f"{handle} cannot be written into a configuration file of Slurm: it has line breaks, or "
+            "quotes around it or beside spaces"
         ) from None
 
 
