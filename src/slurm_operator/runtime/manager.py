@@ -34,6 +34,7 @@ from slurm_operator.runtime.metrics import Metrics
 from slurm_operator.runtime.queue import WorkQueue
 from slurm_operator.runtime.reconcile import Loop, Shell
 from slurm_operator.runtime.report import Reporter
+from slurm_operator.runtime.retries import Retries
 from slurm_operator.runtime.serve import health_routes, metrics_route, profile_route, serving
 from slurm_operator.runtime.settings import Settings
 from slurm_operator.runtime.slurm_clusters import SlurmClusters
@@ -89,7 +90,11 @@ class Manager:
         self._lag = LagMeter()
         self._discovery = Discovery(self._client)
         shell = Shell(
-            self._client, self.known, Reporter(self._client, self.known, self._recorder), self.metrics
+            self._client,
+            self.known,
+            Reporter(self._client, self.known, self._recorder),
+            self.metrics,
+            Retries(settings.client_max_retries, settings.client_retry_interval_seconds),
         )
         self.loops = {
             reconciler.name: Loop(

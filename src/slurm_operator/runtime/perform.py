@@ -41,6 +41,7 @@ from slurm_operator.plan.gate import NeverStarted, NotRunning, Worker, why_no_lo
 from slurm_operator.runtime.act import ActionFailed
 from slurm_operator.runtime.known import Known
 from slurm_operator.runtime.recipes import fingerprints, make
+from slurm_operator.runtime.retries import Retries
 from slurm_operator.slurm.writes import SlurmWrite
 from slurm_operator.slurmrest.tokens import signed
 
@@ -57,16 +58,17 @@ class Written:
 class Performer:
     """Carries out the actions of one pass, and remembers what it wrote."""
 
-    def __init__(self, client: Client, known: Known, now: Callable[[], datetime]) -> None:
+    def __init__(self, client: Client, known: Known, now: Callable[[], datetime], retries: Retries) -> None:
         self._client = client
         self._known = known
         self._now = now
+        self._retries = retries
         self.written: list[Written] = []
 
     async def perform(self, action: Action) -> None:
         """Do it. Raises ActionFailed, in words for people, when it cannot be done."""
         try:
-            await self._dispatch(action)
+            await self._retries.of(lambda: self._dispatch(action))
         except KubeError as error:
             retry_after = error.retry_after if isinstance(error, ApiError) else None
             raise ActionFailed(str(error), retry_after=retry_after) from error

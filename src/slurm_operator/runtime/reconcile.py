@@ -18,6 +18,7 @@ from slurm_operator.runtime.metrics import Metrics
 from slurm_operator.runtime.perform import Performer, Written, wait_until_seen
 from slurm_operator.runtime.queue import WorkQueue
 from slurm_operator.runtime.report import Reporter
+from slurm_operator.runtime.retries import NEXT_PASS, Retries
 
 log = structlog.get_logger(__name__)
 
@@ -39,6 +40,7 @@ class Shell:
     known: Known
     reporter: Reporter
     metrics: Metrics
+    retries: Retries = NEXT_PASS
     now: Callable[[], datetime] = utc_now
 
 
@@ -77,7 +79,7 @@ class Loop:
 
         plan = self.reconciler.decide(seen, self.shell.now())
         self._want_slurm(key, plan.waits_on)
-        performer = Performer(self.shell.client, self.shell.known, self.shell.now)
+        performer = Performer(self.shell.client, self.shell.known, self.shell.now, self.shell.retries)
         outcome = await act(plan, performer.perform)
         self._unseen[key] = performer.written
         trouble = await self._report(about, seen, plan, outcome)

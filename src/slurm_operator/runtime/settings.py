@@ -53,7 +53,7 @@ class Settings:
     requeue_after_seconds: float | None = None
     client_timeout_seconds: float = 20.0
     client_retry_interval_seconds: float = 1.0
-    client_max_retries: int = 3
+    client_max_retries: int = 0
     propagated_node_conditions: tuple[str, ...] = ()
 
     def workers_of(self, reconciler: str) -> int:
