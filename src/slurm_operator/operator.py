@@ -18,6 +18,7 @@ from slurm_operator.plan.wiring import Reconciler
 from slurm_operator.reconcilers import accounting, cluster, controller, loginset, nodeset, restapi, token
 from slurm_operator.reconcilers.connections import slurm_servers
 from slurm_operator.runtime.manager import Program
+from slurm_operator.runtime.settings import Settings
 from slurm_operator.runtime.sources import OWNER, Source, Sources, owner_uids
 
 # Whatever we make for a Slurm cluster carries one of these names; so does what the operator before us made.
@@ -38,21 +39,23 @@ OUR_CHILD_KINDS = (
     kinds.STATEFUL_SET,
 )
 
-RECONCILERS: tuple[Reconciler[Any], ...] = (
-    accounting.RECONCILER,
-    cluster.RECONCILER,
-    controller.RECONCILER,
-    loginset.RECONCILER,
-    nodeset.RECONCILER,
-    restapi.RECONCILER,
-    token.RECONCILER,
-)
-
-# Reconcilers that get a `--NAME-workers` flag, whether they run yet or not: existing Deployments pass them.
+# Each reconciler has a flag `--NAME-workers`; existing Deployments pass them.
 RECONCILER_NAMES = ("cluster", "controller", "restapi", "accounting", "nodeset", "loginset", "token")
 
 
-def program() -> Program:
+def reconcilers(settings: Settings) -> tuple[Reconciler[Any], ...]:
+    return (
+        accounting.RECONCILER,
+        cluster.RECONCILER,
+        controller.RECONCILER,
+        loginset.RECONCILER,
+        nodeset.reconciler(settings.propagated_node_conditions),
+        restapi.RECONCILER,
+        token.RECONCILER,
+    )
+
+
+def program(settings: Settings) -> Program:
     return Program(
         sources=Sources(
             records=(
@@ -73,7 +76,7 @@ def program() -> Program:
             children=OUR_CHILD_KINDS,
             child_selector=OUR_CHILDREN,
         ),
-        reconcilers=RECONCILERS,
+        reconcilers=reconcilers(settings),
         optional_kinds=(kinds.SERVICE_MONITOR,),
         slurm_servers=slurm_servers,
     )

@@ -101,7 +101,7 @@ def manager(**flags: Any) -> None:
         raise click.ClickException(str(problem)) from problem
     for note in access.notes:
         structlog.get_logger(__name__).warning(note)
-    sys.exit(asyncio.run(Manager(access, program(), settings).run()))
+    sys.exit(asyncio.run(Manager(access, program(settings), settings).run()))
 
 
 def log_style(flags: dict[str, Any]) -> tuple[Any, str]:

@@ -2,6 +2,7 @@ from pathlib import Path
 
 import pytest
 
+from slurm_operator.operator import RECONCILER_NAMES, reconcilers
 from slurm_operator.runtime.settings import Address, Settings, SettingsProblem, with_file
 
 
@@ -62,3 +63,9 @@ def test_the_settings_file_goes_over_the_flags(file):
 def test_a_bad_settings_file_is_refused_by_name(file, text, says):
     with pytest.raises(SettingsProblem, match="(?s)" + says.replace("[", r"\[")):
         with_file(Settings(), file(text))
+
+
+def test_every_reconciler_has_a_flag_for_its_workers_and_gets_its_settings():
+    names = {reconciler.name for reconciler in reconcilers(Settings(propagated_node_conditions=("GpuSick",)))}
+
+    assert names == set(RECONCILER_NAMES)
