@@ -185,7 +185,7 @@ async def test_a_configuration_that_does_not_parse_ends_slurmctld_but_no_job(
     slurm.write_config({"SchedulerTimeSlice": "bogus"})
     with contextlib.suppress(Exception):
         await client_of(slurm, deadline_s=5).send.reconfigure()
-    await until(lambda: not slurm.slurmctld.is_running, "slurmctld to end")
+    await until(lambda: slurm.slurmctld.has_ended, "slurmctld to end")
 
     slurm.write_config()
     slurm.slurmctld.start()

@@ -42,6 +42,11 @@ class Daemon:
     def is_running(self) -> bool:
         return bool(self.pids())
 
+    @property
+    def has_ended(self) -> bool:
+        """It is gone for good; while it starts itself anew it does not show for a moment either."""
+        return not self.is_running and (self._process is None or self._process.poll() is not None)
+
     def start(self) -> None:
         """Comes back when it answers."""
         self._forget()
@@ -96,7 +101,7 @@ class Daemon:
         self._forget()
 
     def _answers(self) -> bool:
-        if self._process is not None and self._process.poll() is not None and not self.is_running:
+        if self._process is not None and self.has_ended:
             raise LocalError(f"{self.name} on {self.box.hostname} ended:\n{self.last_words()}")
         return self._ready()
 
@@ -104,5 +109,8 @@ class Daemon:
         # nsenter freezes with its child and is not thawed with it.
         if self._process is not None:
             self._process.send_signal(signal.SIGCONT)
-            self._process.wait()
+            try:
+                self._process.wait(_DEADLINE_S)
+            except subprocess.TimeoutExpired as late:
+                raise LocalError(f"{self.name} on {self.box.hostname} does not end; see {self.log}") from late
             self._process = None
