@@ -111,6 +111,7 @@ def test_a_cluster_that_is_deleted_lets_its_jobs_end_first(operator):
     until(lambda: "demo" not in demo.get("clusters", "--no-headers"), 120, demo.told)
 
 
+@pytest.mark.full
 def test_a_partition_that_is_taken_out_of_a_cluster_goes_with_the_last_of_its_jobs(operator):
     both = [{"name": "all", "default": True}, {"name": "old", "nodeSets": ["cpu"]}]
     demo = Demo(operator, {**example("cluster-smallest"), "partitions": both})

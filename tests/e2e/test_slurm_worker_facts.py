@@ -9,7 +9,7 @@ from test_slurm_workers import operator, slurm
 
 __all__ = ["operator", "slurm"]
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.timeout(600), pytest.mark.full]
 
 
 def pod(slurm: Slurm, name: str) -> dict:
