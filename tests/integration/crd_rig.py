@@ -13,6 +13,7 @@ from slurm_operator import wire
 from slurm_operator.api import KINDS
 from slurm_operator.api.crd import crd
 from slurm_operator.local.controlplane import Plane
+from slurm_operator.local.operated import wait_established
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 OLD_MANIFESTS = Path(__file__).parent / "v1alpha1"
@@ -78,9 +79,7 @@ def install(api: Api) -> dict[str, Answer]:
         body = crd(cls)
         path = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{body['metadata']['name']}"
         answers[cls.KIND.kind] = api.send("PATCH", f"{path}?fieldManager=test&force=true", body, APPLY)
-    for cls in KINDS:
-        name = f"crd/{cls.KIND.plural}.{cls.KIND.group}"
-        api.plane.kubectl("wait", "--for=condition=Established", name, "--timeout=30s")
+    wait_established(api.plane.kubectl)
     return answers
 
 

@@ -11,6 +11,7 @@ import pytest
 from slurm_operator.api import KINDS
 from slurm_operator.api.crd import crd
 from slurm_operator.local.controlplane import ControlPlane, Plane
+from slurm_operator.local.operated import wait_established
 from support.managers import until
 
 GROUP = "slinky.slurm.net/v1beta1"
@@ -22,7 +23,7 @@ def plane(tmp_path_factory):
     with ControlPlane(tmp_path_factory.mktemp("kinds"), audit="Metadata").running() as plane:
         for kind in KINDS:
             plane.caller.call("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", crd(kind))
-        plane.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+        wait_established(plane.kubectl)
         yield plane
 
 

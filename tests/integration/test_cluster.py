@@ -2,6 +2,7 @@
 
 import json
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -104,11 +105,24 @@ def test_ten_lines_become_a_cluster_that_is_kept_as_it_should_be(plane, ns, tmp_
         )
         wide = plane.kubectl("get", "clusters", "-n", ns)
         assert wide.split()[:6] == ["NAME", "READY", "VERSION", "NODES", "RUNNING", "PENDING"]
+        wait_at_rest(plane, ns)
 
     with running_manager(admin(plane, f"again-{ns}"), tmp_path / "again", "--namespaces", ns) as manager:
         manager.wait_ready()
         until(lambda: idle_passes(manager), what="a pass with nothing to do")
     assert [write for write in writes_by(plane, f"again-{ns}") if is_about_clusters(write)] == []
+
+
+def wait_at_rest(plane, ns: str) -> None:
+    """Until nothing about the Cluster has changed for some seconds: what was begun has been told."""
+    versions: list[str] = []
+
+    def is_at_rest() -> bool:
+        versions.append(get(plane, ns, "cluster", "demo")["metadata"]["resourceVersion"])
+        time.sleep(1)
+        return len(versions) > 5 and len(set(versions[-5:])) == 1
+
+    until(is_at_rest, what="the Cluster to be at rest")
 
 
 def put_right(plane, ns: str) -> bool:

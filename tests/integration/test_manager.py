@@ -14,6 +14,7 @@ import pytest
 from slurm_operator.api.crd import crd
 from slurm_operator.api.token import Token
 from slurm_operator.local.controlplane import ControlPlane
+from slurm_operator.local.operated import wait_established
 from slurm_operator.operator import OUR_KINDS
 from support.managers import running_manager, until
 
@@ -29,7 +30,7 @@ def plane(tmp_path_factory):
     with ControlPlane(tmp_path_factory.mktemp("manager"), audit="Metadata").running() as plane:
         for kind in OUR_KINDS:
             plane.caller.call("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", crd(kind))
-        plane.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+        wait_established(plane.kubectl)
         yield plane
 
 

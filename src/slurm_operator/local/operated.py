@@ -1,6 +1,8 @@
 """Slurm on the local cluster the way everybody gets it: the operator, and one short Cluster manifest."""
 
 import subprocess
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 from slurm_operator.api import KINDS, names
@@ -95,10 +97,22 @@ def installation(operator_image: str) -> list[dict[str, object]]:
     ]
 
 
+def wait_established(kubectl: Callable[..., str], tries: int = 20) -> None:
+    """Until the API server serves every CRD. kubectl gives up on one so new that it has no condition yet."""
+    for left in reversed(range(tries)):
+        try:
+            kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+            return
+        except LocalError:
+            if not left:
+                raise
+            time.sleep(0.5)
+
+
 def install(cluster: Cluster, operator_image: str) -> None:
     """CRDs and the operator; until it has started."""
     cluster.apply([crd(kind) for kind in KINDS])
-    cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+    wait_established(cluster.kubectl)
     cluster.apply(installation(operator_image))
     where = ("-n", OPERATOR_NAMESPACE, "--timeout=120s")
     cluster.kubectl("rollout", "status", "deployment/slurm-operator", *where)

@@ -52,6 +52,9 @@ CONNECTIONS = ("connections", ObjectKey("", ""))
 # A burst of changes leads to one look at where the Slurm clusters are.
 CONNECT_PAUSE_SECONDS = 0.05
 
+# How long a new leader waits for the first answers of the Slurm clusters; one that hangs holds up no more.
+FIRST_LOOK_SECONDS = 3.0
+
 # Last events and the lease are sent off within this time, or not at all: another one waits to take over.
 LAST_WORDS_SECONDS = 5.0
 
@@ -208,6 +211,7 @@ class Manager:
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self.slurms.close)
             await stack.enter_async_context(self._running("connections to Slurm", self._keep_connected()))
+            await self._first_look()
             for name, loop in self.loops.items():
                 await stack.enter_async_context(self._running(f"queue {name}", loop.queue.run(loop.work)))
             yield
@@ -242,6 +246,16 @@ class Manager:
         if reconciler.slurm_wake is not None:
             self.slurms.subscribe(self._slurm_waker(reconciler.slurm_wake, loop))
         starting = False
+
+    async def _first_look(self) -> None:
+        """Give the Slurm clusters a moment to answer: a restart must not report all of them as away."""
+        loop = asyncio.get_running_loop()
+        end = loop.time() + FIRST_LOOK_SECONDS
+        while loop.time() < end:
+            await asyncio.sleep(CONNECT_PAUSE_SECONDS)
+            view = self.known.view()
+            if self._program.slurm_servers(view).keys() <= self.slurms.heard and not view.unread():
+                return
 
     async def _keep_connected(self) -> None:
         """Connect to the Slurm clusters that there are, whenever what says where they are has changed."""

@@ -32,6 +32,7 @@ class SlurmClusters:
         self._clusters: dict[ObjectKey, SlurmCluster] = {}
         self._tasks: dict[ObjectKey, asyncio.Task[None]] = {}
         self._callbacks: list[Callable[[ObjectKey, Changes], None]] = []
+        self._heard: set[ObjectKey] = set()
         self._since = datetime.now(UTC)
 
     def subscribe(self, callback: Callable[[ObjectKey, Changes], None]) -> None:
@@ -65,11 +66,17 @@ class SlurmClusters:
             del self._servers[key]
             self._clusters.pop(key, None)
             self._tasks.pop(key).cancel()
+            self._heard.discard(key)
             self._tell(key, Changes(everything=True))
         for key, server in servers.items():
             if key not in self._servers:
                 self._servers[key] = server
                 self._tasks[key] = asyncio.create_task(self._run(key, server))
+
+    @property
+    def heard(self) -> frozenset[ObjectKey]:
+        """Clusters that have been asked once, with or without success."""
+        return frozenset(self._heard)
 
     async def close(self) -> None:
         tasks = list(self._tasks.values())
@@ -85,7 +92,7 @@ class SlurmClusters:
 
     async def _run(self, key: ObjectKey, server: SlurmServer) -> None:
         cluster = connection(str(key), server, await self._read_key(server.key), self._may_write)
-        cluster.subscribe(lambda changes: self._tell(key, changes))
+        cluster.subscribe(lambda changes: self._hear(key, changes))
         self._clusters[key] = cluster
         try:
             await cluster.run()
@@ -105,6 +112,10 @@ class SlurmClusters:
             except KubeError as error:
                 log.warning("cannot read a signing key", secret=str(handle), error=str(error))
             await asyncio.sleep(RETRY_SECONDS)
+
+    def _hear(self, key: ObjectKey, changes: Changes) -> None:
+        self._heard.add(key)
+        self._tell(key, changes)
 
     def _tell(self, key: ObjectKey, changes: Changes) -> None:
         for callback in self._callbacks:

@@ -15,7 +15,8 @@ class Switch:
     def __init__(self, home: Box) -> None:
         self._home = home
         self._last_address = 9
-        _in(home, "link", "add", "bridge0", "type", "bridge")
+        # An address of its own: else it takes that of a port, and the machine talks to one that has gone.
+        _in(home, "link", "add", "bridge0", "address", "02:00:00:00:00:01", "type", "bridge")
         _in(home, "link", "set", "bridge0", "up")
         self._network = self._link_to_machine()
         self.address = f"{self._network}.2"
