@@ -8,6 +8,7 @@ from datetime import datetime
 
 from slurm_operator.api.kind import Kind
 from slurm_operator.api.meta import ObjectKey
+from slurm_operator.api.names import APP_NAME
 from slurm_operator.kube.cache import Cache
 from slurm_operator.kube.client import Client, Propagation
 from slurm_operator.kube.errors import AlreadyExists, ApiError, KubeError, NotFound
@@ -89,8 +90,8 @@ class Performer:
             case DeleteObject(kind=kind, key=key, uid=uid, keeps_dependents=keeps):
                 propagation: Propagation = "Orphan" if keeps else "Background"
                 await self._delete(kind, ObjectKey(*key), uid, propagation=propagation)
-            case DeleteDaemonPod(key=key, uid=uid):
-                await self._delete(kinds.POD, ObjectKey(*key), uid)
+            case DeleteDaemonPod():
+                await self._delete_daemon_pod(action)
             case DeleteWorker():
                 await self._delete_worker(action)
             case GenerateSecret():
@@ -142,6 +143,14 @@ class Performer:
             self._known.note_deleted(kind, key, uid)
         else:
             self._note(kind, left)
+
+    async def _delete_daemon_pod(self, action: DeleteDaemonPod) -> None:
+        """What the plan takes for a daemon without jobs must be one: a worker goes by the gate alone."""
+        key = ObjectKey(*action.key)
+        pod = self._known.records[Pod].get(key)
+        if pod is not None and pod.metadata.labels.get(APP_NAME) != action.app:
+            raise ActionFailed(f"pod {key.name} is not one of {action.app}; it is left alone")
+        await self._delete(kinds.POD, key, action.uid)
 
     async def _delete_worker(self, action: DeleteWorker) -> None:
         """The one way a worker's pod is deleted: with a proof, checked again now."""
