@@ -9,6 +9,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 ARGS ?=
+SHARD ?= $(shell git rev-list --count HEAD 2>/dev/null || echo 0)/40
 
 .PHONY: help check test e2e chaos bench up down lock docs clean
 
@@ -29,8 +30,14 @@ check: $(READY) ## format, lint, strict types, import contract, unit tests
 	$(BIN)/lint-imports --cache-dir .import_linter_cache
 	$(BIN)/pytest -q tests/unit $(ARGS)
 
+# Most tests wait for daemons, so two rows of them run side by side. The long ones take turns, a few with each commit.
 test: check ## check, then the real API server, the real daemons, and one end-to-end test per promise
-	$(BIN)/pytest --durations=15 tests/integration tests/slurm tests/e2e -m "not full" $(ARGS)
+	mkdir -p build
+	$(BIN)/pytest --durations=15 -p no:cacheprovider tests/slurm --shard $(SHARD) > build/slurm.log 2>&1 & \
+	failed=0; \
+	$(BIN)/pytest --durations=15 tests/integration tests/e2e --shard $(SHARD) || failed=$$?; \
+	wait $$! || failed=$$?; \
+	cat build/slurm.log; exit $$failed
 
 e2e: $(READY) ## every end-to-end test
 	$(BIN)/pytest --durations=15 tests/e2e $(ARGS)

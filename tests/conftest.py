@@ -1,0 +1,25 @@
+"""Which of the long tests run: `--shard 7/40` adds a fortieth of those marked `full` to all others."""
+
+import zlib
+
+import pytest
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--shard", help="I/N: of the tests marked `full`, only the I-th of N parts, I modulo N")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.getoption("--shard"):
+        return
+    part, parts = (int(number) for number in config.getoption("--shard").split("/"))
+    left_out = [
+        item for item in items if item.get_closest_marker("full") and _part(item, parts) != part % parts
+    ]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if item not in left_out]
+
+
+def _part(item: pytest.Item, parts: int) -> int:
+    """The same in every run and on every machine, so that a failure of CI can be had at home."""
+    return zlib.crc32(item.nodeid.encode()) % parts
