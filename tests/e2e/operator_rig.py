@@ -3,6 +3,7 @@
 import json
 import re
 import time
+from pathlib import Path
 
 from slurm_operator.local.cluster import Cluster
 from slurm_operator.local.errors import LocalError
@@ -12,8 +13,6 @@ from slurm_operator.local.operated import install as install
 # Unprivileged workers: the machine under test need not give anything away.
 PROCESS_CONF = "ProctrackType=proctrack/linuxproc\nTaskPlugin=task/none\nReturnToService=2\nSlurmdTimeout=30\nMinJobAge=10\n"
 
-
-LEDGER_VOLUME = {"name": "ledgers", "persistentVolumeClaim": {"claimName": "ledgers"}}
 LEDGER_MOUNT = {"name": "ledgers", "mountPath": "/ledgers"}
 
 
@@ -22,6 +21,17 @@ class Slurm:
 
     def __init__(self, cluster: Cluster, namespace: str) -> None:
         self.cluster, self.namespace = cluster, namespace
+        self.ledgers.mkdir(parents=True, exist_ok=True)
+        self.ledgers.chmod(0o777)  # Jobs run as anybody.
+
+    @property
+    def ledgers(self) -> Path:
+        """A directory that all machines share, where jobs write down their lives: see job_ledger.py."""
+        return self.cluster.directory / "ledgers" / self.namespace
+
+    @property
+    def ledger_volume(self) -> dict:
+        return {"name": "ledgers", "hostPath": {"path": str(self.ledgers), "type": "Directory"}}
 
     def apply(self, *manifests: dict) -> None:
         self.cluster.apply(list(manifests))
@@ -39,20 +49,13 @@ class Slurm:
             "metadata": {"name": name, "namespace": self.namespace}, "spec": spec,
         }  # fmt: skip
 
-    def ledgers(self) -> dict:
-        """A volume that all pods share, where jobs write down their lives."""
-        return {
-            "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "ledgers", "namespace": self.namespace},
-            "spec": {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}}},
-        }  # fmt: skip
-
     def controller(self, **spec) -> dict:
         return self.kind("Controller", "slurm", {
             "slurmctld": {"image": slurm_image("slurmctld"), "imagePullPolicy": "Never", "volumeMounts": [LEDGER_MOUNT]},
             "logfile": {"image": slurm_image("slurmctld"), "imagePullPolicy": "Never"},
             "extraConf": PROCESS_CONF + "PartitionName=all Nodes=ALL Default=YES State=UP MaxTime=UNLIMITED\n",
             "configFileRefs": [{"name": "files"}],
-            "template": {"spec": {"volumes": [LEDGER_VOLUME]}},
+            "template": {"spec": {"volumes": [self.ledger_volume]}},
             "persistence": {"enabled": True, "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
             **spec,
         })  # fmt: skip
@@ -73,7 +76,7 @@ class Slurm:
             "slurmd": {"image": slurm_image("slurmd"), "imagePullPolicy": "Never", "securityContext": unprivileged,
                        "volumeMounts": [LEDGER_MOUNT]},
             "logfile": {"image": slurm_image("slurmd"), "imagePullPolicy": "Never"},
-            "template": {"metadata": {"labels": labels or {}}, "spec": {"volumes": [LEDGER_VOLUME]}},
+            "template": {"metadata": {"labels": labels or {}}, "spec": {"volumes": [self.ledger_volume]}},
             **spec,
         })  # fmt: skip
 
