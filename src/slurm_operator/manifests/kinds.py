@@ -11,6 +11,11 @@ def _core(kind: str, plural: str, *, namespaced: bool = True) -> Kind:
     return Kind(group="", version="v1", kind=kind, plural=plural, namespaced=namespaced)
 
 
+def _admission(kind: str, plural: str) -> Kind:
+    group = "admissionregistration.k8s.io"
+    return Kind(group=group, version="v1", kind=kind, plural=plural, namespaced=False)
+
+
 POD = _core("Pod", "pods")
 KUBE_NODE = _core("Node", "nodes", namespaced=False)
 NAMESPACE = _core("Namespace", "namespaces", namespaced=False)
@@ -35,6 +40,11 @@ SERVICE_MONITOR = Kind(
 STORAGE_CLASS = Kind(
     group="storage.k8s.io", version="v1", kind="StorageClass", plural="storageclasses", namespaced=False
 )
+
+ADMISSION_POLICY = _admission("ValidatingAdmissionPolicy", "validatingadmissionpolicies")
+ADMISSION_POLICY_BINDING = _admission("ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings")
+VALIDATING_WEBHOOKS = _admission("ValidatingWebhookConfiguration", "validatingwebhookconfigurations")
+MUTATING_WEBHOOKS = _admission("MutatingWebhookConfiguration", "mutatingwebhookconfigurations")
 CUSTOM_RESOURCE_DEFINITION = Kind(
     group="apiextensions.k8s.io",
     version="v1",

@@ -1,0 +1,96 @@
+"""The policy that keeps workers from being deleted under their jobs, whoever asks.
+
+It is CEL inside the API server, so it works with the operator away, and it looks only at pods with our label:
+no other object waits for it. Evictions do not come by here; the PodDisruptionBudget holds those.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from slurm_operator import wire
+from slurm_operator.api import names
+from slurm_operator.manifests.kinds import ADMISSION_POLICY, ADMISSION_POLICY_BINDING
+from slurm_operator.manifests.meta import Manifest
+
+NAME: Final = "slurm-operator-workers"
+
+# It deletes pods whose machine is gone, and nobody else may know that.
+POD_GARBAGE_COLLECTOR: Final = "system:serviceaccount:kube-system:pod-garbage-collector"
+
+_POD: Final = "oldObject.metadata"
+_OVERRIDE: Final = f"{_POD}.?annotations[?'{names.ALLOW_DELETION}'].orValue('') == 'true'"
+
+# One sentence on why, one on the right way, one on the other way. CEL joins it for each pod.
+_MESSAGE: Final = (
+    f"'worker ' + {_POD}.name + ' may have running jobs, so it is not deleted. "
+    "Lower replicas of its NodeSet, delete the NodeSet, or cordon the machine: "
+    "then the operator drains it and removes it when its jobs are done. "
+    "To delete it all the same, with its jobs: kubectl annotate pod -n ' + "
+    f"{_POD}.namespace + ' ' + {_POD}.name + ' {names.ALLOW_DELETION}=true'"
+)
+
+
+def service_account(namespace: str, name: str) -> str:
+    """The user name under which the API server knows a service account."""
+    return f"system:serviceaccount:{namespace}:{name}"
+
+
+def protection(
+    operator: str, *, exempt: Sequence[str] = (), namespaces: Sequence[str] = (), name: str = NAME
+) -> list[Manifest]:
+    """The policy and its binding. `operator` and `exempt` are users who may delete workers.
+
+    Without `namespaces` it holds in all of them.
+    """
+    return [policy([operator, *exempt], name), binding(namespaces, name)]
+
+
+def policy(exempt: Sequence[str], name: str = NAME) -> Manifest:
+    users = wire.encode(sorted({*exempt, POD_GARBAGE_COLLECTOR})).decode()
+    return {
+        "apiVersion": ADMISSION_POLICY.api_version,
+        "kind": ADMISSION_POLICY.kind,
+        "metadata": {"name": name},
+        "spec": {
+            "failurePolicy": "Fail",
+            "matchConstraints": {
+                "matchPolicy": "Equivalent",
+                "objectSelector": {"matchLabels": {names.LABEL_POD_PROTECT: "true"}},
+                "resourceRules": [
+                    {
+                        "apiGroups": [""],
+                        "apiVersions": ["v1"],
+                        "operations": ["DELETE"],
+                        "resources": ["pods"],
+                    }
+                ],
+            },
+            "matchConditions": [
+                _unless("someone-exempt", f"request.userInfo.username in {users}"),
+                _unless("already-terminating", f"has({_POD}.deletionTimestamp)"),
+                _unless(
+                    "its-own-kubelet",
+                    "request.userInfo.username == 'system:node:' + oldObject.spec.?nodeName.orValue('')",
+                ),
+                _unless("override", _OVERRIDE),
+            ],
+            "validations": [{"expression": "false", "messageExpression": _MESSAGE, "reason": "Forbidden"}],
+        },
+    }
+
+
+def _unless(name: str, expression: str) -> Manifest:
+    return {"name": f"not-{name}", "expression": f"!({expression})"}
+
+
+def binding(namespaces: Sequence[str] = (), name: str = NAME) -> Manifest:
+    scope: Manifest = {}
+    if namespaces:
+        own = {"key": "kubernetes.io/metadata.name", "operator": "In", "values": sorted(namespaces)}
+        scope = {"matchResources": {"namespaceSelector": {"matchExpressions": [own]}}}
+    return {
+        "apiVersion": ADMISSION_POLICY_BINDING.api_version,
+        "kind": ADMISSION_POLICY_BINDING.kind,
+        "metadata": {"name": name},
+        "spec": {"policyName": name, "validationActions": ["Deny"], **scope},
+    }
