@@ -1,5 +1,6 @@
 """`slurm-operator …` and `kubectl slurm …`: one program, one subcommand per job."""
 
-from slurm_operator.cli.root import kubectl_slurm, main
+from slurm_operator.cli.kubectl import kubectl_slurm
+from slurm_operator.cli.root import main
 
 __all__ = ["kubectl_slurm", "main"]

@@ -85,6 +85,14 @@ class Client:
             may_send=may_send,
         )
 
+    async def relay(self, request: Request, *, deadline_seconds: float | None = None) -> tuple[int, bytes]:
+        """The code and body of an answer that another server gave through this one, whatever they are."""
+        may_send = self.may_write if request.is_write else _always
+        if not may_send():
+            raise errors.NotLeader(f"{request} was not sent: nothing may be written")
+        deadline_seconds = deadline_seconds or self.deadline_seconds
+        return await self._transport.relay(request, deadline_seconds=deadline_seconds, may_send=may_send)
+
     async def request(
         self, method: str, path: str, *, body: object = None, params: Mapping[str, str] | None = None
     ) -> Any:

@@ -34,6 +34,7 @@ class Request:
     content_type: str = JSON
     accept: str = JSON
     is_question: bool = False
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)  # May hold a token.
 
     def __str__(self) -> str:
         return f"{self.verb} {self.subject or self.path}"

@@ -131,6 +131,19 @@ class Transport:
         finally:
             _may_send.reset(asked)
 
+    async def relay(
+        self, request: Request, *, deadline_seconds: float, may_send: Callable[[], bool]
+    ) -> tuple[int, bytes]:
+        """Whatever answer comes, good or bad, with its code: it may be that of a server behind this one."""
+        identity = await self._access.credentials.identity()
+        asked = _may_send.set(may_send)
+        try:
+            limits = aiohttp.ClientTimeout(total=deadline_seconds)
+            async with self._answer(request, identity, Pool.CALLS, limits, is_relayed=True) as response:
+                return response.status, await response.read()
+        finally:
+            _may_send.reset(asked)
+
     @asynccontextmanager
     async def stream(
         self, request: Request, *, idle_seconds: float, connect_seconds: float
@@ -150,9 +163,18 @@ class Transport:
 
     @asynccontextmanager
     async def _answer(
-        self, request: Request, identity: Identity, pool: Pool, limits: aiohttp.ClientTimeout
+        self,
+        request: Request,
+        identity: Identity,
+        pool: Pool,
+        limits: aiohttp.ClientTimeout,
+        *,
+        is_relayed: bool = False,
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """A response of 2xx. All else is raised as one of our errors; every request is counted once."""
+        """A response of 2xx, or any that is relayed. All else is raised as one of our errors.
+
+        Every request is counted once.
+        """
         started = asyncio.get_running_loop().time()
         code = 0
         try:
@@ -172,7 +194,7 @@ class Transport:
             ):
                 code = response.status
                 self._count(request, code, started)
-                if not 200 <= code < 300:
+                if not 200 <= code < 300 and not is_relayed:
                     raise _refusal(request, response, await response.read())
                 yield response
         finally:
@@ -224,7 +246,7 @@ def _session(limit: int) -> aiohttp.ClientSession:
 
 
 def _headers(request: Request, identity: Headers) -> list[tuple[str, str]]:
-    headers = [("Accept", request.accept), *identity]
+    headers = [("Accept", request.accept), *identity, *request.headers.items()]
     return [*headers, ("Content-Type", request.content_type)] if request.body is not None else headers
 
 

@@ -26,8 +26,9 @@ class SlurmRest:
         user: str = "slurm",
         deadline_s: float = DEADLINE_SECONDS,
         max_answer_bytes: int = MAX_ANSWER_BYTES,
+        transport: Transport | None = None,
     ) -> None:
-        transport = Transport(urls, deadline_s=deadline_s, max_answer_bytes=max_answer_bytes)
+        transport = transport or Transport(urls, deadline_s=deadline_s, max_answer_bytes=max_answer_bytes)
         tokens = key if isinstance(key, ReadyToken) else TokenSource(key, now=now, user=user)
         self._session = Session(transport, tokens)
         self.read = Reader(self._session)

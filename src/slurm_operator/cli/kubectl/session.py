@@ -1,0 +1,87 @@
+"""What every command of `kubectl slurm` shares: which cluster, which namespace, and one look at it."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from slurm_operator.kube import config
+from slurm_operator.kube.access import Access
+from slurm_operator.kube.client import Client
+from slurm_operator.kube.errors import ConfigProblem, KubeError
+from slurm_operator.kubectl.look import Looker, Sight
+from slurm_operator.operator import program
+from slurm_operator.runtime.logs import configure
+from slurm_operator.runtime.settings import Settings
+
+T = TypeVar("T")
+
+Command = Callable[..., None]
+
+
+@dataclass(frozen=True)
+class Session:
+    """Where to look, as the user said."""
+
+    access: Access
+    namespace: str  # Empty is all of them.
+
+    @asynccontextmanager
+    async def looker(self, *, may_write: bool = False) -> AsyncIterator[Looker]:
+        """Connected. Without `may_write` no request can change anything, whatever asks for it."""
+        async with Client(self.access, may_write=lambda: may_write) as client:
+            yield Looker(client, program(Settings()), self.namespace)
+
+    async def look(self) -> Sight:
+        async with self.looker() as looker:
+            return await looker.look()
+
+
+def where(command: Command) -> Command:
+    """The options that say which cluster; the command gets a `session`."""
+
+    def with_session(
+        kubeconfig: Path | None, context: str, namespace: str, everywhere: bool, **kw: Any
+    ) -> None:
+        configure("plain", "error")
+        try:
+            access = config.find(kubeconfig, context)
+        except ConfigProblem as problem:
+            raise click.ClickException(str(problem)) from problem
+        for note in access.notes:
+            click.echo(note, err=True)
+        command(session=Session(access, "" if everywhere else namespace or access.namespace), **kw)
+
+    with_session.__name__, with_session.__doc__ = command.__name__, command.__doc__
+    given = getattr(command, "__click_params__", [])
+    with_session.__click_params__ = list(given)  # type: ignore[attr-defined]
+    for option in (
+        click.option("--kubeconfig", type=click.Path(path_type=Path), help="Where the API server is."),
+        click.option("--context", default="", help="Which context of the kubeconfig."),
+        click.option("-n", "--namespace", default="", help="Default: that of the context."),
+        click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="Look everywhere."),
+    ):
+        with_session = option(with_session)
+    return with_session
+
+
+output = click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="For people, or for programs.",
+)
+
+
+def run(work: Coroutine[Any, Any, T]) -> T:
+    """The result of `work`; what the API server refuses becomes the last line of the command."""
+    try:
+        return asyncio.run(work)
+    except KubeError as error:
+        raise click.ClickException(str(error)) from error

@@ -1,0 +1,33 @@
+"""A group of commands that imports a subcommand's module only when that subcommand is used."""
+
+import importlib
+
+import click
+
+# name -> (module with the click command, its attribute, one line of help). The help stands in the table so
+# that `--help` imports nothing.
+Table = dict[str, tuple[str, str, str]]
+
+
+class LazyGroup(click.Group):
+    """The commands of a table."""
+
+    def __init__(self, table: Table, *, help: str) -> None:  # noqa: A002
+        super().__init__(help=help, no_args_is_help=True)
+        self._table = table
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(self._table)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        entry = self._table.get(cmd_name)
+        if entry is None:
+            return None
+        module, attribute, _ = entry
+        command = getattr(importlib.import_module(module), attribute)
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, self._table[name][2]) for name in self.list_commands(ctx)])

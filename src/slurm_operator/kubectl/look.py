@@ -1,0 +1,200 @@
+"""One look at everything the operator looks at. Read only: nothing is written, no lease is taken.
+
+Give it a client whose `may_write` says no. What one may not see is no error: it is told beside the picture.
+"""
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from slurm_operator import wire
+from slurm_operator.api.kind import Kind
+from slurm_operator.api.meta import HasMeta, ObjectKey, key_of
+from slurm_operator.kube.client import Client, Decode
+from slurm_operator.kube.discovery import Discovery
+from slurm_operator.kube.errors import Forbidden, KubeError, NotFound
+from slurm_operator.kube.referenced import read_secret
+from slurm_operator.kube.request import Selection
+from slurm_operator.kube.secret_values import decode_secret
+from slurm_operator.kubectl.picture import Picture
+from slurm_operator.kubectl.proxied import slurm_through
+from slurm_operator.manifests import kinds
+from slurm_operator.manifests.meta import decode_child
+from slurm_operator.manifests.objects import ConfigMap, Unread
+from slurm_operator.plan.wiring import SlurmServer
+from slurm_operator.runtime.clock import SystemClock
+from slurm_operator.runtime.manager import Program
+from slurm_operator.runtime.slurm_ledger import Ledger
+from slurm_operator.runtime.slurm_poller import SlurmPoller
+from slurm_operator.slurm.snapshot import Snapshot, Unreachable
+from slurm_operator.slurmrest.client import SlurmRest
+from slurm_operator.slurmrest.tokens import ReadyToken
+
+_decode_config_map = wire.decoder(ConfigMap)
+
+# A name may lead to another: a Secret that is there makes a reconciler look for the next one.
+_MOST_ROUNDS = 5
+
+
+class Unseen(wire.Record):
+    """Something that could not be looked at, and why; `right` is what somebody would have to grant."""
+
+    what: str
+    why: str
+    right: str = ""
+
+
+@dataclass
+class Sight:
+    """What was seen, and what was not."""
+
+    picture: Picture
+    unseen: list[Unseen] = field(default_factory=list)
+
+
+@dataclass
+class Looker:
+    """Looks at one namespace, or with an empty name at all of them."""
+
+    client: Client
+    program: Program
+    namespace: str = ""
+
+    async def look(self) -> Sight:
+        """Everything there is, Slurm included, as of now."""
+        sight = Sight(Picture())
+        await asyncio.gather(
+            *(
+                self._list(sight, source.kind, source.label_selector, source.decode, source.type)
+                for source in self.program.sources.records
+            ),
+            *(
+                self._list(sight, kind, self.program.sources.child_selector, decode_child, None)
+                for kind in self.program.sources.children
+            ),
+            self._find_optional(sight),
+        )
+        await self.complete(sight)
+        await self._ask_slurms(sight)
+        sight.picture.now = datetime.now(UTC)
+        return sight
+
+    async def complete(self, sight: Sight) -> None:
+        """Read every Secret and ConfigMap that a reconciler asks for by name."""
+        for _ in range(_MOST_ROUNDS):
+            self._observe_everything(sight.picture)
+            missed = sight.picture.missed_secrets, sight.picture.missed_config_maps
+            if not any(missed):
+                return
+            sight.picture.missed_secrets, sight.picture.missed_config_maps = set(), set()
+            await asyncio.gather(
+                *(self._read_secret(sight, key) for key in missed[0]),
+                *(self._read_config_map(sight, key) for key in missed[1]),
+            )
+
+    async def slurm(self, key: ObjectKey, server: SlurmServer) -> SlurmRest:
+        """The way to one Slurm cluster. Raises KubeError when its signing key cannot be read."""
+        values = await read_secret(self.client, ObjectKey(server.key.namespace, server.key.name))
+        value = values.get(server.key.key, b"")
+        now = SystemClock().now
+        if server.is_only_watched:  # A Slurm elsewhere is reached as the operator reaches it.
+            return SlurmRest(server.urls, ReadyToken(value.decode(errors="replace")), now=now)
+        return slurm_through(self.client, server.urls, lambda: value, now=now)
+
+    def servers(self, picture: Picture) -> Mapping[ObjectKey, SlurmServer]:
+        """Where the Slurm clusters of a picture answer, by Controller."""
+        return self.program.slurm_servers(picture)
+
+    async def _list(
+        self, sight: Sight, kind: Kind, labels: str, decode: Decode[Any], type_: type[HasMeta] | None
+    ) -> None:
+        namespace = self.namespace if kind.namespaced else ""
+        selection = Selection(kind=kind, namespace=namespace, label_selector=labels)
+        try:
+            found = [item async for page in self.client.list_pages(selection) for item in page.items]
+        except NotFound:
+            sight.unseen.append(Unseen(what=kind.plural, why="this Kubernetes has no such kind"))
+            return
+        except KubeError as error:
+            sight.unseen.append(_unlisted(kind, error))
+            return
+        sight.picture.served.add(kind)
+        for thing in _decoded(sight, kind, found, decode):
+            if type_ is None:
+                sight.picture.put_child(kind, thing)
+            else:
+                sight.picture.put(thing)
+
+    async def _find_optional(self, sight: Sight) -> None:
+        discovery = Discovery(self.client)
+        for kind in self.program.optional_kinds:
+            try:
+                if await discovery.serves(kind):
+                    sight.picture.served.add(kind)
+            except KubeError as error:
+                sight.unseen.append(Unseen(what=str(kind), why=str(error)))
+
+    def _observe_everything(self, picture: Picture) -> None:
+        self.program.slurm_servers(picture)
+        for reconciler in self.program.reconcilers:
+            for thing in picture.all(reconciler.about):
+                reconciler.observe(key_of(thing), picture)
+
+    async def _read_secret(self, sight: Sight, key: ObjectKey) -> None:
+        try:
+            sight.picture.secrets[key] = await self.client.read(kinds.SECRET, key, decode_secret)
+        except NotFound:
+            sight.picture.secrets[key] = None
+        except KubeError as error:
+            sight.picture.secrets[key] = Unread(why=str(error))
+            sight.unseen.append(_unread(kinds.SECRET, key, error))
+
+    async def _read_config_map(self, sight: Sight, key: ObjectKey) -> None:
+        try:
+            sight.picture.config_maps[key] = await self.client.read(kinds.CONFIG_MAP, key, _decode_config_map)
+        except NotFound:
+            sight.picture.config_maps[key] = None
+        except KubeError as error:
+            sight.picture.config_maps[key] = Unread(why=str(error))
+            sight.unseen.append(_unread(kinds.CONFIG_MAP, key, error))
+
+    async def _ask_slurms(self, sight: Sight) -> None:
+        servers = self.servers(sight.picture)
+        facts = await asyncio.gather(*(self._ask(key, server) for key, server in servers.items()))
+        for key, found in zip(servers, facts, strict=True):
+            sight.picture.slurms[key] = found
+            if isinstance(found, Unreachable):
+                right = "get services/proxy" if "services/proxy" in found.why else ""
+                sight.unseen.append(Unseen(what=f"Slurm of {key}", why=found.why, right=right))
+
+    async def _ask(self, key: ObjectKey, server: SlurmServer) -> Snapshot | Unreachable:
+        clock = SystemClock()
+        try:
+            rest = await self.slurm(key, server)
+        except KubeError as error:
+            return Unreachable(since=clock.now(), why=f"its signing key cannot be read: {error}")
+        poller = SlurmPoller(rest, clock, Ledger())
+        await poller.poll()
+        return poller.facts()
+
+
+def _decoded(sight: Sight, kind: Kind, items: Iterable[memoryview], decode: Decode[Any]) -> list[Any]:
+    found = []
+    for item in items:
+        try:
+            found.append(decode(item))
+        except (wire.DecodeError, ValueError, KeyError) as error:
+            sight.unseen.append(Unseen(what=f"one of the {kind.plural}", why=f"it does not decode: {error}"))
+    return found
+
+
+def _unlisted(kind: Kind, error: KubeError) -> Unseen:
+    right = f"list {kind.plural}" + (f" ({kind.group})" if kind.group else "")
+    return Unseen(what=kind.plural, why=str(error), right=right if isinstance(error, Forbidden) else "")
+
+
+def _unread(kind: Kind, key: ObjectKey, error: KubeError) -> Unseen:
+    right = f"get {kind.plural} in namespace {key.namespace}" if isinstance(error, Forbidden) else ""
+    return Unseen(what=f"{kind.kind} {key}", why=str(error), right=right)
