@@ -10,6 +10,7 @@ COMMANDS: Table = {
     "down": ("slurm_operator.cli.local", "down", "Stop the local cluster; short for `local down`."),
     "local": ("slurm_operator.cli.local", "local", "A real Kubernetes and Slurm on this machine."),
     "manager": ("slurm_operator.cli.manager", "manager", "Run the reconcilers."),
+    "manifests": ("slurm_operator.cli.manifests", "manifests", "Print the whole installation as YAML."),
     "up": ("slurm_operator.cli.local", "up", "Start a local cluster; short for `local up`."),
 }
 

@@ -7,6 +7,8 @@ from pathlib import Path
 
 from slurm_operator.api import KINDS, names
 from slurm_operator.api.crd import crd
+from slurm_operator.install import Installation
+from slurm_operator.install import installation as install_objects
 from slurm_operator.local import image
 from slurm_operator.local.cluster import Cluster, is_ready
 from slurm_operator.local.errors import LocalError
@@ -41,60 +43,16 @@ def manifest(workers: int, nodes: int) -> dict[str, object]:
 
 
 def installation(operator_image: str) -> list[dict[str, object]]:
-    """The manager with a service account, under the strictest security that Kubernetes has a name for."""
-    labels = {names.APP_NAME: "slurm-operator"}
-    container = {
-        "name": "manager",
-        "image": operator_image,
-        "imagePullPolicy": "Never",
-        "args": ["--leader-elect", "--log-format=json"],
-        "env": [
-            {"name": "SLURM_OPERATOR_IMAGES", "value": image.slurm_image("{daemon}")},
-            {"name": "SLURM_OPERATOR_MARIADB_IMAGE", "value": image.slurm_image("mariadb")},
-        ],
-        "ports": [{"name": "health", "containerPort": 8081}],
-        "readinessProbe": {"httpGet": {"path": "/readyz", "port": "health"}, "periodSeconds": 1},
-        "livenessProbe": {"httpGet": {"path": "/healthz", "port": "health"}},
-        "securityContext": {
-            "allowPrivilegeEscalation": False,
-            "capabilities": {"drop": ["ALL"]},
-            "readOnlyRootFilesystem": True,
-            "runAsNonRoot": True,
-            "seccompProfile": {"type": "RuntimeDefault"},
-        },
-    }
-    account = {"name": "slurm-operator", "namespace": OPERATOR_NAMESPACE}
-    pod = {
-        "serviceAccountName": "slurm-operator",
-        "terminationGracePeriodSeconds": 10,
-        "containers": [container],
-    }
-    return [
-        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": OPERATOR_NAMESPACE}},
-        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": account},
-        {
-            "apiVersion": "rbac.authorization.k8s.io/v1",
-            "kind": "ClusterRoleBinding",
-            "metadata": {"name": "slurm-operator"},
-            "roleRef": {
-                "apiGroup": "rbac.authorization.k8s.io",
-                "kind": "ClusterRole",
-                "name": "cluster-admin",
-            },
-            "subjects": [{"kind": "ServiceAccount", **account}],
-        },
-        {
-            "apiVersion": "apps/v1",
-            "kind": "Deployment",
-            "metadata": account,
-            "spec": {
-                "replicas": 1,
-                "strategy": {"type": "Recreate"},
-                "selector": {"matchLabels": labels},
-                "template": {"metadata": {"labels": labels}, "spec": pod},
-            },
-        },
-    ]
+    """What `slurm-operator manifests` prints, with the images that this machine has made."""
+    return install_objects(
+        Installation(
+            image=operator_image,
+            namespace=OPERATOR_NAMESPACE,
+            pull_policy="Never",
+            slurm_images=image.slurm_image("{daemon}"),
+            mariadb_image=image.slurm_image("mariadb"),
+        )
+    )
 
 
 def wait_established(kubectl: Callable[..., str], tries: int = 20) -> None:

@@ -143,10 +143,11 @@ def test_workers_share_machines_only_where_there_are_too_few() -> None:
 
 
 def test_the_operator_runs_without_any_privilege_from_an_image_that_is_never_pulled() -> None:
-    *_, deployment = operated.installation("docker.io/local/slurm-operator:x")
-    [container] = deployment["spec"]["template"]["spec"]["containers"]
+    made = {thing["kind"]: thing for thing in operated.installation("docker.io/local/slurm-operator:x")}
+    pod = made["Deployment"]["spec"]["template"]["spec"]
+    [container] = pod["containers"]
 
     assert container["imagePullPolicy"] == "Never"
-    assert container["securityContext"]["runAsNonRoot"] is True
+    assert pod["securityContext"]["runAsNonRoot"] is True
     assert container["securityContext"]["readOnlyRootFilesystem"] is True
     assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}

@@ -1,0 +1,68 @@
+"""`slurm-operator manifests`: the whole installation, without Helm."""
+
+import click
+import yaml
+
+import slurm_operator
+from slurm_operator.api import KINDS
+from slurm_operator.api.crd import crd
+from slurm_operator.cli.manager import comma_separated
+from slurm_operator.install import Installation, installation
+
+# A megabyte of YAML: seconds in Python, a blink where PyYAML comes with libyaml.
+_DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+
+DEFAULT_IMAGE = f"docker.io/local/slurm-operator:{slurm_operator.__version__}"
+
+
+@click.command()
+@click.option("--namespace", default="slurm-operator", show_default=True, help="Where the operator lives.")
+@click.option("--image", default=DEFAULT_IMAGE, show_default=True, help="The operator's image.")
+@click.option(
+    "--image-pull-policy",
+    type=click.Choice(["Always", "IfNotPresent", "Never"]),
+    default="IfNotPresent",
+    show_default=True,
+)
+@click.option("--replicas", type=click.IntRange(min=1), default=1, show_default=True)
+@click.option(
+    "--slurm-images",
+    default="",
+    metavar="PATTERN",
+    help="Images for manifests that name none, such as registry/{daemon}:26.05.",
+)
+@click.option("--mariadb-image", default="", help="The image of managed databases.")
+@click.option(
+    "--namespaces", default="", help="Comma-separated: where Slurm clusters may be; empty is everywhere."
+)
+@click.option("--crds/--no-crds", default=True, show_default=True, help="With the resource definitions.")
+def manifests(
+    namespace: str,
+    image: str,
+    image_pull_policy: str,
+    replicas: int,
+    slurm_images: str,
+    mariadb_image: str,
+    namespaces: str,
+    *,
+    crds: bool,
+) -> None:
+    """Print everything that an installation consists of, for `kubectl apply --server-side -f -`."""
+    chosen = Installation(
+        image=image,
+        namespace=namespace,
+        pull_policy=image_pull_policy,
+        replicas=replicas,
+        slurm_images=slurm_images,
+        mariadb_image=mariadb_image,
+        namespaces=comma_separated(namespaces),
+    )
+    objects = [*([crd(kind) for kind in KINDS] if crds else []), *installation(chosen)]
+    click.echo(yaml.dump_all(objects, Dumper=_Plain, sort_keys=False, width=110), nl=False)
+
+
+class _Plain(_DUMPER):  # type: ignore[misc,valid-type]
+    """Writes a value that stands in two places twice: people read this, and anchors do not help them."""
+
+    def ignore_aliases(self, data: object) -> bool:
+        return True

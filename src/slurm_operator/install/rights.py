@@ -1,0 +1,77 @@
+"""What the operator may do: exactly the verbs it uses, by where it needs them.
+
+Tests read the API server's audit log: whatever is used here is granted, and what is granted is used.
+"""
+
+from typing import Any, Final
+
+from slurm_operator import wire
+from slurm_operator.api import KINDS, names
+
+READ: Final = ("list", "watch")
+# Server-side apply is `patch`, and `create` as well where the object is not there yet.
+KEEP: Final = ("create", "delete", "list", "patch", "watch")
+
+
+class Right(wire.Record):
+    """Verbs on resources of one API group."""
+
+    group: str
+    resources: tuple[str, ...]
+    verbs: tuple[str, ...]
+
+    @property
+    def rule(self) -> dict[str, Any]:
+        """As it stands in a Role."""
+        return {
+            "apiGroups": [self.group],
+            "resources": sorted(self.resources),
+            "verbs": sorted(self.verbs),
+        }
+
+
+_OURS: Final = tuple(kind.KIND.plural for kind in KINDS)
+
+# Of objects that belong to no namespace. All three are only looked at: machines for cordons and taints,
+# namespaces for their Pod Security level, storage classes for whether there is a default one.
+CLUSTER_WIDE: Final = (
+    Right(group="", resources=("namespaces", "nodes"), verbs=READ),
+    Right(group="storage.k8s.io", resources=("storageclasses",), verbs=READ),
+)
+
+# In every namespace with Slurm clusters.
+IN_NAMESPACES: Final = (
+    Right(group="", resources=("configmaps", "secrets"), verbs=(*KEEP, "get")),
+    Right(group="", resources=("services",), verbs=KEEP),
+    # Claims are never deleted by us: those that may go are given an owner.
+    Right(group="", resources=("persistentvolumeclaims",), verbs=("create", "get", "list", "patch", "watch")),
+    Right(group="", resources=("pods",), verbs=(*KEEP, "get")),
+    Right(group="", resources=("pods/status",), verbs=("patch",)),
+    Right(group="apps", resources=("deployments", "statefulsets"), verbs=KEEP),
+    Right(
+        group="apps", resources=("controllerrevisions",), verbs=("create", "delete", "list", "patch", "watch")
+    ),
+    Right(group="events.k8s.io", resources=("events",), verbs=("create", "patch")),
+    Right(group="monitoring.coreos.com", resources=("servicemonitors",), verbs=("create", "delete", "patch")),
+    Right(group="policy", resources=("poddisruptionbudgets",), verbs=KEEP),
+    Right(group=names.GROUP, resources=_OURS, verbs=(*KEEP, "get")),
+    Right(group=names.GROUP, resources=tuple(f"{plural}/status" for plural in _OURS), verbs=("patch",)),
+    # Asked for by an admission plugin of some API servers when an object names its owner.
+    Right(group=names.GROUP, resources=tuple(f"{plural}/finalizers" for plural in _OURS), verbs=("update",)),
+)
+
+# In the operator's own namespace.
+AT_HOME: Final = (
+    Right(group="coordination.k8s.io", resources=("leases",), verbs=("create", "get", "update")),
+)
+
+# To ask whether a reader of the metrics may read them; only with --metrics-secure.
+SECURE_METRICS: Final = (
+    Right(group="authentication.k8s.io", resources=("tokenreviews",), verbs=("create",)),
+    Right(group="authorization.k8s.io", resources=("subjectaccessreviews",), verbs=("create",)),
+)
+
+
+def rules(rights: tuple[Right, ...]) -> list[dict[str, Any]]:
+    """The `rules` of a Role."""
+    return [right.rule for right in rights]
