@@ -58,3 +58,7 @@ class ControllerStatus:
         "Since when slurmctld has been without its former state; removals stop until workers are back.",
         default=None,
     )
+    workers_known_since: datetime | None = prop(
+        "Since when slurmctld has known workers. If it knows none of them any more, it has lost its state.",
+        default=None,
+    )

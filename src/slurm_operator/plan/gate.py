@@ -5,7 +5,7 @@ that Slurm does not know: the gate stays shut, and says why in words that reach 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from slurm_operator import wire
@@ -68,11 +68,15 @@ class Shut(wire.Record, tag="Shut"):
 
 @dataclass(frozen=True)
 class Worker:
-    """A slurmd pod, and what is known of the Slurm cluster it serves."""
+    """A slurmd pod, and what is known of the Slurm cluster it serves.
+
+    `state_lost_since`: slurmctld has forgotten its jobs, and not all of its workers are back.
+    """
 
     pod: Pod
     slurm_node: str
     slurm: Snapshot | Unreachable
+    state_lost_since: datetime | None = field(default=None, kw_only=True)
 
     @property
     def slurmd(self) -> ContainerStatus | None:
@@ -121,6 +125,12 @@ def _ask_slurm(worker: Worker, snapshot: Snapshot, now: datetime) -> Drained | N
             reason="UnknownToSlurm",
             message=f"Slurm does not know {name}, though slurmd has run: a job may still be there. "
             "The worker registers again by itself",
+        )
+    if worker.state_lost_since is not None:
+        return Shut(
+            reason="StateLost",
+            message=f"slurmctld lost its state at {worker.state_lost_since:%H:%M:%S} UTC, its jobs with it: "
+            "one may still run here. Nothing is removed until every worker has registered again",
         )
     if not is_record_of(slurm_node, worker):
         return Shut(

@@ -161,6 +161,18 @@ def test_a_reconfigure_restarts_slurmd_but_not_its_pod_and_the_record_is_still_i
     assert isinstance(gate(Worker(pod(), "gpu-3", slurm(later)), NOW), Drained)
 
 
+def test_what_a_slurmctld_without_its_state_says_about_jobs_is_no_proof():
+    worker = Worker(pod(), "gpu-3", slurm(IDLE_DRAIN), state_lost_since=NOW - timedelta(minutes=1))
+    crashed = Worker(pod(CRASHED, last=AFTER_CRASH), "gpu-3", slurm(), state_lost_since=NOW)
+
+    said = gate(worker, NOW)
+
+    assert isinstance(said, Shut)
+    assert said.reason == "StateLost"
+    assert "11:59:00" in said.message
+    assert isinstance(gate(crashed, NOW), NotRunning), "where no process is left, no job can be"
+
+
 PROOFS = {"Drained", "NeverStarted", "NotRunning", "Ended"}
 
 

@@ -17,7 +17,7 @@ from slurm_operator.reconcilers.controller.decide import decide
 from slurm_operator.reconcilers.controller.marks import REHEARSAL_APP
 from slurm_operator.reconcilers.controller.observe import Seen, observe
 from slurm_operator.reconcilers.controller.status import status
-from slurm_operator.slurm.snapshot import Changes
+from slurm_operator.slurm.snapshot import Changes, Snapshot
 
 
 def keeping_records_in(accounting: Accounting, world: World) -> Iterator[ObjectKey]:
@@ -43,9 +43,19 @@ def behind(pod: Pod, world: World) -> Iterator[ObjectKey]:
 
 
 def in_slurm(controller: ObjectKey, changes: Changes, world: World) -> Iterator[ObjectKey]:
-    """What slurmctld says about itself; nodes and jobs come and go without us."""
-    if changes.everything:
+    """What slurmctld says about itself. Nodes and jobs come and go without us, unless it forgets them."""
+    if changes.everything or (changes.nodes and _may_have_forgotten(controller, changes, world)):
         yield controller
+
+
+def _may_have_forgotten(key: ObjectKey, changes: Changes, world: World) -> bool:
+    """A record is gone, or its return is waited for, or these are the first there are."""
+    found, slurm = world.get(Controller, key.namespace, key.name), world.slurm(*key)
+    if found is None or not isinstance(slurm, Snapshot):
+        return False
+    if found.status.state_lost_since is not None or found.status.workers_known_since is None:
+        return True
+    return not changes.nodes <= slurm.nodes.keys()
 
 
 # Keys and referenced ConfigMaps are asked for by name, so their changes wake us too.

@@ -15,9 +15,12 @@ from slurm_operator.manifests import kinds
 from slurm_operator.manifests.kinds import Kind
 from slurm_operator.manifests.meta import Child
 from slurm_operator.manifests.objects import ConfigMap, Pod, Secret, Unread
+from slurm_operator.manifests.worker_names import slurm_node_name
 from slurm_operator.plan.world import World
 from slurm_operator.reconcilers.controller.marks import good_config, is_rehearsal
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
+
+OWNER = "owner"
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,7 @@ class Seen:
     rehearsals: tuple[Child, ...] = ()
     rehearsal_pods: Mapping[str, Pod] = field(default_factory=dict)
     pods: tuple[Pod, ...] = ()
+    workers: Mapping[str, Pod] = field(default_factory=dict)  # By their names in Slurm.
     slurm: Snapshot | Unreachable = field(kw_only=True)
     has_service_monitors: bool = False
 
@@ -94,6 +98,7 @@ def observe(key: ObjectKey, world: World) -> Seen | None:
             if (pod := world.get(Pod, key.namespace, child.metadata.name)) is not None
         },
         pods=tuple(_pods(controller, children, world)),
+        workers=dict(_workers(nodesets, world)),
         slurm=world.slurm(key.namespace, key.name),
         has_service_monitors=world.serves(kinds.SERVICE_MONITOR),
     )
@@ -149,6 +154,15 @@ def _pods(controller: Controller, children: Mapping[tuple[Kind, str], Child], wo
         pod = world.get(Pod, namespace, names.controller_pod(name, index))
         if pod is not None:
             yield pod
+
+
+def _workers(nodesets: tuple[NodeSet, ...], world: World) -> Iterator[tuple[str, Pod]]:
+    """Workers that are to stay in Slurm. Those that leave for good are taken out of it on purpose."""
+    for nodeset in nodesets:
+        for pod in world.find(Pod, OWNER, nodeset.metadata.uid):
+            is_leaving = pod.metadata.is_terminating or names.POD_RETIRED in pod.metadata.annotations
+            if not is_leaving and not pod.has_ended:
+                yield slurm_node_name(pod), pod
 
 
 def _dependents(key: ObjectKey, nodesets: tuple[NodeSet, ...], world: World) -> Iterator[str]:

@@ -7,7 +7,7 @@ from slurm_operator.plan.actions import Tell, Wait
 from slurm_operator.plan.conditions import DEGRADED, PROGRESSING, READY, Condition, false, true, unknown
 from slurm_operator.plan.plan import Outcome, Plan
 from slurm_operator.plan.wiring import StatusReport
-from slurm_operator.reconcilers.controller import live
+from slurm_operator.reconcilers.controller import live, memory
 from slurm_operator.reconcilers.controller.config import refused
 from slurm_operator.reconcilers.controller.files import Refusal, missing, remarks, wanted
 from slurm_operator.reconcilers.controller.observe import Seen
@@ -57,7 +57,8 @@ def facts(seen: Seen, refusal: Refusal | None) -> Manifest:
         "slurmKeySecret": seen.slurm_key.ref.name if seen.slurm_key.digest else "",
         "jwtKeySecret": seen.signing_key.ref.name if seen.signing_key.digest else "",
         "nodeSets": len(seen.nodesets),
-        "stateLostSince": controller.status.state_lost_since,
+        "stateLostSince": memory.lost_since(seen),
+        "workersKnownSince": memory.known_since(seen),
     }
 
 
@@ -167,6 +168,8 @@ def progressing(seen: Seen, plan: Plan, outcome: Outcome) -> Condition:
 def degraded(seen: Seen, plan: Plan, outcome: Outcome, refusal: Refusal | None) -> Condition:
     for failure in outcome.failed:
         return true(DEGRADED, "WriteFailed", f"{failure.action.message}: {failure.error}")
+    if lost := memory.told(seen):
+        return true(DEGRADED, "StateLost", lost)
     if refusal is not None:
         kept = " slurmctld goes on with the former configuration." if live.held(seen) else ""
         return true(DEGRADED, refusal.reason, f"{refusal.message}{kept}")

@@ -7,6 +7,8 @@ from slurm_operator.api import names
 from slurm_operator.api.nodeset import NodeSet
 from slurm_operator.api.workers import ScalingMode
 from slurm_operator.manifests.objects import KubeNode, Pod
+from slurm_operator.manifests.worker_names import mode_of as mode_of
+from slurm_operator.manifests.worker_names import slurm_node_name as slurm_node_name
 
 
 def padded(ordinal: int, nodeset: NodeSet) -> str:
@@ -41,17 +43,3 @@ def ordinal_of(pod: Pod, nodeset: NodeSet) -> int | None:
         return None
     number = re.fullmatch(re.escape(nodeset.metadata.name) + r"-(\d+)", pod.metadata.name)
     return int(number[1]) if number else None
-
-
-def mode_of(pod: Pod) -> ScalingMode:
-    """The mode that the pod was made in."""
-    said = pod.metadata.labels.get(names.LABEL_SCALING_MODE)
-    return ScalingMode.DAEMON_SET if said == ScalingMode.DAEMON_SET else ScalingMode.STATEFUL_SET
-
-
-def slurm_node_name(pod: Pod) -> str:
-    """What Slurm calls this worker. On the machine's own network slurmd takes the machine's name."""
-    if pod.spec.host_network and mode_of(pod) is ScalingMode.STATEFUL_SET and pod.spec.node_name:
-        return pod.spec.node_name
-    label = pod.metadata.labels.get(names.LABEL_POD_HOSTNAME)
-    return label or pod.spec.hostname or pod.metadata.name

@@ -55,12 +55,14 @@ def observe(key: ObjectKey, world: World, propagated: tuple[str, ...] = ()) -> S
     if nodeset is None:
         return None
     slurm = world.slurm(key.namespace, nodeset.spec.controller)
+    controller = world.get(Controller, key.namespace, nodeset.spec.controller)
+    lost_since = controller.status.state_lost_since if controller is not None else None
     pods = world.find(Pod, OWNER, nodeset.metadata.uid)
     kube_nodes = _kube_nodes(nodeset, pods, world)
     return Seen(
         nodeset=nodeset,
-        controller=world.get(Controller, key.namespace, nodeset.spec.controller),
-        members=tuple(_member(pod, nodeset, kube_nodes, slurm) for pod in pods),
+        controller=controller,
+        members=tuple(_member(pod, nodeset, kube_nodes, slurm, lost_since) for pod in pods),
         kube_nodes=kube_nodes,
         revisions=tuple(world.children(kinds.CONTROLLER_REVISION, nodeset.metadata.uid)),
         slurm=slurm,
@@ -104,7 +106,11 @@ def _kube_nodes(nodeset: NodeSet, pods: Sequence[Pod], world: World) -> dict[str
 
 
 def _member(
-    pod: Pod, nodeset: NodeSet, kube_nodes: Mapping[str, KubeNode], slurm: Snapshot | Unreachable
+    pod: Pod,
+    nodeset: NodeSet,
+    kube_nodes: Mapping[str, KubeNode],
+    slurm: Snapshot | Unreachable,
+    lost_since: datetime | None,
 ) -> Member:
     return Member(
         pod=pod,
@@ -112,4 +118,5 @@ def _member(
         slurm=slurm,
         kube_node=kube_nodes.get(pod.spec.node_name),
         ordinal=identity.ordinal_of(pod, nodeset),
+        state_lost_since=lost_since,
     )
