@@ -31,7 +31,7 @@ check: $(READY) ## format, lint, strict types, import contract, unit tests
 	$(BIN)/pytest -q tests/unit $(ARGS)
 
 # Most tests wait for daemons, so two rows of them run side by side. The long ones take turns, a few with each commit.
-test: check ## check, then the real API server, the real daemons, and one end-to-end test per promise
+test: check docs ## check, then the real API server, the real daemons, and one end-to-end test per promise
 	mkdir -p build
 	$(BIN)/pytest --durations=15 -p no:cacheprovider tests/slurm --shard $(SHARD) > build/slurm.log 2>&1 & \
 	failed=0; \
@@ -51,10 +51,19 @@ down: $(READY) ## stop it and leave nothing behind
 bench: $(READY) ## benchmarks: ratios measured in one run
 	$(BIN)/python -m bench $(ARGS)
 
+$(VENV)-docs/.ready: requirements/docs.txt
+	$(PYTHON) -m venv --clear $(VENV)-docs
+	$(VENV)-docs/bin/pip install --quiet --disable-pip-version-check --require-hashes --only-binary=:all: -r requirements/docs.txt
+	touch $@
+
+docs: $(VENV)-docs/.ready ## the documentation as a site, in site/
+	NO_MKDOCS_2_WARNING=1 $(VENV)-docs/bin/mkdocs build --quiet
+
 lock: $(READY) ## pin the dependencies of pyproject.toml anew
 	$(BIN)/pip install --quiet uv
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-annotate --no-header --python-version 3.11 pyproject.toml -o requirements/runtime.txt
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-annotate --no-header --python-version 3.11 pyproject.toml --group dev -o requirements/dev.txt
+	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-annotate --no-header --python-version 3.11 --group docs -o requirements/docs.txt
 
 clean: ## remove what the targets made in this directory
-	rm -rf $(VENV) build dist site .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-docs build dist site .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

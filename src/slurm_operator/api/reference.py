@@ -104,7 +104,7 @@ def _overrides() -> str:
     ]
     for cls in OVERRIDES:
         lines += [f"## {_TITLES[cls]}", "", doc(cls), "", *_table(cls), ""]
-    return "\n".join(lines)
+    return "\n".join(lines).replace("(../overrides.md#", "(#")
 
 
 def _table(cls: type) -> list[str]:
