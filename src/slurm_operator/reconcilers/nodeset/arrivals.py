@@ -1,12 +1,11 @@
 """New workers: what has to be there before them, and their pods."""
 
-from slurm_operator.api.controller import Controller
 from slurm_operator.plan.actions import Action, Create, Wait
 from slurm_operator.plan.plan import Lane, lane
 from slurm_operator.reconcilers.nodeset import ssh
 from slurm_operator.reconcilers.nodeset.choices import Choices
 from slurm_operator.reconcilers.nodeset.observe import Seen
-from slurm_operator.reconcilers.nodeset.pod import Slot, worker_pod
+from slurm_operator.reconcilers.nodeset.pod import Slot, WorkerPods
 from slurm_operator.reconcilers.nodeset.records import forget, is_outdated
 from slurm_operator.reconcilers.nodeset.revisions import Revision
 from slurm_operator.reconcilers.nodeset.volumes import missing_claims
@@ -23,11 +22,12 @@ def arrivals(seen: Seen, choices: Choices, revision: Revision) -> list[Lane]:
         return [lane("ssh", ssh.config_writes(seen, revision))]
     if seen.controller is None:
         return [lane(NEW, [_no_controller(seen)])]
+    pods = WorkerPods(seen.nodeset, seen.controller, revision.hash, ssh.notes(seen))
     together: list[Action] = []
     alone: list[Lane] = []
     for slot in choices.create:
         first = _first(slot, seen)
-        pod = _creation(seen, seen.controller, slot, revision)
+        pod = _creation(slot, pods)
         is_held_up = any(isinstance(action, Wait) for stage in first for action in stage)
         if first:
             alone.append(lane(slot.hostname, *first, [] if is_held_up else [pod]))
@@ -46,9 +46,9 @@ def _first(slot: Slot, seen: Seen) -> list[list[Action]]:
     return [*stages, [*claims]] if claims else stages
 
 
-def _creation(seen: Seen, controller: Controller, slot: Slot, revision: Revision) -> Create:
-    manifest = worker_pod(seen.nodeset, controller, slot, revision.hash, ssh.notes(seen))
-    return Create(manifest=manifest, reason="ScalingUp", message=f"created worker {slot.pod_name}")
+def _creation(slot: Slot, pods: WorkerPods) -> Create:
+    message = f"created worker {slot.pod_name}"
+    return Create(manifest=pods.pod(slot), reason="ScalingUp", message=message)
 
 
 def _no_controller(seen: Seen) -> Wait:

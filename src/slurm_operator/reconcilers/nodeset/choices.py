@@ -37,6 +37,13 @@ def choose(seen: Seen, now: datetime) -> Choices:
     return Choices(desired=chosen.desired, create=chosen.create, leaving=leaving)
 
 
+def desired(seen: Seen) -> int:
+    """How many workers there should be."""
+    if seen.nodeset.metadata.is_terminating:
+        return 0
+    return _daemons(seen).desired if seen.is_daemon else seen.nodeset.spec.replicas
+
+
 def _beyond_help(seen: Seen) -> dict[str, Cause]:
     """Whoever can only go: retired before we were interrupted, deleted by somebody, or not what it claims."""
     causes = {member.uid: _cannot_stay(member, seen) for member in seen.members}

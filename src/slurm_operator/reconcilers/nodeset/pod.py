@@ -48,68 +48,93 @@ class Slot:
     kube_node: str = ""
     topology: str = ""
 
+    @property
+    def is_daemon(self) -> bool:
+        return self.ordinal is None
+
     def whose(self, nodeset: NodeSet) -> str:
         """What its volume claims are called after."""
         return identity.padded(self.ordinal, nodeset) if self.ordinal is not None else self.hostname
 
 
-def worker_pod(
-    nodeset: NodeSet,
-    controller: Controller,
-    slot: Slot,
-    revision: str,
-    notes: Mapping[str, str] | None = None,
-) -> Manifest:
-    """The whole pod, with `notes` among its annotations. Same facts in, same bytes out."""
-    spec = nodeset.spec
+class WorkerPods:
+    """The pods of one NodeSet, each whole, with `notes` among its annotations. Same facts in, same bytes out.
+
+    What they have in common is made once and shared: a thousand new workers are a thousand names, not a
+    thousand merges.
+    """
+
+    def __init__(
+        self,
+        nodeset: NodeSet,
+        controller: Controller,
+        revision: str,
+        notes: Mapping[str, str] | None = None,
+    ) -> None:
+        self._nodeset, self._controller, self._revision = nodeset, controller, revision
+        owner = parts.Owner(nodeset.KIND, nodeset.metadata, "slurmd", "worker")
+        self._given = owner.pod_metadata(nodeset.spec.template, "slurmd")
+        self._owners = [owner_reference(nodeset.KIND, nodeset.metadata)]
+        self._notes = {RESOURCES_DIGEST: resources_digest(nodeset), **(notes or {})}
+        self._specs: dict[tuple[bool, str], Manifest] = {}
+
+    def pod(self, slot: Slot) -> Manifest:
+        spec = {**self._common(slot), "hostname": slot.hostname}
+        placed = _placed(spec, self._nodeset, slot)
+        return {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": self._metadata(slot),
+            "spec": mounted(placed, self._nodeset, slot.whose(self._nodeset)),
+        }
+
+    def _common(self, slot: Slot) -> Manifest:
+        key = (slot.is_daemon, slot.topology)
+        if key not in self._specs:
+            self._specs[key] = _spec(self._nodeset, self._controller, slot)
+        return self._specs[key]
+
+    def _metadata(self, slot: Slot) -> Manifest:
+        nodeset = self._nodeset
+        mode = ScalingMode.DAEMON_SET if slot.is_daemon else ScalingMode.STATEFUL_SET
+        ours = {
+            names.LABEL_CLUSTER: nodeset.spec.controller,
+            names.LABEL_POD_NAME: slot.pod_name,
+            names.LABEL_POD_HOSTNAME: slot.hostname,
+            names.LABEL_SCALING_MODE: str(mode),
+            names.LABEL_REVISION: self._revision,
+        }
+        if slot.ordinal is not None:
+            ours[names.LABEL_POD_INDEX] = identity.padded(slot.ordinal, nodeset)
+        if nodeset.spec.workload_disruption_protection:
+            ours[names.LABEL_POD_PROTECT] = "true"
+        place = {names.TOPOLOGY: slot.topology} if slot.topology else {}
+        return {
+            "name": slot.pod_name,
+            "namespace": nodeset.metadata.namespace,
+            "labels": {**self._given["labels"], **ours},
+            "annotations": {**self._given["annotations"], **self._notes, **place},
+            "ownerReferences": self._owners,
+        }
+
+
+def _spec(nodeset: NodeSet, controller: Controller, slot: Slot) -> Manifest:
+    """What all workers have that are told the same: everything but their name and place."""
     base = {
         "hostname": slot.hostname,
         "subdomain": names.worker_service(controller.metadata.name),
         "enableServiceLinks": False,
-        "terminationGracePeriodSeconds": spec.termination_grace_period_seconds,
-        "tolerations": list(DAEMON_TOLERATED if slot.ordinal is None else TOLERATED),
+        "terminationGracePeriodSeconds": nodeset.spec.termination_grace_period_seconds,
+        "tolerations": list(DAEMON_TOLERATED if slot.is_daemon else TOLERATED),
         "dnsConfig": {"searches": [worker_domain(controller.metadata.name, controller.metadata.namespace)]},
         "containers": [slurmd(nodeset, controller, slot)],
-        "initContainers": [logs.sidecar("slurmd.log", image(nodeset), spec.logfile)],
+        "initContainers": [logs.sidecar("slurmd.log", image(nodeset), nodeset.spec.logfile)],
         "volumes": volumes(nodeset, controller),
     }
     wishes = nodeset.spec.template.spec | {"hostname": slot.hostname}
     whole = merged_pod({"automountServiceAccountToken": False, **base}, wishes, ("slurmd", "logfile"))
     whole.pop("nodeName", None)  # The scheduler places workers, so that priorities and preemption work.
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": metadata(nodeset, slot, revision, notes or {}),
-        "spec": mounted(_placed(whole, nodeset, slot), nodeset, slot.whose(nodeset)),
-    }
-
-
-def metadata(nodeset: NodeSet, slot: Slot, revision: str, noted: Mapping[str, str]) -> Manifest:
-    owner = parts.Owner(nodeset.KIND, nodeset.metadata, "slurmd", "worker")
-    given = owner.pod_metadata(nodeset.spec.template, "slurmd")
-    ours = {
-        names.LABEL_CLUSTER: nodeset.spec.controller,
-        names.LABEL_POD_NAME: slot.pod_name,
-        names.LABEL_POD_HOSTNAME: slot.hostname,
-        names.LABEL_SCALING_MODE: str(
-            ScalingMode.STATEFUL_SET if slot.ordinal is not None else ScalingMode.DAEMON_SET
-        ),
-        names.LABEL_REVISION: revision,
-    }
-    if slot.ordinal is not None:
-        ours[names.LABEL_POD_INDEX] = identity.padded(slot.ordinal, nodeset)
-    if nodeset.spec.workload_disruption_protection:
-        ours[names.LABEL_POD_PROTECT] = "true"
-    notes = {RESOURCES_DIGEST: resources_digest(nodeset), **noted}
-    if slot.topology:
-        notes[names.TOPOLOGY] = slot.topology
-    return {
-        "name": slot.pod_name,
-        "namespace": nodeset.metadata.namespace,
-        "labels": {**given["labels"], **ours},
-        "annotations": {**given["annotations"], **notes},
-        "ownerReferences": [owner_reference(nodeset.KIND, nodeset.metadata)],
-    }
+    return whole
 
 
 def slurmd(nodeset: NodeSet, controller: Controller, slot: Slot) -> Manifest:

@@ -6,13 +6,14 @@ from slurm_operator.api import names
 from slurm_operator.api.workers import DrainType
 from slurm_operator.manifests.meta import Manifest
 from slurm_operator.manifests.objects import KubeNode
+from slurm_operator.manifests.troubles import troubles
 from slurm_operator.plan.actions import Create
 from slurm_operator.plan.conditions import DEGRADED, PROGRESSING, READY, Condition, false, true
 from slurm_operator.plan.gate import told
 from slurm_operator.plan.plan import Outcome, Plan
 from slurm_operator.plan.wiring import StatusReport
 from slurm_operator.reconcilers.nodeset import maintenance, placement, revisions
-from slurm_operator.reconcilers.nodeset.choices import choose
+from slurm_operator.reconcilers.nodeset.choices import desired
 from slurm_operator.reconcilers.nodeset.members import FOREVER, Member
 from slurm_operator.reconcilers.nodeset.mismatches import mismatches
 from slurm_operator.reconcilers.nodeset.observe import Seen
@@ -51,16 +52,16 @@ def numbers(seen: Seen) -> Manifest:
     present = [member for member in members if member.pod.status.phase]
     ready = [member for member in members if member.is_ready]
     available = [m for m in members if m.is_available(seen.now, nodeset.spec.min_ready_seconds)]
-    desired = choose(seen, seen.now).desired
+    wanted = desired(seen)
     states = [member.record.state for member in members if member.record is not None]
     return {
         "observedGeneration": nodeset.metadata.generation,
-        "desired": desired,
+        "desired": wanted,
         "replicas": len(present),
         "updatedReplicas": sum(1 for m in members if m.revision == revision.hash and not m.is_terminating),
         "readyReplicas": len(ready),
         "availableReplicas": len(available),
-        "unavailableReplicas": max(0, desired - len(available)),
+        "unavailableReplicas": max(0, wanted - len(available)),
         "registeredReplicas": len(states),
         "slurmIdle": sum(1 for state in states if state.is_idle),
         "slurmAllocated": sum(1 for state in states if state.base in ("ALLOCATED", "MIXED")),
@@ -112,18 +113,16 @@ def _fits(kube_node: KubeNode | None, seen: Seen) -> bool:
 
 
 def conditions(seen: Seen, plan: Plan, outcome: Outcome, facts: Manifest) -> Iterator[Condition]:
-    desired, available = facts["desired"], facts["availableReplicas"]
-    is_done = available >= desired and facts["updatedReplicas"] >= desired and not facts["draining"]
+    wanted, available = facts["desired"], facts["availableReplicas"]
+    is_done = available >= wanted and facts["updatedReplicas"] >= wanted and not facts["draining"]
     for wait in plan.waits:
         if wait.reason == "ControllerNotFound":
             yield false(READY, wait.reason, wait.message)
             break
     else:
-        counted = f"{available} of {desired} workers are available"
+        counted = f"{available} of {wanted} workers are available"
         yield (
-            true(READY, "Available", counted)
-            if available >= desired
-            else false(READY, "Unavailable", counted)
+            true(READY, "Available", counted) if available >= wanted else false(READY, "Unavailable", counted)
         )
     yield _progressing(plan, is_done)
     window = maintenance.condition(seen)
@@ -156,6 +155,9 @@ def _degraded(seen: Seen, outcome: Outcome, wrong: list[Manifest]) -> Condition:
     late = overdue(seen, seen.now)
     if late:
         return true(DEGRADED, "DrainOverdue", _overdue(late))
+    if told_by_kubernetes := troubles(m.pod for m in seen.members if not m.is_ready and not m.is_terminating):
+        more = f" (and {len(told_by_kubernetes) - 1} more)" if len(told_by_kubernetes) > 1 else ""
+        return true(DEGRADED, "PodsNotReady", f"{told_by_kubernetes[0]}{more}")
     if wrong:
         more = f" (and {len(wrong) - 1} more in status.mismatches)" if len(wrong) > 1 else ""
         return true(DEGRADED, "Mismatch", f"{wrong[0]['slurmNode']}: {wrong[0]['message']}{more}.")
