@@ -1,8 +1,8 @@
 """Telling people: status where it differs, events for what was done, one log line per decision."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import structlog
 
@@ -16,11 +16,14 @@ from slurm_operator.manifests.digests import digest
 from slurm_operator.manifests.meta import Manifest
 from slurm_operator.plan.actions import Action, Tell, Wait, subject
 from slurm_operator.plan.conditions import Condition, settled
-from slurm_operator.plan.plan import Outcome, Plan
+from slurm_operator.plan.plan import Failure, Outcome, Plan
 from slurm_operator.plan.wiring import Reconciler, StatusReport
 from slurm_operator.runtime.known import Known
 
 log = structlog.get_logger("slurm_operator.decisions")
+
+# An event has room for a thousand letters; the log has a line for each.
+TOLD_AT_ONCE = 3
 
 
 class Reporter:
@@ -40,17 +43,13 @@ class Reporter:
             return
         where = regarding(reconciler.kind, about.metadata)
         say = log.bind(reconciler=reconciler.name, key=str(key_of(about)))
-        for action in outcome.done:
-            if not isinstance(action, Wait):
-                say.info(action.message, **_words(action))
-                warning = isinstance(action, Tell) and action.warning
-                self._recorder.record(
-                    where, action.reason, action.message, type_="Warning" if warning else "Normal"
-                )
+        done = [action for action in outcome.done if not isinstance(action, Wait)]
+        for action in done:
+            say.info(action.message, **_words(action))
         for failure in outcome.failed:
             say.warning(failure.error, **_words(failure.action))
-            note = f"{failure.action.message}: {failure.error}"
-            self._recorder.record(where, failure.action.reason, note, type_="Warning")
+        for words in events(done, outcome.failed):
+            self._recorder.record(where, words.reason, words.note, type_=words.type)
 
     def _tell_waits(self, name: str, key: ObjectKey, plan: Plan) -> None:
         """A wait is told once, not on every pass that it lasts."""
@@ -106,6 +105,32 @@ class Reporter:
                 self._recorder.record(
                     where, condition.reason, condition.message, type_="Warning" if is_bad else "Normal"
                 )
+
+
+class Words(NamedTuple):
+    """One event."""
+
+    reason: str
+    note: str
+    type: Literal["Normal", "Warning"]
+
+
+def events(done: Iterable[Action], failed: Iterable[Failure]) -> list[Words]:
+    """What happened, one event per reason: a thousand new workers are one piece of news, not a thousand."""
+    notes: dict[tuple[str, Literal["Normal", "Warning"]], list[str]] = {}
+    for action in done:
+        is_bad = isinstance(action, Tell) and action.warning
+        notes.setdefault((action.reason, "Warning" if is_bad else "Normal"), []).append(action.message)
+    for failure in failed:
+        note = f"{failure.action.message}: {failure.error}"
+        notes.setdefault((failure.action.reason, "Warning"), []).append(note)
+    return [Words(reason, _together(told), type_) for (reason, type_), told in notes.items()]
+
+
+def _together(told: Sequence[str]) -> str:
+    """The first few of these sentences."""
+    more = len(told) - TOLD_AT_ONCE
+    return "; ".join(told[:TOLD_AT_ONCE]) + (f"; and {more} more of the kind" if more > 0 else "")
 
 
 def full_status(report: StatusReport, live: Mapping[str, Any], *, generation: int, now: datetime) -> Manifest:
