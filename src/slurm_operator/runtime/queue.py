@@ -32,6 +32,10 @@ class WorkQueue:
         self._schedule.add(key, asyncio.get_running_loop().time() + after, calm=calm)
         self._changed.set()
 
+    def rest(self, key: ObjectKey, seconds: float) -> None:
+        """Leave `key` alone for so long, whatever happens to it: looking at it is dear."""
+        self._schedule.rest(key, asyncio.get_running_loop().time() + seconds)
+
     def retry(self, key: ObjectKey, at_least: float = 0.0) -> float:
         """Look at `key` again after a failure, later each time. Gives the delay."""
         self._failures[key] = self._failures.get(key, 0) + 1
@@ -42,6 +46,11 @@ class WorkQueue:
     def forgive(self, key: ObjectKey) -> None:
         """Forget the failures of `key`: it has gone well."""
         self._failures.pop(key, None)
+
+    def forget(self, key: ObjectKey) -> None:
+        """There is no such object any more."""
+        self.forgive(key)
+        self._schedule.forget(key)
 
     def failures(self, key: ObjectKey) -> int:
         return self._failures.get(key, 0)

@@ -1,5 +1,6 @@
 """One pass over one object. Every reconciler in the project runs through here."""
 
+import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -27,6 +28,10 @@ log = structlog.get_logger(__name__)
 WRITES_SEEN_WITHIN_SECONDS = 5.0
 REFERENCES_READ_WITHIN_SECONDS = 5.0
 
+# Looking at one object takes a fifteenth of the time at most: with thousands of workers a pass is dear, and
+# they come by the hundred.
+COST_FACTOR = 15
+
 
 def utc_now() -> datetime:
     return datetime.now(UTC)
@@ -42,6 +47,7 @@ class Shell:
     metrics: Metrics
     retries: Retries = NEXT_PASS
     now: Callable[[], datetime] = utc_now
+    spent: Callable[[], float] = time.thread_time  # Seconds of work so far; waiting is none.
 
 
 @dataclass
@@ -69,6 +75,7 @@ class Loop:
 
     async def reconcile(self, key: ObjectKey) -> str:
         await wait_until_seen(self._unseen.pop(key, ()), WRITES_SEEN_WITHIN_SECONDS)
+        began = self.shell.spent()
         seen = self._observe(key)
         if seen is _NOT_YET:
             return "waiting"
@@ -78,6 +85,7 @@ class Loop:
             return "gone"  # Owner references take its children along.
 
         plan = self.reconciler.decide(seen, self.shell.now())
+        self.queue.rest(key, COST_FACTOR * (self.shell.spent() - began))
         self._want_slurm(key, plan.waits_on)
         performer = Performer(self.shell.client, self.shell.known, self.shell.now, self.shell.retries)
         outcome = await act(plan, performer.perform)
@@ -98,7 +106,8 @@ class Loop:
         if not view.unread():
             self._unread_since.pop(key, None)
             return seen
-        waited = time.monotonic() - self._unread_since.setdefault(key, time.monotonic())
+        clock = asyncio.get_running_loop().time()
+        waited = clock - self._unread_since.setdefault(key, clock)
         if waited >= REFERENCES_READ_WITHIN_SECONDS:
             return seen
         self.queue.add(key, REFERENCES_READ_WITHIN_SECONDS - waited)
@@ -139,7 +148,7 @@ class Loop:
 
     def _forget(self, key: ObjectKey) -> None:
         self._want_slurm(key, ())
-        self.queue.forgive(key)
+        self.queue.forget(key)
         self._unread_since.pop(key, None)
         self.shell.known.forget((self.reconciler.name, key))
         self.shell.reporter.forget(self.reconciler.name, key)

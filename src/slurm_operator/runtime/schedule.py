@@ -1,9 +1,9 @@
 """Which key is next: the queue's rules, without a clock or a loop of its own.
 
 A key is in the schedule at most once, and in one worker at a time. The earliest of several wishes wins. A key
-that is wanted again while it runs comes back when it is done. Namespaces take turns, so that one with ten
-thousand changes does not hold up another with one; and keys that merely appeared in the first list after a
-start give way to live changes.
+that is wanted again while it runs comes back when it is done, and not before it has rested. Namespaces take
+turns, so that one with ten thousand changes does not hold up another with one; and keys that merely appeared
+in the first list after a start give way to live changes.
 """
 
 import heapq
@@ -58,10 +58,12 @@ class Schedule:
         self._heap: list[tuple[float, ObjectKey]] = []
         self._running: set[ObjectKey] = set()
         self._again: dict[ObjectKey, float] = {}
+        self._rests_until: dict[ObjectKey, float] = {}
         self._live_in_a_row = 0
 
     def add(self, key: ObjectKey, at: float, *, calm: bool = False) -> None:
         """Look at `key` once `at` has come; an earlier wish for it stands."""
+        at = max(at, self._rests_until.get(key, at))
         if key in self._running:
             self._again[key] = min(at, self._again.get(key, at))
         elif key in self._ready:
@@ -85,14 +87,23 @@ class Schedule:
         self._live_in_a_row = self._live_in_a_row + 1 if turns is self._live else 0
         key = turns.take()
         del self._ready[key]
+        self._rests_until.pop(key, None)
         self._running.add(key)
         return key
+
+    def rest(self, key: ObjectKey, until: float) -> None:
+        """Whatever happens, do not look at `key` again before."""
+        self._rests_until[key] = until
 
     def done(self, key: ObjectKey) -> None:
         """The worker has finished with `key`; it comes back if somebody asked for it meanwhile."""
         self._running.remove(key)
         if key in self._again:
             self.add(key, self._again.pop(key))
+
+    def forget(self, key: ObjectKey) -> None:
+        """There is no such object any more."""
+        self._rests_until.pop(key, None)
 
     def next_due(self) -> float | None:
         """When the next delayed key becomes ready; None when there is none."""

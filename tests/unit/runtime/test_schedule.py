@@ -97,3 +97,21 @@ def test_backoff_grows_to_its_limit_and_never_past_it(jitter):
 
     assert delays == sorted(delays)
     assert LONGEST_BACKOFF_SECONDS / 2 <= delays[-1] <= LONGEST_BACKOFF_SECONDS
+
+
+def test_a_key_that_is_dear_to_look_at_rests_and_no_wish_is_lost_meanwhile():
+    schedule, [key, *_] = Schedule(), KEYS
+    schedule.add(key, 0.0)
+    assert schedule.take(0.0) == key
+    schedule.rest(key, 5.0)
+    schedule.add(key, 1.0)
+    schedule.done(key)
+    schedule.add(key, 2.0)
+
+    assert schedule.take(4.9) is None
+    assert schedule.next_due() == 5.0
+    assert schedule.take(5.0) == key
+    schedule.done(key)
+    assert schedule.take(100.0) is None, "one pass serves both wishes"
+    schedule.add(key, 6.0)
+    assert schedule.take(6.0) == key, "it has rested"
