@@ -12,6 +12,7 @@ from slurm_operator.api.nodeset import NodeSet
 from slurm_operator.api.restapi import RestApi
 from slurm_operator.api.token import Token
 from slurm_operator.manifests import kinds
+from slurm_operator.manifests.events import FAILED_CREATE, Event
 from slurm_operator.manifests.objects import KubeNode, Pod
 from slurm_operator.manifests.platform import Namespace, StorageClass
 from slurm_operator.plan.wiring import Reconciler
@@ -71,6 +72,14 @@ def program(settings: Settings) -> Program:
                 # An installation made for the operator before us has no Clusters, and may not look at these.
                 Source(Cluster, Cluster.KIND, reading.decoder(Cluster), is_optional=True),
                 Source(Namespace, kinds.NAMESPACE, wire.decoder(Namespace), is_optional=True),
+                # Why a StatefulSet has no pods stands nowhere else.
+                Source(
+                    Event,
+                    kinds.EVENT,
+                    wire.decoder(Event),
+                    field_selector=f"reason={FAILED_CREATE}",
+                    is_optional=True,
+                ),
                 Source(StorageClass, kinds.STORAGE_CLASS, wire.decoder(StorageClass), is_optional=True),
             ),
             children=OUR_CHILD_KINDS,

@@ -21,6 +21,7 @@ from slurm_operator.kube.secret_values import decode_secret
 from slurm_operator.kubectl.picture import Picture
 from slurm_operator.kubectl.proxied import slurm_through
 from slurm_operator.manifests import kinds
+from slurm_operator.manifests.events import Event
 from slurm_operator.manifests.meta import decode_child
 from slurm_operator.manifests.objects import ConfigMap, Unread
 from slurm_operator.plan.wiring import SlurmServer
@@ -67,11 +68,18 @@ class Looker:
         sight = Sight(Picture())
         await asyncio.gather(
             *(
-                self._list(sight, source.kind, source.label_selector, source.decode, source.type)
+                self._list(
+                    sight,
+                    self._selection(source.kind, source.label_selector, source.field_selector),
+                    source.decode,
+                    source.type,
+                )
                 for source in self.program.sources.records
             ),
             *(
-                self._list(sight, kind, self.program.sources.child_selector, decode_child, None)
+                self._list(
+                    sight, self._selection(kind, self.program.sources.child_selector), decode_child, None
+                )
                 for kind in self.program.sources.children
             ),
             self._find_optional(sight),
@@ -107,11 +115,19 @@ class Looker:
         """Where the Slurm clusters of a picture answer, by Controller."""
         return self.program.slurm_servers(picture)
 
-    async def _list(
-        self, sight: Sight, kind: Kind, labels: str, decode: Decode[Any], type_: type[HasMeta] | None
-    ) -> None:
+    async def warn(self, sight: Sight) -> None:
+        """Add what Kubernetes has complained about lately: more than the operator itself looks at."""
+        selection = self._selection(kinds.EVENT, fields="type=Warning")
+        await self._list(sight, selection, wire.decoder(Event), Event)
+
+    def _selection(self, kind: Kind, labels: str = "", fields: str = "") -> Selection:
         namespace = self.namespace if kind.namespaced else ""
-        selection = Selection(kind=kind, namespace=namespace, label_selector=labels)
+        return Selection(kind=kind, namespace=namespace, label_selector=labels, field_selector=fields)
+
+    async def _list(
+        self, sight: Sight, selection: Selection, decode: Decode[Any], type_: type[HasMeta] | None
+    ) -> None:
+        kind = selection.kind
         try:
             found = [item async for page in self.client.list_pages(selection) for item in page.items]
         except NotFound:

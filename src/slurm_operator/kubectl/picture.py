@@ -24,7 +24,10 @@ def utc_now() -> datetime:
 
 @dataclass
 class Picture:
-    """A World in dictionaries. What is asked for by name and not in it is noted in `missed`."""
+    """A World in dictionaries. What is asked for by name and not in it is noted as missed.
+
+    In a picture that `is_whole` there is nothing to miss: what is not in it does not exist.
+    """
 
     now: datetime = field(default_factory=utc_now)
     records: dict[type, dict[ObjectKey, Any]] = field(default_factory=dict)
@@ -33,6 +36,7 @@ class Picture:
     config_maps: dict[ObjectKey, ConfigMap | Unread | None] = field(default_factory=dict)
     slurms: dict[ObjectKey, Snapshot | Unreachable] = field(default_factory=dict)
     served: set[Kind] = field(default_factory=set)
+    is_whole: bool = False
     missed_secrets: set[ObjectKey] = field(default_factory=set)
     missed_config_maps: set[ObjectKey] = field(default_factory=set)
 
@@ -57,17 +61,17 @@ class Picture:
 
     def secret(self, namespace: str, name: str) -> Secret | Unread | None:
         key = ObjectKey(namespace, name)
-        if key not in self.secrets:
+        if key not in self.secrets and not self.is_whole:
             self.missed_secrets.add(key)
             return Unread(why=_NOT_ASKED)
-        return self.secrets[key]
+        return self.secrets.get(key)
 
     def config_map(self, namespace: str, name: str) -> ConfigMap | Unread | None:
         key = ObjectKey(namespace, name)
-        if key not in self.config_maps:
+        if key not in self.config_maps and not self.is_whole:
             self.missed_config_maps.add(key)
             return Unread(why=_NOT_ASKED)
-        return self.config_maps[key]
+        return self.config_maps.get(key)
 
     def slurm(self, namespace: str, controller: str) -> Snapshot | Unreachable:
         nothing = Unreachable(since=self.now, why=_NOBODY)
@@ -101,6 +105,7 @@ class Picture:
             config_maps=dict(self.config_maps),
             slurms=dict(self.slurms),
             served=set(self.served),
+            is_whole=self.is_whole,
         )
 
 

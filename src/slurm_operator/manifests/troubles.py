@@ -2,7 +2,10 @@
 
 from collections.abc import Iterable, Iterator
 
+from slurm_operator.manifests.events import FAILED_CREATE, Event
+from slurm_operator.manifests.meta import Child
 from slurm_operator.manifests.objects import ContainerStatus, Pod
+from slurm_operator.manifests.workloads import rollout
 
 # A container that waits for one of these does not start by itself, or only to end again.
 _BAD_WAITS = {
@@ -20,6 +23,27 @@ def troubles(pods: Iterable[Pod]) -> list[str]:
     """What keeps pods from being ready, one line each; pods that are merely young have none."""
     found = {f"pod {pod.metadata.name} {trouble}" for pod in pods for trouble in _troubles(pod)}
     return sorted(found)
+
+
+def refusals(workload: Child | None, events: Iterable[Event]) -> list[str]:
+    """Why a StatefulSet has fewer pods than it wants: who refused them says so in an event, nowhere else."""
+    state = rollout(workload)
+    if workload is None or state is None or (state.is_observed and state.replicas >= state.wanted):
+        return []
+    complaints = [
+        event
+        for event in events
+        if event.reason == FAILED_CREATE and event.regarding.uid == workload.metadata.uid
+    ]
+    newest = max(
+        complaints, key=lambda event: event.last_seen.timestamp() if event.last_seen else 0.0, default=None
+    )
+    return [f"no pod can be made: {_refused(newest.note)}"] if newest is not None else []
+
+
+def _refused(note: str) -> str:
+    """The part of the note that says why: `create Pod x in StatefulSet y failed error: pods "x" is …`."""
+    return note.partition("failed error: ")[2] or note
 
 
 def _troubles(pod: Pod) -> Iterator[str]:

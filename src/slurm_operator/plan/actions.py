@@ -135,11 +135,12 @@ class WriteSlurm(wire.Record, tag="WriteSlurm"):
 
 
 class Wait(wire.Record, tag="Wait"):
-    """Deliberately nothing, for now. A plan also says what it is not doing yet."""
+    """Deliberately nothing, for now. A plan also says what it is not doing yet, and which jobs hold it up."""
 
     subject: str
     reason: str
     message: str
+    jobs: tuple[int, ...] = ()
 
 
 class Tell(wire.Record, tag="Tell"):

@@ -36,6 +36,7 @@ class Known:
                 source.decode,
                 namespaces=namespaces if source.kind.namespaced else ("",),
                 label_selector=source.label_selector,
+                field_selector=source.field_selector,
                 indexes=source.indexes,
             )
             for source in sources.records

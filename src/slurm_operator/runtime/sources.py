@@ -21,6 +21,7 @@ class Source(Generic[T]):
     kind: Kind
     decode: Callable[[bytes | bytearray | memoryview], T]
     label_selector: str = ""
+    field_selector: str = ""
     is_optional: bool = False  # Without the right to read it, or without its CRD, the rest goes on.
     indexes: Mapping[str, Callable[[T], Iterable[Hashable]]] = field(default_factory=dict)
 

@@ -39,8 +39,8 @@ def retire(member: Member, cause: Cause, controller: ObjectKey, now: datetime) -
             return [[drain(member, cause, controller)]]
         case _ if member.ends_within(GRACE_SECONDS):
             return [[_wait(member, "Terminating", "its pod is ending")]]
-        case Shut(reason=reason, message=message):
-            return [[_wait(member, reason, message)]]
+        case Shut(reason=reason, message=message, jobs=jobs):
+            return [[_wait(member, reason, message, jobs)]]
         case Drained() if _takes_record_along(member, cause):
             return [
                 [*retired(member)],
@@ -104,8 +104,8 @@ def _told_to_drain(member: Member) -> Wait:
     )
 
 
-def _wait(member: Member, reason: str, message: str) -> Wait:
-    return Wait(subject=member.slurm_node, reason=reason, message=message)
+def _wait(member: Member, reason: str, message: str, jobs: tuple[int, ...] = ()) -> Wait:
+    return Wait(subject=member.slurm_node, reason=reason, message=message, jobs=jobs)
 
 
 def retired(member: Member) -> list[PatchObject]:
