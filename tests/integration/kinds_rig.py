@@ -3,7 +3,6 @@
 import base64
 import json
 import uuid
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +11,9 @@ from slurm_operator.api import KINDS
 from slurm_operator.api.crd import crd
 from slurm_operator.local.controlplane import ControlPlane, Plane
 from slurm_operator.local.operated import wait_established
+from support import rights
 from support.managers import until
+from support.rights import operator as operator
 
 GROUP = "slinky.slurm.net/v1beta1"
 
@@ -21,10 +22,12 @@ GROUP = "slinky.slurm.net/v1beta1"
 def plane(tmp_path_factory):
     """A server of our own: its audit log tells who wrote what. No pod ever runs on it."""
     with ControlPlane(tmp_path_factory.mktemp("kinds"), audit="Metadata").running() as plane:
+        rights.grant(plane)
         for kind in KINDS:
             plane.caller.call("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", crd(kind))
         wait_established(plane.kubectl)
         yield plane
+        assert rights.refused(plane.audit_log) == []
 
 
 @pytest.fixture
@@ -96,10 +99,6 @@ def pretend_ready(plane: Plane, ns: str, kind: str, name: str) -> None:
 def owner_of(thing: dict) -> tuple[str, str]:
     [owner] = thing["metadata"]["ownerReferences"]
     return owner["kind"], owner["name"]
-
-
-def admin(plane: Plane, user: str) -> Path:
-    return plane.kubeconfig_for(user, "system:masters")
 
 
 def writes_by(plane: Plane, user: str) -> list[str]:

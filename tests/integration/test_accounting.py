@@ -5,12 +5,12 @@ import json
 
 import pytest
 from kinds_rig import (
-    admin,
     apply,
     condition,
     get,
     merge,
     ns,
+    operator,
     ours,
     owner_of,
     plane,
@@ -39,7 +39,7 @@ def test_the_api_server_takes_every_golden_manifest(plane, ns, name):
 
 def test_slurmdbd_follows_its_password_is_put_right_and_then_left_alone(plane, ns, tmp_path):
     apply(plane, ours("Accounting", ns, "slurm", {"storageConfig": STORAGE}))
-    with running_manager(admin(plane, f"op-{ns}"), tmp_path / "log", "--namespaces", ns) as manager:
+    with running_manager(operator(plane, f"op-{ns}"), tmp_path / "log", "--namespaces", ns) as manager:
         manager.wait_ready()
         assert "Secret 'db'" in wait_reason(plane, ns, "accounting", "slurm", "SecretNotFound")
         assert len(key_bytes(plane, ns, "slurm-auth-slurm", "slurm.key")) == 1024
@@ -71,7 +71,7 @@ def test_slurmdbd_follows_its_password_is_put_right_and_then_left_alone(plane, n
         assert "s3c#ret" not in told
         assert "another" not in told
 
-    with running_manager(admin(plane, f"again-{ns}"), tmp_path / "again", "--namespaces", ns) as manager:
+    with running_manager(operator(plane, f"again-{ns}"), tmp_path / "again", "--namespaces", ns) as manager:
         manager.wait_ready()
         done = 'reconciles_total{reconciler="accounting",result="done"}'
         until(lambda: done in manager.get("/metrics", manager.metrics)[1], what="a pass with nothing to do")
@@ -81,7 +81,7 @@ def test_slurmdbd_follows_its_password_is_put_right_and_then_left_alone(plane, n
 
 def test_a_managed_mariadb_comes_first_and_its_data_outlive_the_accounting(plane, ns, tmp_path):
     apply(plane, ours("Accounting", ns, "slurm", {"managed": {"storage": {"size": "1Gi"}}}))
-    with running_manager(admin(plane, f"op-{ns}"), tmp_path / "log", "--namespaces", ns) as manager:
+    with running_manager(operator(plane, f"op-{ns}"), tmp_path / "log", "--namespaces", ns) as manager:
         manager.wait_ready()
         assert "waiting for MariaDB" in wait_reason(plane, ns, "accounting", "slurm", "DatabaseStarting")
         assert owner_of(wait_for(plane, ns, "statefulset", "slurm-mariadb")) == ("Accounting", "slurm")
@@ -110,7 +110,7 @@ def test_deletion_waits_for_controllers_says_so_and_can_be_forced(plane, ns, tmp
     }
     apply(plane, secret(ns, "db", password="x"), ours("Accounting", ns, "slurm", {"storageConfig": STORAGE}),
           ours("Controller", ns, "head", external))  # fmt: skip
-    with running_manager(admin(plane, f"op-{ns}"), tmp_path / "log", "--namespaces", ns) as manager:
+    with running_manager(operator(plane, f"op-{ns}"), tmp_path / "log", "--namespaces", ns) as manager:
         manager.wait_ready()
         until(lambda: get(plane, ns, "accounting", "slurm")["metadata"].get("finalizers"), what="a finalizer")
         wait_for(plane, ns, "statefulset", "slurm-accounting")

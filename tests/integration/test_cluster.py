@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 import yaml
 from kinds_rig import (
-    admin,
     apply,
     get,
     merge,
     ns,
+    operator,
     ours,
     owner_of,
     plane,
@@ -70,7 +70,7 @@ def idle_passes(manager: ManagerProcess) -> bool:
 
 def test_ten_lines_become_a_cluster_that_is_kept_as_it_should_be(plane, ns, tmp_path):
     applied_example(plane, ns, "cluster-smallest")
-    with running_manager(admin(plane, f"op-{ns}"), tmp_path / "log", "--namespaces", ns) as manager:
+    with running_manager(operator(plane, f"op-{ns}"), tmp_path / "log", "--namespaces", ns) as manager:
         manager.wait_ready()
         expected = {("Controller", "demo"), ("RestApi", "demo"), ("NodeSet", "demo-cpu")}
         until(lambda: parts(plane, ns) == expected, what="exactly these parts")
@@ -107,7 +107,7 @@ def test_ten_lines_become_a_cluster_that_is_kept_as_it_should_be(plane, ns, tmp_
         assert wide.split()[:6] == ["NAME", "READY", "VERSION", "NODES", "RUNNING", "PENDING"]
         wait_at_rest(plane, ns)
 
-    with running_manager(admin(plane, f"again-{ns}"), tmp_path / "again", "--namespaces", ns) as manager:
+    with running_manager(operator(plane, f"again-{ns}"), tmp_path / "again", "--namespaces", ns) as manager:
         manager.wait_ready()
         until(lambda: idle_passes(manager), what="a pass with nothing to do")
     assert [write for write in writes_by(plane, f"again-{ns}") if is_about_clusters(write)] == []
@@ -142,7 +142,7 @@ def is_about_clusters(write: str) -> bool:
 def test_workers_that_somebody_else_scales_are_left_alone_and_a_removed_entry_goes(plane, ns, tmp_path):
     entries = [{"name": "cpu", "ordinalPadding": 3}, {"name": "gpu", "replicas": 0}]
     apply(plane, ours("Cluster", ns, "demo", {"nodeSets": entries}))
-    with running_manager(admin(plane, f"op-{ns}"), tmp_path / "log", "--namespaces", ns) as manager:
+    with running_manager(operator(plane, f"op-{ns}"), tmp_path / "log", "--namespaces", ns) as manager:
         manager.wait_ready()
         wait_for(plane, ns, "nodeset", "demo-cpu")
         assert wait_for(plane, ns, "nodeset", "demo-gpu")["spec"]["replicas"] == 0
@@ -180,7 +180,7 @@ def test_workers_that_somebody_else_scales_are_left_alone_and_a_removed_entry_go
 
 def test_a_cluster_goes_in_order_and_entirely(plane, ns, tmp_path):
     applied_example(plane, ns, "cluster-login")
-    with running_manager(admin(plane, f"op-{ns}"), tmp_path / "log", "--namespaces", ns) as manager:
+    with running_manager(operator(plane, f"op-{ns}"), tmp_path / "log", "--namespaces", ns) as manager:
         manager.wait_ready()
         wait_for(plane, ns, "loginset", "demo-login")
         until(lambda: get(plane, ns, "cluster", "demo")["metadata"].get("finalizers"), what="the finalizer")
@@ -241,7 +241,7 @@ def test_a_slurm_elsewhere_is_watched_and_never_changed(plane, ns, tmp_path):
     nodes = json.loads((RECORDED / "nodes.json").read_text())["body"]["nodes"]
     with (
         slurm_elsewhere() as (url, heard),
-        running_manager(admin(plane, f"op-{ns}"), tmp_path / "log", "--namespaces", ns) as manager,
+        running_manager(operator(plane, f"op-{ns}"), tmp_path / "log", "--namespaces", ns) as manager,
     ):
         manager.wait_ready()
         apply(plane, ours("Cluster", ns, "far", {"server": url, "token": {"secretRef": "login"}}))

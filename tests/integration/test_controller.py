@@ -11,8 +11,10 @@ from slurm_operator.api.crd import crd
 from slurm_operator.local.controlplane import ControlPlane
 from slurm_operator.local.operated import wait_established
 from slurm_operator.operator import OUR_KINDS
+from support import rights
 from support.controller_cases import CASES, manifests
 from support.managers import running_manager, until
+from support.rights import operator
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -34,10 +36,12 @@ def test_the_api_server_takes_every_manifest(api_server, namespace, case):
 def plane(tmp_path_factory):
     """A server of our own: its audit log tells who wrote what."""
     with ControlPlane(tmp_path_factory.mktemp("controller"), audit="Metadata").running() as plane:
+        rights.grant(plane)
         for kind in OUR_KINDS:
             plane.caller.call("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", crd(kind))
         wait_established(plane.kubectl)
         yield plane
+        assert rights.refused(plane.audit_log) == []
 
 
 class Space:
@@ -120,7 +124,7 @@ def space(plane, request) -> Space:
 
 @pytest.fixture
 def manager(plane, space, tmp_path):
-    kubeconfig = plane.kubeconfig_for(f"op-{space.name}", "system:masters")
+    kubeconfig = operator(plane, f"op-{space.name}")
     with running_manager(kubeconfig, tmp_path / "log", "--namespaces", space.name) as manager:
         yield manager.wait_ready()
 
@@ -146,7 +150,7 @@ def test_a_controller_gets_its_children_in_a_safe_order(space, manager):
 
 def test_what_is_deleted_comes_back_and_a_second_operator_writes_nothing(space, plane, tmp_path):
     space.controller()
-    with running_manager(plane.kubeconfig_for("op-first", "system:masters"), tmp_path / "first", "--namespaces", space.name) as first:  # fmt: skip
+    with running_manager(operator(plane, "op-first"), tmp_path / "first", "--namespaces", space.name) as first:  # fmt: skip
         first.wait_ready()
         space.end_rehearsal()
         until(lambda: space.get("statefulset", "slurm-controller"), what="the StatefulSet")
@@ -155,7 +159,7 @@ def test_what_is_deleted_comes_back_and_a_second_operator_writes_nothing(space, 
         until(lambda: not [n for n in space.all("configmaps") if "rehearsal" in n], what="the rehearsal gone")
         settled(space, "op-first")
 
-    with running_manager(plane.kubeconfig_for("op-second", "system:masters"), tmp_path / "second", "--namespaces", space.name) as second:  # fmt: skip
+    with running_manager(operator(plane, "op-second"), tmp_path / "second", "--namespaces", space.name) as second:  # fmt: skip
         second.wait_ready()
         until(
             lambda: 'reconciler="controller",result="done"' in second.get("/metrics", second.metrics)[1],

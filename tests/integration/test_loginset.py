@@ -2,12 +2,12 @@
 
 import pytest
 from kinds_rig import (
-    admin,
     apply,
     condition,
     get,
     merge,
     ns,
+    operator,
     ours,
     owner_of,
     plane,
@@ -34,7 +34,7 @@ def test_the_api_server_takes_every_golden_manifest(plane, ns, name):
 
 def test_login_pods_come_up_are_put_right_and_then_left_alone(plane, ns, tmp_path):
     apply(plane, ours("LoginSet", ns, "login", {"controllerRef": {"name": "slurm"}}))
-    with running_manager(admin(plane, f"op-{ns}"), tmp_path / "log", "--namespaces", ns) as manager:
+    with running_manager(operator(plane, f"op-{ns}"), tmp_path / "log", "--namespaces", ns) as manager:
         manager.wait_ready()
         wait_reason(plane, ns, "loginset", "login", "ControllerNotFound")
         host_keys = wait_for(plane, ns, "secret", "login-ssh-host-keys")
@@ -78,7 +78,7 @@ def test_login_pods_come_up_are_put_right_and_then_left_alone(plane, ns, tmp_pat
         assert len(get(plane, ns, "loginset", "login")["status"]["hostKeyFingerprints"]) == 3
         assert selector == "app.kubernetes.io/instance=login,app.kubernetes.io/name=login"
 
-    with running_manager(admin(plane, f"again-{ns}"), tmp_path / "again", "--namespaces", ns) as manager:
+    with running_manager(operator(plane, f"again-{ns}"), tmp_path / "again", "--namespaces", ns) as manager:
         manager.wait_ready()
         done = 'reconciles_total{reconciler="loginset",result="done"}'
         until(lambda: done in manager.get("/metrics", manager.metrics)[1], what="a pass with nothing to do")

@@ -6,7 +6,6 @@ import re
 import signal
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import jwt
 import pytest
@@ -16,7 +15,9 @@ from slurm_operator.api.token import Token
 from slurm_operator.local.controlplane import ControlPlane
 from slurm_operator.local.operated import wait_established
 from slurm_operator.operator import OUR_KINDS
+from support import rights
 from support.managers import running_manager, until
+from support.rights import operator
 
 KEY = b"0123456789abcdef0123456789abcdef"
 
@@ -28,10 +29,12 @@ LEASE = ("--leader-elect", "--leader-elect-lease-duration=4", "--leader-elect-re
 def plane(tmp_path_factory):
     """A server of our own: its audit log tells who wrote what."""
     with ControlPlane(tmp_path_factory.mktemp("manager"), audit="Metadata").running() as plane:
+        rights.grant(plane)
         for kind in OUR_KINDS:
             plane.caller.call("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", crd(kind))
         wait_established(plane.kubectl)
         yield plane
+        assert rights.refused(plane.audit_log) == []
 
 
 @pytest.fixture
@@ -85,17 +88,13 @@ def is_lease(entry: dict) -> bool:
     return entry.get("objectRef", {}).get("resource") == "leases"
 
 
-def admin(plane, user: str) -> Path:
-    return plane.kubeconfig_for(user, "system:masters")
-
-
 def wait_ready(plane, ns: str, name: str = "ci") -> None:
     plane.kubectl("wait", "--for=condition=Ready", f"token/{name}", "-n", ns, "--timeout=60s")
 
 
 def test_a_token_is_signed_told_and_follows_its_key(plane, ns, tmp_path):
     apply(plane, token(ns))
-    with running_manager(admin(plane, "op-a"), tmp_path / "log", "--namespaces", ns) as manager:
+    with running_manager(operator(plane, "op-a"), tmp_path / "log", "--namespaces", ns) as manager:
         manager.wait_ready()
         until(lambda: (read(plane, ns, "token", "ci")["status"] or {}).get("conditions"), what="a status")
         ready = {c["type"]: c for c in read(plane, ns, "token", "ci")["status"]["conditions"]}["Ready"]
@@ -124,7 +123,7 @@ def signed_with(plane, ns: str, key: bytes) -> bool:
 
 
 def test_health_and_metrics_are_served(plane, ns, tmp_path):
-    with running_manager(admin(plane, "op-h"), tmp_path / "log", "--namespaces", ns) as manager:
+    with running_manager(operator(plane, "op-h"), tmp_path / "log", "--namespaces", ns) as manager:
         manager.wait_ready()
         assert manager.get("/healthz") == (200, "ok\n")
         apply(plane, secret(ns, "keys"), token(ns))
@@ -143,7 +142,7 @@ def test_health_and_metrics_are_served(plane, ns, tmp_path):
 def test_secure_metrics_ask_the_api_server_who_may_read_them(plane, ns, tmp_path):
     plane.kubectl("create", "serviceaccount", "scraper", "-n", ns)
     with running_manager(
-        admin(plane, "op-m"), tmp_path / "log", "--namespaces", ns, "--metrics-secure"
+        operator(plane, "op-m"), tmp_path / "log", "--namespaces", ns, "--metrics-secure"
     ) as manager:
         manager.wait_ready()
         bearer = plane.kubectl("create", "token", "scraper", "-n", ns).strip()
@@ -173,8 +172,8 @@ def test_when_the_leader_is_killed_the_other_takes_over(plane, ns, tmp_path):
     apply(plane, secret(ns, "keys"))
     flags = ("--namespaces", ns, *LEASE, "--leader-elect-id", ns)
     with (
-        running_manager(admin(plane, "op-one"), tmp_path / "one", *flags) as one,
-        running_manager(admin(plane, "op-two"), tmp_path / "two", *flags) as two,
+        running_manager(operator(plane, "op-one"), tmp_path / "one", *flags) as one,
+        running_manager(operator(plane, "op-two"), tmp_path / "two", *flags) as two,
     ):
         one.wait_ready(), two.wait_ready()
         apply(plane, token(ns, "first"))
@@ -191,7 +190,7 @@ def test_a_leader_that_was_stopped_past_its_lease_writes_nothing_when_it_wakes_u
     apply(plane, secret(ns, "keys"))
     names = [f"t{number}" for number in range(120)]
     flags = ("--namespaces", ns, *LEASE, "--leader-elect-id", ns, "--token-workers=2")
-    with running_manager(admin(plane, "op-old"), tmp_path / "old", *flags) as old:
+    with running_manager(operator(plane, "op-old"), tmp_path / "old", *flags) as old:
         old.wait_ready()
         with ThreadPoolExecutor() as beside:
             applied = beside.submit(apply, plane, *(token(ns, name) for name in names))
@@ -200,7 +199,7 @@ def test_a_leader_that_was_stopped_past_its_lease_writes_nothing_when_it_wakes_u
             )
             old.signal(signal.SIGSTOP)
             applied.result()
-        with running_manager(admin(plane, "op-new"), tmp_path / "new", *flags) as new:
+        with running_manager(operator(plane, "op-new"), tmp_path / "new", *flags) as new:
             new.wait_ready()
             plane.kubectl("wait", "--for=condition=Ready", "token", "--all", "-n", ns, "--timeout=120s")
             before = len(writes_by(plane, "op-old"))
@@ -214,14 +213,14 @@ def test_a_leader_that_was_stopped_past_its_lease_writes_nothing_when_it_wakes_u
 def test_a_restart_in_an_unchanged_world_writes_nothing_but_the_lease(plane, ns, tmp_path):
     flags = ("--namespaces", ns, *LEASE, "--leader-elect-id", ns)
     apply(plane, secret(ns, "keys"), *(token(ns, f"t{number}") for number in range(5)))
-    with running_manager(admin(plane, "op-before"), tmp_path / "before", *flags) as manager:
+    with running_manager(operator(plane, "op-before"), tmp_path / "before", *flags) as manager:
         manager.wait_ready()
         for number in range(5):
             wait_ready(plane, ns, f"t{number}")
         manager.signal(signal.SIGTERM)
         assert manager.wait() == 0
 
-    with running_manager(admin(plane, "op-after"), tmp_path / "after", *flags) as manager:
+    with running_manager(operator(plane, "op-after"), tmp_path / "after", *flags) as manager:
         manager.wait_ready()
         until(lambda: passes_without_work(manager) >= 5, what="passes without anything to do")
         manager.signal(signal.SIGTERM)
@@ -240,7 +239,7 @@ def test_referenced_secrets_in_400_namespaces_do_not_exhaust_connections(plane, 
     spaces = [f"many-{number}" for number in range(400)]
     apply(plane, *({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in spaces))
     apply(plane, *(thing for name in spaces for thing in (secret(name, "keys"), token(name))))
-    with running_manager(admin(plane, "op-many"), tmp_path / "log") as manager:
+    with running_manager(operator(plane, "op-many"), tmp_path / "log") as manager:
         manager.wait_ready()
         until(lambda: ready_tokens(plane) >= 400, seconds=180, what="400 signed tokens")
         apply(plane, token("many-7", "one-more"))
@@ -264,7 +263,7 @@ def ready_tokens(plane) -> int:
     ],
 )
 def test_bad_flags_end_at_once_with_what_to_do(plane, tmp_path, flags, says):
-    with running_manager(admin(plane, "op-bad"), tmp_path / "log", *flags) as manager:
+    with running_manager(operator(plane, "op-bad"), tmp_path / "log", *flags) as manager:
         assert manager.wait() != 0
         assert says in manager.log.read_text()
 

@@ -2,7 +2,7 @@
 
 import json
 
-from kinds_rig import admin, apply, get, merge, ns, ours, plane, wait_for, writes_by
+from kinds_rig import apply, get, merge, ns, operator, ours, plane, wait_for, writes_by
 
 from slurm_operator import wire
 from slurm_operator.manifests.objects import Pod
@@ -42,7 +42,7 @@ def owners(plane, ns: str, name: str) -> list[str]:
 
 def test_workers_come_with_all_they_need_and_go_in_order(plane, ns, tmp_path):
     apply(plane, ours("Controller", ns, "slurm", CONTROLLER), ours("NodeSet", ns, "gpu", WORKERS))
-    with running_manager(admin(plane, f"op-{ns}"), tmp_path / "log", "--namespaces", ns) as manager:
+    with running_manager(operator(plane, f"op-{ns}"), tmp_path / "log", "--namespaces", ns) as manager:
         manager.wait_ready()
         pod = wait_for(plane, ns, "pod", "gpu-1")
         assert {v["name"]: v.get("persistentVolumeClaim") for v in pod["spec"]["volumes"]}["scratch"] == {
@@ -60,7 +60,7 @@ def test_workers_come_with_all_they_need_and_go_in_order(plane, ns, tmp_path):
         assert owners(plane, ns, "scratch-gpu-1") == ["Pod"]
         assert owners(plane, ns, "scratch-gpu-0") == ["NodeSet"]
 
-    with running_manager(admin(plane, f"again-{ns}"), tmp_path / "again", "--namespaces", ns) as manager:
+    with running_manager(operator(plane, f"again-{ns}"), tmp_path / "again", "--namespaces", ns) as manager:
         manager.wait_ready()
         passes = 'reconciles_total{reconciler="nodeset"'
         until(lambda: passes in manager.get("/metrics", manager.metrics)[1], what="a pass")

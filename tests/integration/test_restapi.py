@@ -2,11 +2,11 @@
 
 import pytest
 from kinds_rig import (
-    admin,
     apply,
     get,
     merge,
     ns,
+    operator,
     ours,
     owner_of,
     plane,
@@ -37,7 +37,7 @@ def test_the_api_server_takes_every_golden_manifest(plane, ns, name):
 
 def test_a_restapi_comes_up_is_put_right_and_then_left_alone(plane, ns, tmp_path):
     apply(plane, ours("RestApi", ns, "rest", {"controllerRef": {"name": "slurm"}, "replicas": 2}))
-    with running_manager(admin(plane, f"op-{ns}"), tmp_path / "log", "--namespaces", ns) as manager:
+    with running_manager(operator(plane, f"op-{ns}"), tmp_path / "log", "--namespaces", ns) as manager:
         manager.wait_ready()
         assert "there is none" in wait_reason(plane, ns, "restapi", "rest", "ControllerNotFound")
         assert owner_of(wait_for(plane, ns, "service", "rest-restapi")) == ("RestApi", "rest")
@@ -73,7 +73,7 @@ def test_a_restapi_comes_up_is_put_right_and_then_left_alone(plane, ns, tmp_path
         pretend_ready(plane, ns, "deployment", "rest-restapi")
         until(lambda: settled(plane, ns), what="a settled status")
 
-    with running_manager(admin(plane, f"again-{ns}"), tmp_path / "again", "--namespaces", ns) as manager:
+    with running_manager(operator(plane, f"again-{ns}"), tmp_path / "again", "--namespaces", ns) as manager:
         manager.wait_ready()
         done = 'reconciles_total{reconciler="restapi",result="done"}'
         until(lambda: done in manager.get("/metrics", manager.metrics)[1], what="a pass with nothing to do")

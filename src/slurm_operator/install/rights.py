@@ -6,7 +6,7 @@ Tests read the API server's audit log: whatever is used here is granted, and wha
 from typing import Any, Final
 
 from slurm_operator import wire
-from slurm_operator.api import KINDS, names
+from slurm_operator.api import KINDS, Cluster, Token, names
 
 READ: Final = ("list", "watch")
 # Server-side apply is `patch`, and `create` as well where the object is not there yet.
@@ -31,6 +31,7 @@ class Right(wire.Record):
 
 
 _OURS: Final = tuple(kind.KIND.plural for kind in KINDS)
+_PARTS: Final = tuple(kind.KIND.plural for kind in KINDS if kind not in (Cluster, Token))
 
 # Of objects that belong to no namespace. All three are only looked at: machines for cordons and taints,
 # namespaces for their Pod Security level, storage classes for whether there is a default one.
@@ -39,7 +40,8 @@ CLUSTER_WIDE: Final = (
     Right(group="storage.k8s.io", resources=("storageclasses",), verbs=READ),
 )
 
-# In every namespace with Slurm clusters.
+# In every namespace with Slurm clusters. `get` is for named reads, and after a patch that was refused: the server
+# does not say whether it was because the object is another one by now.
 IN_NAMESPACES: Final = (
     Right(group="", resources=("configmaps", "secrets"), verbs=(*KEEP, "get")),
     Right(group="", resources=("services",), verbs=KEEP),
@@ -48,13 +50,14 @@ IN_NAMESPACES: Final = (
     Right(group="", resources=("pods",), verbs=(*KEEP, "get")),
     Right(group="", resources=("pods/status",), verbs=("patch",)),
     Right(group="apps", resources=("deployments", "statefulsets"), verbs=KEEP),
-    Right(
-        group="apps", resources=("controllerrevisions",), verbs=("create", "delete", "list", "patch", "watch")
-    ),
-    Right(group="events.k8s.io", resources=("events",), verbs=("create", "patch")),
+    Right(group="apps", resources=("controllerrevisions",), verbs=("create", "delete", "list", "watch")),
+    Right(group="events.k8s.io", resources=("events",), verbs=("create", "list", "patch", "watch")),
     Right(group="monitoring.coreos.com", resources=("servicemonitors",), verbs=("create", "delete", "patch")),
     Right(group="policy", resources=("poddisruptionbudgets",), verbs=KEEP),
-    Right(group=names.GROUP, resources=_OURS, verbs=(*KEEP, "get")),
+    # What a Cluster is made of; Clusters and Tokens are made by people only.
+    Right(group=names.GROUP, resources=_PARTS, verbs=(*KEEP, "get")),
+    Right(group=names.GROUP, resources=(Cluster.KIND.plural,), verbs=("get", "list", "patch", "watch")),
+    Right(group=names.GROUP, resources=(Token.KIND.plural,), verbs=READ),
     Right(group=names.GROUP, resources=tuple(f"{plural}/status" for plural in _OURS), verbs=("patch",)),
     # Asked for by an admission plugin of some API servers when an object names its owner.
     Right(group=names.GROUP, resources=tuple(f"{plural}/finalizers" for plural in _OURS), verbs=("update",)),
