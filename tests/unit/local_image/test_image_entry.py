@@ -7,8 +7,9 @@ import pytest
 from slurm_operator.local.image.entry import database, ssh
 from slurm_operator.local.image.entry.__main__ import ENTRIES
 from slurm_operator.local.image.entry.follow import named_main
-from slurm_operator.local.image.entry.leave import drain_reason, local_jobs
+from slurm_operator.local.image.entry.leave import drain_reason
 from slurm_operator.local.image.entry.slurmctld import NodeRecord, Unreachable, node_name, record_from
+from slurm_operator.local.image.entry.steps import steps_here
 from slurm_operator.local.image.images import SLURM_DAEMONS
 from slurm_operator.slurm.reasons import OurReason
 
@@ -75,10 +76,20 @@ def test_the_operator_reads_the_drain_of_a_leaving_worker_as_its_own():
     assert (read.cause, read.pod_uid) == ("PodTerminating", "4f1c-22")
 
 
-def test_jobs_are_seen_by_their_steps():
-    lines = ["slurmstepd: [17.batch] ", "slurmstepd: [17.0] ", "slurmstepd: [9.extern] ", "sleep 600 ", ""]
+def test_jobs_are_seen_by_their_steps(tmp_path):
+    lines = [
+        "slurmstepd: [17.batch]\0",
+        "slurmstepd: [17.0]\0",
+        "slurmstepd: [9.extern]\0",
+        "sleep\x00600\0",
+        "",
+    ]
+    for pid, line in enumerate(lines):
+        (tmp_path / str(pid)).mkdir()
+        (tmp_path / str(pid) / "cmdline").write_text(line)
+    (tmp_path / "99").mkdir()  # Has just ended.
 
-    assert local_jobs(lines) == {"17", "9"}
+    assert steps_here(tmp_path) == {"17", "9"}
 
 
 def test_a_mounted_file_is_told_from_one_of_the_image():

@@ -3,18 +3,14 @@
 The pod's grace period is the limit. A drain that is there already keeps its reason, whoever set it.
 """
 
-import re
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
-from pathlib import Path
 
 from .slurmctld import NodeRecord, Unreachable, command, node_record, unfinished_jobs
+from .steps import steps_here
 from .watch import LEAVING
 
 _POLL_S = 2.0
 _SILENCE_S = 30.0
-_STEP = re.compile(r"^slurmstepd: \[(\d+)\.")
 
 
 def leave(name: str, pod_uid: str) -> int:
@@ -25,7 +21,7 @@ def leave(name: str, pod_uid: str) -> int:
     while True:
         is_drained = _drain(name, pod_uid)
         jobs = unfinished_jobs(name)
-        here = local_jobs(list(_command_lines(Path("/proc"))))
+        here = steps_here()
         if isinstance(jobs, Unreachable):
             # Nobody can send a job now, and what runs in this container is the only witness left.
             if not here and time.monotonic() - heard > _SILENCE_S:
@@ -41,11 +37,6 @@ def leave(name: str, pod_uid: str) -> int:
 def drain_reason(pod_uid: str) -> str:
     pod = f" (pod {pod_uid})" if pod_uid else ""
     return f"slurm-operator: PodTerminating: the pod is asked to end{pod}"
-
-
-def local_jobs(command_lines: Sequence[str]) -> set[str]:
-    """Ids of jobs with a step in this container."""
-    return {found[1] for line in command_lines if (found := _STEP.match(line))}
 
 
 def _drain(name: str, pod_uid: str) -> bool:
@@ -66,9 +57,3 @@ def _tell(jobs: set[str], name: str) -> set[str]:
     for job in sorted(jobs):
         command("scontrol", "notify", job, message)
     return jobs
-
-
-def _command_lines(proc: Path) -> Iterator[str]:
-    for directory in proc.glob("[0-9]*"):
-        with suppress(OSError):  # It has just ended.
-            yield (directory / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")

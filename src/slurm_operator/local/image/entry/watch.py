@@ -2,6 +2,9 @@
 
 slurmctld forgets dynamic nodes when it loses its state or somebody deletes them. A living slurmd does not
 find out by itself and would idle for ever, with its jobs unseen.
+
+While a job runs here the worker stays unknown: a slurmctld that does not know the job calls it an orphan as
+soon as the worker registers, and ends it (seen with 26.05).
 """
 
 import random
@@ -12,6 +15,7 @@ from pathlib import Path
 
 from .follow import Main
 from .slurmctld import NodeRecord, node_record
+from .steps import steps_here
 
 # Made by the command that runs before the pod ends: whoever leaves must not come back.
 LEAVING = Path("/run/slurm-operator-leaving")
@@ -26,7 +30,7 @@ def watch(name: str, every_s: float, main: Main) -> None:
         time.sleep(every_s * random.uniform(0.8, 1.2))  # noqa: S311
         if _is_forgotten(name):
             time.sleep(_SURE_AFTER_S)
-            if _is_forgotten(name):
+            if _is_forgotten(name) and not steps_here():
                 print(
                     f"slurmctld does not know {name} any more: registering again", file=sys.stderr, flush=True
                 )
