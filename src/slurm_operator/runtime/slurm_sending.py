@@ -1,12 +1,13 @@
 """Carries out one write: checks that it may, sends it, and finds out what became of each node."""
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
 from slurm_operator import wire
 from slurm_operator.runtime.clock import Clock
 from slurm_operator.runtime.slurm_ledger import Ledger
 from slurm_operator.runtime.slurm_poller import SlurmPoller
 from slurm_operator.slurm import writes
+from slurm_operator.slurm.node import SlurmNode
 from slurm_operator.slurm.screening import needs_fresh_nodes, screen
 from slurm_operator.slurm.writes import Answer, NodeWrite, SlurmWrite, Verdict, subjects
 from slurm_operator.slurmrest.client import SlurmRest
@@ -22,6 +23,10 @@ from slurm_operator.slurmrest.errors import (
 from slurm_operator.slurmrest.sender import job_fields, named, node_fields
 
 MAX_NODES_PER_REQUEST = 1000
+
+# How old an answer about the nodes may be that a write is held against: what others did since then is not
+# seen, and Slurm has no compare-and-set.
+FRESH_SECONDS = 0.1
 
 _VERBS: dict[type[NodeWrite], str] = {
     writes.DrainNodes: "drain",
@@ -72,16 +77,16 @@ class Sending:
         self._ledger = ledger
         self._clock = clock
         self._may_write = may_write
+        self._nodes: Mapping[str, SlurmNode] = {}
+        self._nodes_asked_at = -FRESH_SECONDS
+        self._written: set[str] = set()  # Since the nodes were asked for.
 
     async def carry_out(self, write: SlurmWrite) -> dict[str, Answer]:
-        """Afterwards the poller reads at once, so that everybody sees what came of it."""
-        try:
-            if isinstance(write, NodeWrite):
-                return await self._to_nodes(write)
-            subject, call = subjects(write)[0], self._call(write)
-            return {subject: _outcome(write, await self._attempt(call))}
-        finally:
-            self._poller.read_again(head=isinstance(write, writes.Reconfigure))
+        """What became of it, for each subject."""
+        if isinstance(write, NodeWrite):
+            return await self._to_nodes(write)
+        subject, call = subjects(write)[0], self._call(write)
+        return {subject: _outcome(write, await self._attempt(call))}
 
     def _call(self, write: SlurmWrite) -> Callable[[], Awaitable[None]]:
         """The request of a write that is not about nodes."""
@@ -122,11 +127,21 @@ class Sending:
     ) -> dict[str, Answer]:
         """Reads the nodes, answers for those that must be left alone, and goes on with the others."""
         try:
-            nodes = await self._poller.nodes_now(whole=whole)
+            nodes = await self._fresh_nodes(names, whole=whole)
         except SlurmFailure as failure:
             return for_all(names, Verdict.NOT_SENT, f"held back, because {failure}")
         send, answers = screen(wire.replace(write, nodes=tuple(names)), nodes)
         return answers | await go_on(write, send) if send else answers
+
+    async def _fresh_nodes(self, names: Sequence[str], *, whole: bool) -> Mapping[str, SlurmNode]:
+        """The nodes as they are. A thousand drains with a reason each need not read them a thousand times."""
+        asked_at = self._clock.monotonic()
+        is_fresh = asked_at - self._nodes_asked_at < FRESH_SECONDS and self._written.isdisjoint(names)
+        if whole or not is_fresh:
+            self._written.clear()
+            self._nodes = await self._poller.nodes_now(whole=whole)
+            self._nodes_asked_at = asked_at
+        return self._nodes
 
     async def _in_parts(self, write: NodeWrite, names: Sequence[str]) -> dict[str, Answer]:
         size = 1 if isinstance(write, writes.DeleteNodes) else MAX_NODES_PER_REQUEST
@@ -165,6 +180,7 @@ class Sending:
             return NotLeading("write to Slurm", "another operator holds the Lease")
         sure = False
         self._ledger.begin(nodes)
+        self._written.update(nodes)
         try:
             await call()
         except SlurmFailure as failure:

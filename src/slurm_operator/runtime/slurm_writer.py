@@ -1,6 +1,7 @@
 """The one writer of a Slurm cluster: one write in flight, merged where it can be, never repeated blindly."""
 
 import asyncio
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -44,9 +45,14 @@ def merged(first: SlurmWrite, second: SlurmWrite) -> SlurmWrite | None:
         return first
     if not isinstance(first, NodeWrite) or not isinstance(second, NodeWrite):
         return None
-    if wire.replace(first, nodes=()) != wire.replace(second, nodes=()):
+    if said(first) != said(second):
         return None
     return wire.replace(first, nodes=tuple(dict.fromkeys((*first.nodes, *second.nodes))))
+
+
+def said(write: SlurmWrite) -> SlurmWrite:
+    """The write without the nodes that it names: two that say the same may go together."""
+    return wire.replace(write, nodes=()) if isinstance(write, NodeWrite) else write
 
 
 class SlurmWriter:
@@ -61,8 +67,11 @@ class SlurmWriter:
         may_write: Callable[[], bool],
     ) -> None:
         self._sending = Sending(client, poller, ledger, clock, may_write)
+        self._poller = poller
         self._clock = clock
-        self._waiting: list[Batch] = []
+        self._waiting: deque[Batch] = deque()
+        self._joinable: dict[SlurmWrite, Batch] = {}  # By what a write says, whoever it is about.
+        self._last_about: dict[str, Batch] = {}
         self._stir = asyncio.Event()
         self._stopped = False
 
@@ -81,6 +90,9 @@ class SlurmWriter:
             while True:
                 if (batch := self._next()) is not None:
                     await self._process(batch)
+                    # Everybody sees what came of it; not between any two of a thousand writes.
+                    if isinstance(batch.write, writes.Reconfigure) or not self._has_due:
+                        self._poller.read_again(head=isinstance(batch.write, writes.Reconfigure))
                 else:
                     self._stir.clear()
                     await self._clock.wait(self._stir, self._idle_s())
@@ -100,24 +112,32 @@ class SlurmWriter:
         for batch in self._waiting:
             batch.settle(for_all(subjects(batch.write), Verdict.NOT_SENT, _STOPPING))
         self._waiting.clear()
+        self._joinable.clear()
+        self._last_about.clear()
 
     def _join(self, write: SlurmWrite) -> Batch:
         """The batch this write goes with. It never overtakes another one about the same subject."""
         now = self._clock.monotonic()
-        for batch in reversed(self._waiting):
-            together = merged(batch.write, write)
-            if together is not None:
-                batch.write = together
-                if isinstance(write, writes.Reconfigure):
-                    batch.due_at = self._reconfigure_due(batch.first_at, now)
-                return batch
-            if not set(subjects(batch.write)).isdisjoint(subjects(write)):
-                break
-        due_at = now + TICK_SECONDS
-        if isinstance(write, writes.Reconfigure):
-            due_at = self._reconfigure_due(now, now)
-        self._waiting.append(Batch(write, now, due_at))
-        return self._waiting[-1]
+        batch = self._joinable.get(said(write))
+        together = merged(batch.write, write) if batch is not None else None
+        if batch is None or together is None or self._would_overtake(write, batch):
+            due_at = now + TICK_SECONDS
+            if isinstance(write, writes.Reconfigure):
+                due_at = self._reconfigure_due(now, now)
+            batch = Batch(write, now, due_at)
+            self._waiting.append(batch)
+            self._joinable[said(write)] = batch
+        else:
+            batch.write = together
+            if isinstance(write, writes.Reconfigure):
+                batch.due_at = self._reconfigure_due(batch.first_at, now)
+        self._last_about.update(dict.fromkeys(subjects(write), batch))
+        return batch
+
+    def _would_overtake(self, write: SlurmWrite, batch: Batch) -> bool:
+        """Whether something about the same subject has come since the batch was begun."""
+        others = (self._last_about.get(subject, batch) for subject in subjects(write))
+        return any(other is not batch and other.first_at >= batch.first_at for other in others)
 
     @staticmethod
     def _reconfigure_due(first_at: float, now: float) -> float:
@@ -129,10 +149,22 @@ class SlurmWriter:
             return 3600.0
         return max(0.0, min(batch.due_at for batch in self._waiting) - self._clock.monotonic())
 
+    @property
+    def _has_due(self) -> bool:
+        now = self._clock.monotonic()
+        return any(batch.due_at <= now for batch in self._waiting)
+
     def _next(self) -> Batch | None:
         now = self._clock.monotonic()
-        for batch in self._waiting:
-            if batch.due_at <= now:
-                self._waiting.remove(batch)
-                return batch
-        return None
+        batch = next((batch for batch in self._waiting if batch.due_at <= now), None)
+        if batch is not None:
+            self._take(batch)
+        return batch
+
+    def _take(self, batch: Batch) -> None:
+        self._waiting.remove(batch)
+        if self._joinable.get(said(batch.write)) is batch:
+            del self._joinable[said(batch.write)]
+        for subject in subjects(batch.write):
+            if self._last_about.get(subject) is batch:
+                del self._last_about[subject]

@@ -380,3 +380,12 @@ async def test_a_running_cluster_reads_and_writes_and_ends(
     assert result.is_good
     with pytest.raises(asyncio.CancelledError):
         await task
+
+
+async def test_many_writes_of_one_moment_are_held_against_one_reading_of_the_nodes(
+    slurmrestd: FakeSlurmrestd, cluster: Cluster
+) -> None:
+    await cluster.write(*(drain(name, reason=f"{REASON} (pod {name * 4})") for name in "abcd"))
+
+    assert len(slurmrestd.calls(UPDATE)) == 4, "each has a reason of its own"
+    assert len(slurmrestd.calls(NODES)) == 1
