@@ -101,9 +101,9 @@ class NodeSetSettings:
         "Whether several workers may share a Kubernetes node. For trying things out.", default=False
     )
     pod_info_in_comment: bool = prop(
-        "Whether Slurm nodes say in their comment which pod they are. "
+        "Whether Slurm nodes say in their comment which pod they are; costs one more write for each worker. "
         "A comment of somebody else is never touched.",
-        default=True,
+        default=False,
     )
 
     @property
