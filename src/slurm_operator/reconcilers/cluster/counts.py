@@ -16,7 +16,7 @@ _UP: dict[str, str] = {
 
 def nodes(slurm: Snapshot) -> NodeCounts:
     found = _sorted(
-        (node.state.words for node in slurm.nodes.values()), lambda words: _node(NodeState(words))
+        (node.state.words for node in slurm.nodes.values()), lambda words: node_word(NodeState(words))
     )
     return NodeCounts(
         total=len(slurm.nodes),
@@ -31,7 +31,7 @@ def nodes(slurm: Snapshot) -> NodeCounts:
 
 
 def jobs(slurm: Snapshot) -> JobCounts:
-    found = _sorted((job.state.words for job in slurm.jobs.values()), lambda words: _job(JobState(words)))
+    found = _sorted((job.state.words for job in slurm.jobs.values()), lambda words: job_word(JobState(words)))
     return JobCounts(
         running=found["running"],
         pending=found["pending"],
@@ -48,7 +48,7 @@ def _sorted(states: Iterable[frozenset[str]], sort: Callable[[frozenset[str]], s
     return found
 
 
-def _node(state: NodeState) -> str:
+def node_word(state: NodeState) -> str:
     """What matters most to somebody who wants to run a job comes first."""
     if state.is_down or state.is_unresponsive:
         return "down"
@@ -57,7 +57,7 @@ def _node(state: NodeState) -> str:
     return _UP.get(state.base or "", "other")
 
 
-def _job(state: JobState) -> str:
+def job_word(state: JobState) -> str:
     if state.is_completing:
         return "other"
     if state.is_pending:
