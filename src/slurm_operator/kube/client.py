@@ -38,6 +38,9 @@ Propagation = Literal["Background", "Foreground", "Orphan"]
 # Connecting for a watch; what comes after has its own limits.
 _CONNECT_SECONDS = 10.0
 
+# A log may be silent for as long as nothing happens.
+_NEVER_SECONDS = 10 * 365 * 86400.0
+
 
 class Client:
     """Talks to one API server. Watches, calls and the Lease have separate connections.
@@ -107,6 +110,20 @@ class Client:
             is_question=path.endswith("reviews"),
         )
         return _manifest(await self.send(request))
+
+    async def text(self, path: str, *, params: Mapping[str, str] | None = None) -> bytes:
+        """The body of an answer that is no JSON: a log, or metrics."""
+        return await self.send(_plain(path, params))
+
+    @asynccontextmanager
+    async def follow(
+        self, path: str, *, params: Mapping[str, str] | None = None
+    ) -> AsyncIterator[AsyncIterator[bytes]]:
+        """A text as it grows, piece by piece, until the server ends it. Silence is no error."""
+        async with self._transport.stream(
+            _plain(path, params), idle_seconds=_NEVER_SECONDS, connect_seconds=_CONNECT_SECONDS
+        ) as content:
+            yield content.iter_any()
 
     async def get(self, kind: Kind, key: ObjectKey) -> Manifest:
         """The object as it is now. Raises NotFound."""
@@ -259,6 +276,17 @@ class Client:
             content_type=content_type,
         )
         return _manifest(await self.send(request))
+
+
+def _plain(path: str, params: Mapping[str, str] | None) -> Request:
+    return Request(
+        verb="get",
+        method="GET",
+        path=path,
+        resource=path.rsplit("/", 1)[-1],
+        params=params or {},
+        accept="*/*",
+    )
 
 
 def _always() -> bool:
