@@ -7,10 +7,10 @@ from urllib.parse import urlsplit
 
 from slurm_operator import wire
 from slurm_operator.kube.client import Client
-from slurm_operator.kube.errors import KubeError
+from slurm_operator.kube.errors import KubeError, Unreachable
 from slurm_operator.kube.request import Request as KubeRequest
 from slurm_operator.slurmrest.client import SlurmRest
-from slurm_operator.slurmrest.errors import SlurmTimedOut, SlurmUnreachable
+from slurm_operator.slurmrest.errors import SlurmCutOff, SlurmTimedOut, SlurmUnreachable
 from slurm_operator.slurmrest.exchange import Reply
 from slurm_operator.slurmrest.tokens import KeyProvider, ReadyToken
 from slurm_operator.slurmrest.transport import DEADLINE_SECONDS, Request, Transport
@@ -39,10 +39,14 @@ class ServiceProxy(Transport):
                     headers={"X-SLURM-USER-TOKEN": token},
                 )
             )
+        except Unreachable as error:
+            # What left us may still be carried out, whether or not an answer comes.
+            kind = SlurmCutOff if error.may_have_happened else SlurmUnreachable
+            raise kind(request.attempt, str(error)) from error
         except (KubeError, asyncio.IncompleteReadError) as error:
             raise SlurmUnreachable(request.attempt, str(error)) from error
         if (said := _api_server_said(body)) is not None:
-            raise _failure(request.attempt, code, said)
+            raise _failure(request, code, said)
         return Reply(code, body)
 
 
@@ -64,10 +68,15 @@ def _api_server_said(body: bytes) -> str | None:
     )
 
 
-def _failure(attempt: str, code: int, said: str) -> SlurmUnreachable | SlurmTimedOut:
+# The API server asks for the verb that belongs to the method, on services/proxy.
+_VERBS = {"GET": "get", "POST": "create", "DELETE": "delete"}
+
+
+def _failure(request: Request, code: int, said: str) -> SlurmUnreachable | SlurmTimedOut:
     if code == 403:
-        return SlurmUnreachable(attempt, f"the right to get services/proxy is missing: {said}")
-    return SlurmTimedOut(attempt, said) if code == 504 else SlurmUnreachable(attempt, said)
+        verb = _VERBS.get(request.method, request.method.lower())
+        return SlurmUnreachable(request.attempt, f"the right to {verb} services/proxy is missing: {said}")
+    return SlurmTimedOut(request.attempt, said) if code == 504 else SlurmUnreachable(request.attempt, said)
 
 
 def proxy_path(url: str) -> str:
