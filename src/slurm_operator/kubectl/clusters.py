@@ -1,0 +1,126 @@
+"""Slurm clusters as people name them: a Cluster, or a Controller that no Cluster made, with all its parts."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from slurm_operator.api import names
+from slurm_operator.api.accounting import Accounting
+from slurm_operator.api.cluster import Cluster
+from slurm_operator.api.controller import Controller
+from slurm_operator.api.loginset import LoginSet
+from slurm_operator.api.meta import ObjectKey, key_of
+from slurm_operator.api.nodeset import NodeSet
+from slurm_operator.api.restapi import RestApi
+from slurm_operator.manifests.objects import Pod
+from slurm_operator.plan.world import World
+from slurm_operator.reconcilers.connections import slurm_of
+from slurm_operator.slurm.snapshot import Snapshot, Unreachable
+
+Part = Controller | Accounting | RestApi | LoginSet | NodeSet
+
+# Which daemons a kind runs, by the name that its pods carry.
+DAEMONS: dict[type[Part], tuple[str, ...]] = {
+    Controller: ("slurmctld",),
+    Accounting: ("slurmdbd", "mariadb"),
+    RestApi: ("slurmrestd",),
+    LoginSet: ("login",),
+    NodeSet: ("slurmd",),
+}
+
+
+class NotFound(Exception):  # noqa: N818 - it says what is the case
+    """There is no such Slurm cluster, or it is not clear which."""
+
+
+@dataclass(frozen=True)
+class SlurmCluster:
+    """One Slurm cluster: what was asked for, its parts, and what Slurm says."""
+
+    key: ObjectKey
+    about: Cluster | Controller
+    parts: tuple[Part, ...]
+    pods: tuple[Pod, ...]
+    slurm_key: ObjectKey
+    slurm: Snapshot | Unreachable
+
+    @property
+    def node_sets(self) -> list[NodeSet]:
+        return [part for part in self.parts if isinstance(part, NodeSet)]
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether this Slurm is only watched: nothing is ever written to it."""
+        return isinstance(self.about, Cluster) and self.about.spec.is_adopted
+
+    def pods_of(self, part: Part) -> list[Pod]:
+        return [pod for pod in self.pods if _is_of(pod, part)]
+
+
+def clusters(world: World) -> list[SlurmCluster]:
+    """Every Slurm cluster there is, by namespace and name."""
+    composed = {key_of(cluster): _composed(cluster, world) for cluster in world.all(Cluster)}
+    alone = {
+        key_of(controller): _whole(controller, controller, world)
+        for controller in world.all(Controller)
+        if key_of(controller) not in composed or composed[key_of(controller)].is_elsewhere
+    }
+    return sorted([*composed.values(), *alone.values()], key=lambda one: (one.key, type(one.about).__name__))
+
+
+def named(found: Sequence[SlurmCluster], name: str) -> list[SlurmCluster]:
+    """Those of this name, or all without one. Raises NotFound."""
+    chosen = [one for one in found if name in ("", one.key.name, str(one.key))]
+    if chosen:
+        return chosen
+    if not found:
+        raise NotFound("There is no Slurm cluster here. Look in every namespace with -A.")
+    raise NotFound(f"There is no Slurm cluster {name!r} here. There are: {_listed(found)}.")
+
+
+def only(found: Sequence[SlurmCluster], name: str) -> SlurmCluster:
+    """The one that is meant. Raises NotFound when there are several."""
+    chosen = named(found, name)
+    if len(chosen) > 1:
+        raise NotFound(f"There are several Slurm clusters here; say which with --cluster: {_listed(chosen)}.")
+    return chosen[0]
+
+
+def _listed(found: Sequence[SlurmCluster]) -> str:
+    return ", ".join(str(one.key) for one in found)
+
+
+def _composed(cluster: Cluster, world: World) -> SlurmCluster:
+    controller = None
+    if not cluster.spec.is_adopted:
+        controller = world.get(Controller, cluster.metadata.namespace, cluster.metadata.name)
+    return _whole(cluster, controller, world)
+
+
+def _whole(about: Cluster | Controller, controller: Controller | None, world: World) -> SlurmCluster:
+    key = key_of(about)
+    slurm_key = slurm_of(about) if isinstance(about, Cluster) else key
+    parts = tuple(_parts(controller, world)) if controller is not None else ()
+    pods = tuple(pod for pod in world.all(Pod, key.namespace) if any(_is_of(pod, part) for part in parts))
+    slurm = world.slurm(slurm_key.namespace, slurm_key.name)
+    return SlurmCluster(key, about, parts, pods, slurm_key, slurm)
+
+
+def _parts(controller: Controller, world: World) -> Iterator[Part]:
+    """In the order in which the trouble of one becomes that of the next."""
+    namespace, name = key_of(controller)
+    accounting = world.get(Accounting, namespace, controller.spec.accounting)
+    if accounting is not None:
+        yield accounting
+    yield controller
+    yield from (one for one in world.all(RestApi, namespace) if one.spec.controller_ref.name == name)
+    yield from (one for one in world.all(LoginSet, namespace) if one.spec.controller_ref.name == name)
+    yield from (one for one in world.all(NodeSet, namespace) if one.spec.controller == name)
+
+
+def _is_of(pod: Pod, part: Part) -> bool:
+    labels = pod.metadata.labels
+    return (
+        pod.metadata.namespace == part.metadata.namespace
+        and labels.get(names.APP_INSTANCE) == part.metadata.name
+        and labels.get(names.APP_NAME) in DAEMONS[type(part)]
+    )

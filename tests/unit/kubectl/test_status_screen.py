@@ -1,0 +1,224 @@
+"""One screen that says how a Slurm cluster is: in files that a review can read."""
+
+from datetime import timedelta
+
+import pytest
+
+from slurm_operator import wire
+from slurm_operator.api import Controller, LoginSet, NodeSet, RestApi, names
+from slurm_operator.api.cluster import Cluster
+from slurm_operator.api.meta import Meta, ObjectKey
+from slurm_operator.kubectl.clusters import NotFound, clusters, named, only
+from slurm_operator.kubectl.look import Unseen
+from slurm_operator.kubectl.status import health, meaning, status
+from slurm_operator.kubectl.status_screen import screen
+from slurm_operator.kubectl.verdict import Verdict, verdicts
+from slurm_operator.manifests.objects import (
+    ContainerState,
+    ContainerStateWaiting,
+    ContainerStatus,
+    Pod,
+    PodCondition,
+    PodStatus,
+)
+from slurm_operator.operator import reconcilers
+from slurm_operator.plan.actions import Wait
+from slurm_operator.plan.plan import lane, plan
+from slurm_operator.plan.wiring import StatusReport
+from slurm_operator.reconcilers import nodeset
+from slurm_operator.runtime.settings import Settings
+from slurm_operator.slurm.job import SlurmJob
+from slurm_operator.slurm.node import SlurmNode
+from slurm_operator.slurm.snapshot import Snapshot, Unreachable, jobs_by_node
+from slurm_operator.slurm.states import JobState, NodeState
+from support.clusters import NOW, cluster, saying, settled, world
+from support.texts import assert_text
+
+SPEC = {"nodeSets": [{"name": "cpu", "replicas": 2}], "logins": [{"name": "login"}]}
+TOLD = {"observedGeneration": 1, "slurmVersion": "26.05.5"}
+GOOD = {"type": "Ready", "status": "True", "reason": "Working", "message": "All parts are ready, and Slurm answers."}  # fmt: skip
+
+
+def pod(daemon: str, owner: str, name: str, *, ready: bool = True, waiting: str = "") -> Pod:
+    state = ContainerState(waiting=ContainerStateWaiting(reason=waiting, message="no such image") if waiting else None)  # fmt: skip
+    return Pod(
+        metadata=Meta(name=name, namespace="ns", uid=name, labels={names.APP_NAME: daemon, names.APP_INSTANCE: owner}),
+        status=PodStatus(
+            phase="Running" if ready else "Pending",
+            conditions=[PodCondition(type="Ready", status="True" if ready else "False")],
+            container_statuses=[ContainerStatus(name=daemon, ready=ready, restart_count=1, state=state)],
+        ),
+    )  # fmt: skip
+
+
+def pods(*, login_image_is_bad: bool = False) -> list[Pod]:
+    bad = {"ready": False, "waiting": "ImagePullBackOff"} if login_image_is_bad else {}
+    return [
+        pod("slurmctld", "demo", "demo-controller-0"),
+        pod("slurmrestd", "demo", "demo-restapi-x"),
+        pod("login", "demo-login", "demo-login-x", **bad),
+        pod("slurmd", "demo-cpu", "demo-cpu-0"),
+        pod("slurmd", "demo-cpu", "demo-cpu-1"),
+    ]
+
+
+def node(name: str, *words: str, reason: str = "", by: str = "slurm", minutes: int = 5) -> SlurmNode:
+    since = NOW - timedelta(minutes=minutes) if reason else None
+    state = NodeState.of(*words, "DYNAMIC_NORM")
+    return SlurmNode(name=name, state=state, reason=reason, reason_set_by=by, reason_changed_at=since)
+
+
+def job(job_id: int, words: str, *nodes: str, why: str = "", user: str = "ada") -> SlurmJob:
+    state = JobState.of(*words.split("+"))
+    return SlurmJob(job_id=job_id, state=state, user=user, nodes=nodes, state_reason=why, partition="all")
+
+
+def snapshot(nodes: list[SlurmNode], jobs: list[SlurmJob]) -> Snapshot:
+    return Snapshot(
+        nodes={one.name: one for one in nodes},
+        jobs={one.job_id: one for one in jobs},
+        jobs_by_node=jobs_by_node(jobs),
+        nodes_asked_at=NOW,
+        jobs_asked_at=NOW,
+        release="26.05.5",
+    )
+
+
+def made(slurm: Snapshot | Unreachable, more: list[Pod], *, told: dict | None = None, **workers):
+    """A Cluster `demo` whose parts are all ready, as far as a test does not say otherwise."""
+    whole = cluster(
+        SPEC, status={**TOLD, "conditions": [told or GOOD]}, creationTimestamp="2026-01-01T09:00:00Z"
+    )
+    there = settled(world(whole))
+    for kind, name in ((Controller, "demo"), (RestApi, "demo"), (LoginSet, "demo-login")):
+        saying(there, kind, name, "True", message="it works")
+    numbers = {"desired": 2, "registeredReplicas": 2, **workers}
+    saying(there, NodeSet, "demo-cpu", "True", message="2 of 2 workers are available", **numbers)
+    there.things += more
+    there.slurms[ObjectKey("ns", "demo")] = slurm
+    return there
+
+
+def waiting(there, *waits: Wait) -> Verdict:
+    """What the operator thinks of the NodeSet: it holds these back."""
+    about = there.get(NodeSet, "ns", "demo-cpu")
+    return Verdict(
+        nodeset.RECONCILER, about, None, plan(lane("demo-cpu-1", waits)), StatusReport(conditions=())
+    )
+
+
+def shown(there, *judged: Verdict, unseen=()) -> str:
+    return screen([status(one, judged) for one in clusters(there)], unseen, NOW).plain
+
+
+def busy() -> Snapshot:
+    nodes = [
+        node("demo-cpu-0", "MIXED"),
+        node("demo-cpu-1", "MIXED", "DRAIN", reason="slurm-operator: ScaleIn: leaving (pod 4f1c-aa)"),
+        *(node(f"big-{n}", "IDLE") for n in range(3)),
+        node("big-3", "IDLE", "DRAIN", reason="ada: bad cable", minutes=600),
+        node("big-4", "DOWN", "NOT_RESPONDING", reason="Not responding", by="root"),
+    ]
+    jobs = [
+        job(1, "RUNNING", "demo-cpu-0"),
+        job(2, "RUNNING", "demo-cpu-1", user="bob"),
+        *(job(n, "PENDING", why="Priority", user="bob") for n in range(10, 20)),
+        job(20, "PENDING", why="Resources"),
+        job(21, "PENDING", why="ReqNodeNotAvail, UnavailableNodes:big-3"),
+        job(22, "CANCELLED+COMPLETING", "demo-cpu-0"),
+    ]
+    return snapshot(nodes, jobs)
+
+
+def test_a_healthy_cluster():
+    idle = snapshot([node("demo-cpu-0", "IDLE"), node("demo-cpu-1", "IDLE")], [])
+
+    assert_text("status/healthy.txt", shown(made(idle, pods())))
+
+
+def test_a_busy_cluster_with_drains_and_waiting_jobs():
+    there = made(busy(), pods(), draining=1, slurmAllocated=2)
+    held = Wait(subject="demo-cpu-1", reason="Draining", message="waiting for job 2 of bob (RUNNING)")
+
+    assert_text("status/busy.txt", shown(there, waiting(there, held)))
+
+
+def test_a_cluster_whose_slurm_is_away_and_whose_login_cannot_start():
+    away = Unreachable(since=NOW, why="cannot reach Slurm to read the nodes: no connection")
+    told = {"type": "Ready", "status": "False", "reason": "PodsNotReady", "message": "LoginSet demo-login: 0 of 1 login pods are ready."}  # fmt: skip
+    there = made(away, pods(login_image_is_bad=True), told=told)
+    unseen = [Unseen(what="nodes", why="forbidden", right="list nodes")]
+
+    assert_text("status/broken.txt", shown(there, unseen=unseen))
+
+
+def test_the_whole_of_it_is_json_too():
+    there = made(busy(), pods())
+
+    found = wire.decode_any(wire.pretty([status(one, ()) for one in clusters(there)]))
+
+    assert found[0]["waiting_jobs"][0]["jobs"] == list(range(10, 20))
+    assert {group["state"] for group in found[0]["nodes"]} == {"mixed", "draining", "idle", "drained", "down"}
+
+
+def test_a_controller_without_a_cluster_is_a_cluster_too_and_a_slurm_elsewhere_has_no_parts():
+    there = made(busy(), pods())
+    elsewhere = {"server": "http://slurm:6820", "token": {"secretRef": "token"}}
+    there.things.append(cluster(elsewhere, name="old", uid="uid-old"))
+    there.things = [
+        thing for thing in there.things if (type(thing), thing.metadata.name) != (Cluster, "demo")
+    ]
+
+    alone, old = clusters(there)
+
+    assert (str(alone.key), type(alone.about), alone.is_elsewhere) == ("ns/demo", Controller, False)
+    assert [type(part).__name__ for part in alone.parts] == ["Controller", "RestApi", "LoginSet", "NodeSet"]
+    assert (str(old.key), old.parts, old.is_elsewhere) == ("ns/old", (), True)
+    assert only([alone, old], "old") is old
+    with pytest.raises(NotFound, match=r"several Slurm clusters.* ns/demo, ns/old"):
+        only([alone, old], "")
+    with pytest.raises(NotFound, match="There are: ns/demo, ns/old"):
+        named([alone, old], "demoo")
+    with pytest.raises(NotFound, match="There is no Slurm cluster here"):
+        named([], "")
+
+
+def test_what_waits_is_what_the_operators_own_plans_hold_back():
+    there = settled(world(cluster(SPEC)))
+    judged = list(verdicts(reconcilers(Settings()), there))
+
+    [found] = [status(one, judged) for one in clusters(there)]
+
+    held = [wait for verdict in judged for wait in verdict.plan.waits]
+    assert [(wait.reason, wait.message) for wait in found.waiting] == [(w.reason, w.message) for w in held]
+    assert any("demo-auth-slurm" in wait.message for wait in found.waiting)
+
+
+@pytest.mark.parametrize(
+    ("status_", "generation", "state"),
+    [
+        ({"conditions": []}, 1, "Unknown"),
+        ({"conditions": [GOOD], "observedGeneration": 1}, 2, "Changing"),
+        ({"conditions": [GOOD], "observedGeneration": 2}, 2, "Ready"),
+        ({"conditions": [GOOD, {"type": "Degraded", "status": "True", "reason": "X"}], "observedGeneration": 1}, 1, "Degraded"),
+        ({"conditions": [GOOD, {"type": "Progressing", "status": "True", "reason": "X"}], "observedGeneration": 1}, 1, "Progressing"),
+        ({"conditions": [{**GOOD, "status": "False"}], "observedGeneration": 1}, 1, "NotReady"),
+    ],
+)  # fmt: skip
+def test_trouble_comes_before_everything_else(status_, generation, state):
+    assert health(cluster(SPEC, status=status_, generation=generation)).state == state
+
+
+@pytest.mark.parametrize(
+    ("reason", "words"),
+    [
+        ("Resources", "waits for enough free"),
+        ("ReqNodeNotAvail, UnavailableNodes:gpu-3", "down, drained or reserved"),
+        ("AssocGrpCpuLimit", "a limit of its account or QOS"),
+        ("QOSMaxJobsPerUserLimit", "a limit of its account or QOS"),
+        ("SomethingOfTheFuture", ""),
+    ],
+)
+def test_reasons_of_slurm_are_told_in_words_where_we_have_any(reason, words):
+    assert words in meaning(reason)
+    assert bool(words) == bool(meaning(reason))
