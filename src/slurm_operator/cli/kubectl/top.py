@@ -1,0 +1,79 @@
+"""`kubectl slurm top`."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+
+import click
+from rich.live import Live
+from rich.text import Text
+
+from slurm_operator import wire
+from slurm_operator.cli.kubectl.session import Session, output, run, where
+from slurm_operator.kubectl import show
+from slurm_operator.kubectl.clusters import NotFound, SlurmCluster, clusters, only
+from slurm_operator.kubectl.drain import slurm_name
+from slurm_operator.kubectl.look import Looker
+from slurm_operator.kubectl.top import Frame, frame, screen
+from slurm_operator.runtime.clock import SystemClock
+from slurm_operator.runtime.slurm_ledger import Ledger
+from slurm_operator.runtime.slurm_poller import SlurmPoller
+
+# Who runs where changes rarely; Slurm alone is asked in between.
+_LOOK_AGAIN_SECONDS = 30.0
+
+
+@click.command()
+@click.argument("cluster", default="")
+@click.option("--interval", type=click.FloatRange(min=0.5), default=2.0, show_default=True, help="Seconds.")
+@click.option("--once", is_flag=True, help="Print one frame and end; so it is without a terminal.")
+@output
+@where
+def top(session: Session, cluster: str, interval: float, *, once: bool, output: str) -> None:
+    """Watch the nodes and jobs of one Slurm cluster live. Ctrl-C ends it.
+
+    With -o json each frame is one line.
+    """
+    with contextlib.suppress(KeyboardInterrupt, asyncio.CancelledError):
+        run(_show(session, cluster, interval, output, once=once))
+
+
+async def _show(session: Session, name: str, interval: float, output: str, *, once: bool) -> None:
+    console = show.console()
+    async with session.looker() as looker:
+        frames = _frames(looker, name, interval)
+        if once or (output == "text" and not console.is_terminal):
+            first = await anext(frames)
+            show.emit(output, first, lambda: screen(first), console)
+        elif output == "json":
+            async for one in frames:
+                console.print(Text(wire.encode(one).decode()))
+        else:
+            with Live(console=console, screen=True, auto_refresh=False) as live:
+                async for one in frames:
+                    live.update(screen(one, console.height), refresh=True)
+
+
+async def _frames(looker: Looker, name: str, interval: float) -> AsyncIterator[Frame]:
+    while True:
+        sight = await looker.look()
+        try:
+            cluster = only(clusters(sight.picture), name)
+        except NotFound as problem:
+            raise click.ClickException(str(problem)) from problem
+        now = datetime.now(UTC)
+        yield frame(str(cluster.key), cluster.slurm, _kube_nodes(cluster), now)
+        server = looker.servers(sight.picture).get(cluster.slurm_key)
+        if server is None:
+            await asyncio.sleep(interval)
+            continue
+        poller = SlurmPoller(await looker.slurm(cluster.slurm_key, server), SystemClock(), Ledger())
+        for _ in range(max(1, int(_LOOK_AGAIN_SECONDS / interval))):
+            await asyncio.sleep(interval)
+            await poller.poll()
+            yield frame(str(cluster.key), poller.facts(), _kube_nodes(cluster), datetime.now(UTC))
+
+
+def _kube_nodes(cluster: SlurmCluster) -> dict[str, str]:
+    return {slurm_name(pod): pod.spec.node_name for pod in cluster.pods}
