@@ -1,0 +1,30 @@
+"""`kubectl slurm doctor`."""
+
+import sys
+
+import click
+
+from slurm_operator.cli.kubectl.session import Session, output, run, where
+from slurm_operator.kubectl import show
+from slurm_operator.kubectl.doctor import findings, is_fit, report
+from slurm_operator.kubectl.doctor_facts import Facts
+from slurm_operator.kubectl.doctor_look import facts
+
+
+@click.command()
+@output
+@where
+def doctor(session: Session, output: str) -> None:
+    """Check whether this Kubernetes and one namespace of it fit for Slurm; each finding says what to do.
+
+    Nothing is changed. Fails when something keeps Slurm from working.
+    """
+    found = findings(run(_look(session)))
+    show.emit(output, found, lambda: report(found))
+    if not is_fit(found):
+        sys.exit(1)
+
+
+async def _look(session: Session) -> Facts:
+    async with session.looker() as looker:
+        return await facts(looker.client, session.namespace or session.access.namespace)

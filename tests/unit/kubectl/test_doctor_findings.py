@@ -1,0 +1,211 @@
+"""What `doctor` finds, with a remedy for each: golden files, and a table of single troubles."""
+
+import pytest
+
+from slurm_operator import wire
+from slurm_operator.api import KINDS, reading
+from slurm_operator.api.accounting import Accounting
+from slurm_operator.api.crd import crd
+from slurm_operator.api.meta import Meta, ObjectKey
+from slurm_operator.install.objects import Installation, installation
+from slurm_operator.kubectl.doctor import findings, is_fit, report
+from slurm_operator.kubectl.doctor_facts import (
+    Facts,
+    Machine,
+    MachineStatus,
+    NodeInfo,
+    Operator,
+    Right,
+    Serving,
+    Webhook,
+)
+from slurm_operator.kubectl.doctor_finding import Level
+from slurm_operator.kubectl.doctor_installation import crd_name
+from slurm_operator.kubectl.doctor_look import in_cluster_service, operators_needs
+from slurm_operator.manifests.objects import (
+    ContainerState,
+    ContainerStateWaiting,
+    ContainerStatus,
+    KubeNodeSpec,
+    Pod,
+    PodCondition,
+    PodStatus,
+    Unread,
+)
+from slurm_operator.manifests.platform import Namespace, StorageClass
+from support.texts import assert_text
+
+DENIED = Unread(why="list nodes: nodes is forbidden")
+
+
+def machine(name: str, *, arch="amd64", kubelet="v1.36.3", ready=True, cordoned=False) -> Machine:
+    return Machine(
+        metadata=Meta(name=name),
+        spec=KubeNodeSpec(unschedulable=cordoned),
+        status=MachineStatus(
+            conditions=[PodCondition(type="Ready", status="True" if ready else "False")],
+            node_info=NodeInfo(architecture=arch, kubelet_version=kubelet),
+        ),
+    )
+
+
+def storage_class(name: str, *, default: bool) -> StorageClass:
+    note = {"storageclass.kubernetes.io/is-default-class": "true"} if default else {}
+    return StorageClass(metadata=Meta(name=name, annotations=note))
+
+
+def namespace(level: str = "") -> Namespace:
+    labels = {"pod-security.kubernetes.io/enforce": level} if level else {}
+    return Namespace(metadata=Meta(name="slurm", labels=labels))
+
+
+def accounting(*conditions: dict) -> Accounting:
+    spec = {"storageConfig": {"host": "mariadb.db", "passwordKeyRef": {"name": "db", "key": "password"}}}
+    meta = {"name": "books", "namespace": "slurm"}
+    return reading.read(
+        Accounting, {"metadata": meta, "spec": spec, "status": {"conditions": list(conditions)}}
+    )
+
+
+def imageless() -> Pod:
+    waiting = ContainerStateWaiting(reason="ImagePullBackOff", message='image "slurmd:nope" not found')
+    status = ContainerStatus(name="slurmd", state=ContainerState(waiting=waiting))
+    return Pod(metadata=Meta(name="cpu-0"), status=PodStatus(phase="Pending", container_statuses=[status]))
+
+
+OPERATOR = Operator(
+    namespace="slurm-operator", name="slurm-operator", image="slurm-operator:1", account="slurm-operator/slurm-operator", wanted=1, ready=1,
+)  # fmt: skip
+
+FIT = Facts(
+    namespace="slurm",
+    version="v1.36.3",
+    user="ada",
+    machines=(machine("m1"), machine("m2")),
+    cgroups={"m1": 2, "m2": 2},
+    missing_rights=(),
+    storage_classes=(storage_class("disk", default=True), storage_class("slow", default=False)),
+    home=namespace(),
+    crds={crd_name(kind.KIND): crd(kind) for kind in KINDS},
+    operators=(OPERATOR,),
+    webhooks=(),
+    is_protected=True,
+    has_monitoring=True,
+    dns=(Serving(namespace="kube-system", name="kube-dns", ready=2),),
+    accountings=(),
+    databases={},
+    pods=(),
+)
+
+
+def told(facts: Facts, check: str) -> tuple[Level, str]:
+    """The worst that was found under this name."""
+    order = list(Level)
+    found = [one for one in findings(facts) if one.check == check]
+    worst = max(found, key=lambda one: order.index(one.level))
+    return worst.level, worst.message
+
+
+def test_a_cluster_that_fits():
+    assert is_fit(findings(FIT))
+    assert_text("doctor/fit.txt", report(findings(FIT)).plain)
+
+
+def test_a_bare_kubernetes_is_told_what_to_install():
+    bare = wire.replace(
+        FIT, crds={}, operators=(), is_protected=False, has_monitoring=False, storage_classes=(), home=None
+    )
+
+    assert not is_fit(findings(bare))
+    assert_text("doctor/bare.txt", report(findings(bare)).plain)
+
+
+def test_a_user_who_may_look_at_nothing_is_told_so_for_each_thing():
+    blind = wire.replace(
+        FIT, **{name: DENIED for name in Facts.__struct_fields__ if name not in ("namespace", "databases", "user")}
+    )  # fmt: skip
+
+    found = findings(blind)
+
+    assert {one.level for one in found} == {Level.WARN, Level.NOTE}
+    assert all("forbidden" in one.message for one in found)
+
+
+@pytest.mark.parametrize(
+    ("changes", "check", "level", "words"),
+    [
+        ({"version": "v1.28.4"}, "Kubernetes", Level.FAIL, "v1.28.4 is too old"),
+        ({"version": "v1.29.0+k3s1"}, "Kubernetes", Level.WARN, "no admission policies"),
+        ({"machines": (machine("m1", ready=False), machine("m2", cordoned=True))}, "Nodes", Level.FAIL, "None of 2"),
+        ({"machines": (machine("m1"), machine("m2", kubelet="v1.27.1"))}, "Nodes", Level.FAIL, "on m2"),
+        ({"machines": (machine("m1"), machine("m2", arch="s390x"))}, "Architecture", Level.WARN, "1 s390x"),
+        ({"machines": (machine("m1"), machine("m2", arch="arm64"))}, "Architecture", Level.NOTE, "1 amd64, 1 arm64"),
+        ({"cgroups": {"m1": 2, "m2": 1}}, "cgroups", Level.WARN, "Version 1 on m2"),
+        ({"cgroups": DENIED}, "cgroups", Level.NOTE, "forbidden"),
+        ({"dns": (Serving(namespace="kube-system", name="kube-dns", ready=0),)}, "DNS", Level.FAIL, "cannot find slurmctld"),
+        ({"dns": ()}, "DNS", Level.WARN, "k8s-app=kube-dns"),
+        ({"storage_classes": (storage_class("slow", default=False),)}, "Storage", Level.WARN, "There are slow"),
+        ({"home": namespace("restricted")}, "Pod Security", Level.FAIL, "no slurmd can start"),
+        ({"home": namespace("baseline")}, "Pod Security", Level.NOTE, "isolation: process"),
+        ({"missing_rights": (Right(verb="list", resource="pods", namespace="slurm"),)}, "Your rights", Level.FAIL, "ada may not: list pods in namespace slurm"),
+        ({"operators": (wire.replace(OPERATOR, ready=0),)}, "Operator", Level.FAIL, "0 of 1 pods ready"),
+        ({"operators": (OPERATOR, wire.replace(OPERATOR, namespace="slinky"))}, "Operator", Level.WARN, "Several are installed"),
+        ({"operators": (wire.replace(OPERATOR, missing=(Right(verb="patch", resource="pods"),)),)}, "Operator's rights", Level.FAIL, "may not: patch pods"),
+        ({"operators": (wire.replace(OPERATOR, missing=(Right(verb="create", resource="events"),)),)}, "Operator's rights", Level.WARN, "may not: create events"),
+        ({"operators": (wire.replace(OPERATOR, missing=DENIED),)}, "Operator's rights", Level.NOTE, "forbidden"),
+        ({"webhooks": (Webhook(configuration="w", service="a/b", is_blocking=True, trouble="refused"),)}, "Webhook", Level.FAIL, "cannot be changed"),
+        ({"webhooks": (Webhook(configuration="w", service="a/b", is_blocking=False, trouble="refused"),)}, "Webhook", Level.WARN, "left out"),
+        ({"webhooks": (Webhook(configuration="w", service="a/b", is_blocking=True),)}, "Webhook", Level.OK, "w answers"),
+        ({"accountings": (accounting(),), "databases": {"books": Serving(namespace="db", name="mariadb", ready=0)}}, "Database", Level.FAIL, "nothing is ready behind Service db/mariadb"),
+        ({"accountings": (accounting({"type": "Degraded", "status": "True", "reason": "DatabaseLogin", "message": "refuses user 'slurm'"}),)}, "Database", Level.FAIL, "refuses user 'slurm'"),
+        ({"accountings": (accounting({"type": "Ready", "status": "True", "reason": "Serving"}),)}, "Database", Level.OK, "books works"),
+        ({"accountings": (accounting(),)}, "Database", Level.NOTE, "not ready yet"),
+        ({"pods": (imageless(),)}, "Images", Level.FAIL, 'image "slurmd:nope" not found'),
+    ],
+)  # fmt: skip
+def test_a_single_trouble_is_found_with_its_remedy(changes, check, level, words):
+    facts = wire.replace(FIT, **changes)
+
+    assert told(facts, check)[0] is level
+    assert words in told(facts, check)[1]
+    assert is_fit(findings(facts)) == (level is not Level.FAIL)
+    assert all(one.remedy for one in findings(facts) if one.level is not Level.OK)
+
+
+def test_a_definition_of_another_version_is_noticed():
+    older = {name: wire.decode_any(wire.encode(body)) for name, body in FIT.crds.items()}
+    version = older["nodesets.slinky.slurm.net"]["spec"]["versions"][0]
+    version["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"].popitem()
+
+    level, message = told(wire.replace(FIT, crds=older), "CRDs")
+
+    assert (level, "another version than this program: NodeSet." in message) == (Level.WARN, True)
+
+
+@pytest.mark.parametrize(
+    ("host", "service"),
+    [
+        ("mariadb", ObjectKey("slurm", "mariadb")),
+        ("mariadb.db", ObjectKey("db", "mariadb")),
+        ("mariadb.db.svc", ObjectKey("db", "mariadb")),
+        ("mariadb.db.svc.cluster.local", ObjectKey("db", "mariadb")),
+        ("mysql.example.com", None),
+        ("10.1.2.3", None),
+    ],
+)
+def test_only_names_that_must_be_services_are_taken_for_one(host, service):
+    assert in_cluster_service(host, "slurm") == service
+
+
+def test_the_operators_rights_are_those_of_its_own_role():
+    asked = {(one.group, one.resource, one.verb) for one in operators_needs("slurm")}
+    role = next(o for o in installation(Installation(image="x")) if o["kind"] == "ClusterRole")
+
+    granted = {
+        (group, resource, verb)
+        for rule in role["rules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+    assert asked == granted
