@@ -9,28 +9,14 @@ from typing import Any
 import click
 import structlog
 
+from slurm_operator.cli.flags import comma_separated as comma_separated
+from slurm_operator.cli.flags import log_options, log_style, switch
 from slurm_operator.kube import config
 from slurm_operator.kube.errors import ConfigProblem
 from slurm_operator.operator import RECONCILER_NAMES, program
-from slurm_operator.runtime.logs import LEVELS, configure
+from slurm_operator.runtime.logs import configure
 from slurm_operator.runtime.manager import Manager
 from slurm_operator.runtime.settings import Address, Settings, SettingsProblem, with_file
-
-Decorator = Callable[[Callable[..., None]], Callable[..., None]]
-
-
-def switch(name: str, text: str, *, default: bool = False, envvar: str | None = None) -> Decorator:
-    """A flag that may be written `--x`, `--x=true` or `--x=false`, as Go programs take them."""
-    return click.option(
-        name,
-        is_flag=False,
-        flag_value="true",
-        type=click.BOOL,
-        default=default,
-        envvar=envvar,
-        show_default=True,
-        help=text,
-    )
 
 
 def worker_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -74,19 +60,7 @@ def worker_options(command: Callable[..., None]) -> Callable[..., None]:
 @switch("--profile", "Serve /debug/profile?seconds=5.")
 @click.option("--profile-addr", default="localhost:6060", show_default=True)
 @switch("--enable-http2", "Accepted for compatibility; our servers speak HTTP/1.1 only.")
-@click.option("--log-level", type=click.Choice(list(LEVELS)), default="info", show_default=True)
-@click.option(
-    "--log-format", type=click.Choice(["json", "plain"]), default=None, help="Default: plain on a terminal."
-)
-@click.option("--zap-log-level", default=None, help="Same as --log-level; integers above 0 are debug.")
-@click.option(
-    "--zap-encoder", type=click.Choice(["json", "console"]), default=None, help="Same as --log-format."
-)
-@switch("--zap-devel", "Plain log lines at debug level.")
-@click.option(
-    "--zap-stacktrace-level", default=None, help="Accepted for compatibility; traces go with errors."
-)
-@click.option("--zap-time-encoding", default=None, help="Accepted for compatibility; times are ISO 8601.")
+@log_options
 @click.option(
     "--slurmclient-workers", default=None, help="Accepted for compatibility; each Slurm has one reader."
 )
@@ -102,18 +76,6 @@ def manager(**flags: Any) -> None:
     for note in access.notes:
         structlog.get_logger(__name__).warning(note)
     sys.exit(asyncio.run(Manager(access, program(settings), settings).run()))
-
-
-def log_style(flags: dict[str, Any]) -> tuple[Any, str]:
-    """(json or plain, level) from our flags and those of other operators' Deployments."""
-    style = flags["log_format"] or {"json": "json", "console": "plain"}.get(flags["zap_encoder"] or "")
-    if style is None:
-        style = "plain" if flags["zap_devel"] or sys.stderr.isatty() else "json"
-    level = flags["log_level"]
-    zap = flags["zap_log_level"]
-    if zap is not None:
-        level = zap if zap in LEVELS else {"panic": "error", "warn": "warning"}.get(zap, "debug")
-    return style, "debug" if flags["zap_devel"] and zap is None else level
 
 
 def settings_of(flags: dict[str, Any]) -> Settings:
@@ -145,7 +107,3 @@ def settings_of(flags: dict[str, Any]) -> Settings:
             "< --leader-elect-lease-duration (seconds)."
         )
     return with_file(settings, flags["config"]) if flags["config"] is not None else settings
-
-
-def comma_separated(text: str) -> tuple[str, ...]:
-    return tuple(sorted({part.strip() for part in text.split(",") if part.strip()}))
