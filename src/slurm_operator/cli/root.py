@@ -12,6 +12,7 @@ COMMANDS: Table = {
     "manager": ("slurm_operator.cli.manager", "manager", "Run the reconcilers."),
     "manifests": ("slurm_operator.cli.manifests", "manifests", "Print the whole installation as YAML."),
     "up": ("slurm_operator.cli.local", "up", "Start a local cluster; short for `local up`."),
+    "webhook": ("slurm_operator.cli.webhook", "webhook", "Answer the API server about our kinds."),
 }
 
 main = click.version_option(slurm_operator.__version__, prog_name="slurm-operator")(

@@ -1,0 +1,73 @@
+"""What is wrong with an object of ours that somebody is about to write: api/ knows, here it is asked."""
+
+import re
+from typing import Any, Final
+
+from slurm_operator import wire
+from slurm_operator.api.crd import Resource
+from slurm_operator.api.problems import Problem, Severity, warning
+from slurm_operator.api.reading import read
+from slurm_operator.webhook.lookup import Lookup
+from slurm_operator.webhook.review import Request, Verdict
+
+_WHERE: Final = re.compile(r"^(?P<what>.*) - at `\$\.?(?P<path>.*)`$", re.DOTALL)
+
+
+class Judge:
+    """Asks objects of one kind for their problems. In other namespaces than these nothing is examined."""
+
+    def __init__(self, cls: type[Resource], look: Lookup, namespaces: tuple[str, ...] = ()) -> None:
+        self._cls = cls
+        self._look = look
+        self._namespaces = namespaces
+
+    async def __call__(self, request: Request) -> Verdict:
+        if request.operation not in ("CREATE", "UPDATE") or request.sub_resource:
+            return Verdict()
+        if self._namespaces and request.namespace not in self._namespaces:
+            return Verdict()
+        kind = self._cls.KIND
+        if (request.kind.group, request.kind.kind) != (kind.group, kind.kind):
+            return Verdict(problems=(warning("", f"only {kind} is examined here; this passed unseen"),))
+        try:
+            new = self._read(request, request.object)
+        except (wire.DecodeError, RecursionError) as error:
+            return Verdict(problems=(unreadable(error),))
+        if new.metadata.is_terminating:
+            return Verdict()  # Finalizers must be able to go, whatever else is wrong.
+        return Verdict(problems=tuple(await self._problems(new, self._before(request))))
+
+    async def _problems(self, new: Any, old: Any) -> list[Problem]:
+        refs = await self._look.references(new)
+        known = {str(problem) for problem in old.problems(None, refs)} if old is not None else set()
+        return [_mild(problem) if str(problem) in known else problem for problem in new.problems(old, refs)]
+
+    def _before(self, request: Request) -> Any:
+        """The object as it was; None when it is new, or was never readable."""
+        try:
+            return self._read(request, request.old_object) if request.old_object is not None else None
+        except (wire.DecodeError, RecursionError):
+            return None
+
+    def _read(self, request: Request, plain: dict[str, Any] | None) -> Any:
+        if plain is None:
+            raise wire.DecodeError(f"{request.operation} came without an object")
+        thing = read(self._cls, plain)
+        meta = thing.metadata
+        whole = wire.replace(
+            meta, namespace=meta.namespace or request.namespace, name=meta.name or request.name
+        )
+        return wire.replace(thing, metadata=whole)
+
+
+def _mild(problem: Problem) -> Problem:
+    """What was wrong before may stay so: else nobody could mend anything else, or add a label."""
+    return wire.replace(problem, severity=Severity.WARNING)
+
+
+def unreadable(error: Exception) -> Problem:
+    """Why an object does not fit its model, with the place as people write it."""
+    found = _WHERE.match(str(error))
+    if found is None:
+        return Problem(path="", message=f"cannot be read: {error}")
+    return Problem(path=found["path"], message=f"cannot be read: {found['what']}")

@@ -1,0 +1,116 @@
+"""AdmissionReviews: what the API server asks, and how it is answered."""
+
+import base64
+from collections.abc import Sequence
+from typing import Any, Final
+
+from slurm_operator import wire
+from slurm_operator.api.problems import Problem, Severity
+
+VERSIONS: Final = ("admission.k8s.io/v1", "admission.k8s.io/v1beta1")
+
+# The API server shortens warnings when there are more characters than these.
+MOST_WARNINGS: Final = 16
+LONGEST_WARNING: Final = 256
+
+
+class Malformed(Exception):  # noqa: N818 - the caller's to mend, not an error of ours
+    """What was sent is no review that could be answered; the message says why."""
+
+
+class GroupKind(wire.CamelRecord):
+    group: str = ""
+    version: str = ""
+    kind: str = ""
+
+
+class Request(wire.CamelRecord):
+    """What somebody is about to do to an object."""
+
+    uid: str
+    kind: GroupKind = GroupKind()
+    sub_resource: str = ""
+    name: str = ""
+    namespace: str = ""
+    operation: str = ""
+    object: dict[str, Any] | None = None
+    old_object: dict[str, Any] | None = None
+    dry_run: bool | None = None
+
+
+class Review(wire.CamelRecord):
+    api_version: str
+    kind: str
+    request: Request | None = None
+
+
+class Verdict(wire.Record):
+    """What the API server is told. Errors refuse the request, warnings are shown to whoever made it."""
+
+    problems: tuple[Problem, ...] = ()
+    patch: tuple[dict[str, Any], ...] = ()
+
+    @property
+    def errors(self) -> list[Problem]:
+        return [problem for problem in self.problems if problem.severity is Severity.ERROR]
+
+    @property
+    def warnings(self) -> list[str]:
+        found = (str(problem) for problem in self.problems if problem.severity is Severity.WARNING)
+        return [text.removeprefix(": ")[:LONGEST_WARNING] for text in found][:MOST_WARNINGS]
+
+
+class Asked(wire.Record):
+    """A review that can be answered, in the version that it came in."""
+
+    version: str
+    request: Request
+
+
+_decode = wire.decoder(Review)
+
+
+def read(body: bytes) -> Asked:
+    """The question in a request's body. Raises Malformed."""
+    try:
+        review = _decode(body)
+    except (wire.DecodeError, RecursionError, UnicodeError) as error:
+        raise Malformed(f"This is no AdmissionReview: {error}") from error
+    if review.kind != "AdmissionReview" or review.api_version not in VERSIONS:
+        raise Malformed(
+            f"Only AdmissionReviews of {' and '.join(VERSIONS)} are answered here, not "
+            f"{_short(review.kind)} of {_short(review.api_version)}."
+        )
+    if review.request is None or not review.request.uid:
+        raise Malformed("The AdmissionReview has no request with a uid, so nobody could match the answer.")
+    return Asked(version=review.api_version, request=review.request)
+
+
+def _short(text: str) -> str:
+    return repr(text[:64])
+
+
+def answer(asked: Asked, verdict: Verdict) -> bytes:
+    """The body to send back: allowed, or every reason against it at once."""
+    response: dict[str, Any] = {"uid": asked.request.uid, "allowed": not verdict.errors}
+    if verdict.warnings:
+        response["warnings"] = verdict.warnings
+    if verdict.errors:
+        response["status"] = _status(verdict.errors)
+    elif verdict.patch:
+        patch = base64.b64encode(wire.encode(verdict.patch)).decode()
+        response |= {"patchType": "JSONPatch", "patch": patch}
+    return wire.encode({"apiVersion": asked.version, "kind": "AdmissionReview", "response": response})
+
+
+def _status(errors: Sequence[Problem]) -> dict[str, Any]:
+    causes = [
+        {"reason": "FieldValueInvalid", "field": error.path, "message": error.message} for error in errors
+    ]
+    return {
+        "status": "Failure",
+        "code": 422,
+        "reason": "Invalid",
+        "message": "; ".join(str(error).removeprefix(": ") for error in errors),
+        "details": {"causes": causes},
+    }

@@ -1,0 +1,75 @@
+"""The certificate in use: loaded without a file of ours on disk, and changed under running connections."""
+
+import os
+import ssl
+from datetime import UTC, datetime
+from pathlib import Path
+
+from cryptography import x509
+
+from slurm_operator.webhook.authority import Unusable
+
+
+class Served:
+    """The TLS side of the server. New connections meet the newest certificate, others keep theirs."""
+
+    def __init__(self) -> None:
+        self.context = _context()
+        self.expires_at: datetime | None = None
+        self._loaded: tuple[bytes, bytes] | None = None
+
+    @property
+    def is_ready(self) -> bool:
+        return self._loaded is not None
+
+    @property
+    def is_expired(self) -> bool:
+        return self.expires_at is not None and self.expires_at <= datetime.now(UTC)
+
+    def use(self, certificate: bytes, key: bytes) -> bool:
+        """Serve with this certificate from now on; whether it is another one. Raises Unusable."""
+        if self._loaded == (certificate, key):
+            return False
+        try:
+            _load(_context(), certificate, key)  # A bad pair must not spoil the good one.
+            _load(self.context, certificate, key)
+            self.expires_at = x509.load_pem_x509_certificate(certificate).not_valid_after_utc
+        except (ssl.SSLError, ValueError) as error:
+            raise Unusable(f"no certificate and key that belong together: {error}") from error
+        self._loaded = (certificate, key)
+        return True
+
+
+def read_files(place: Path) -> tuple[bytes, bytes]:
+    """What cert-manager, or a person, has put there: two files in a directory, or both in one file.
+
+    Raises Unusable when one is missing.
+    """
+    try:
+        if place.is_file():
+            return place.read_bytes(), b""
+        return (place / "tls.crt").read_bytes(), (place / "tls.key").read_bytes()
+    except OSError as error:
+        raise Unusable(f"cannot read the certificate: {error}") from error
+
+
+def has_certificate(directory: Path) -> bool:
+    return (directory / "tls.crt").exists() and (directory / "tls.key").exists()
+
+
+def _context() -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    return context
+
+
+def _load(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
+    """OpenSSL wants a file; one in memory works with a read-only root, and ends with its descriptor."""
+    descriptor = os.memfd_create("certificate", os.MFD_CLOEXEC)
+    try:
+        with os.fdopen(os.dup(descriptor), "wb") as file:
+            file.write(key + b"\n" + certificate)
+        # Without a password to ask for, an encrypted key is refused instead of read from a terminal.
+        context.load_cert_chain(f"/proc/self/fd/{descriptor}", password=lambda: b"")
+    finally:
+        os.close(descriptor)
