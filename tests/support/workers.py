@@ -88,7 +88,7 @@ def worker(ordinal, *, on="n1", ready=True, revision="r1", phase="Running", star
         metadata=Meta(
             name=name, namespace="ns", uid=uid_of(name), resource_version="5", labels=labels,
             annotations={RESOURCES_DIGEST: resources_digest(nodeset())} | (annotations or {}), creation_timestamp=NOW - age, owner_references=[_owner()],
-            deletion_timestamp=NOW if terminating else None,
+            deletion_timestamp=NOW + timedelta(seconds=grace) if terminating else None,
             deletion_grace_period_seconds=grace if terminating else None,
         ),
         spec=PodSpec(node_name=on, hostname=hostname or name),

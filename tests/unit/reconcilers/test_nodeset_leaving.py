@@ -51,7 +51,7 @@ RETIRED = w(0, annotations={names.POD_RETIRED: uid_of("gpu-0")})
     ("pod", "node", "jobs", "story"),
     [
         pytest.param(DELETED, ["IDLE"], [], ["drain gpu-0 for PodTerminating"], id="deleted by hand: it takes no new job"),
-        pytest.param(DELETED, ["MIXED", "DRAIN"], [job(1, "gpu-0")], ["wait gpu-0: Draining"], id="its drain is never lifted"),
+        pytest.param(DELETED, ["MIXED", "DRAIN"], [job(1, "gpu-0")], ["wait gpu-0: Draining", "UpdateJob 1"], id="its drain is never lifted"),
         pytest.param(DELETED, ["IDLE", "DRAIN"], [], ["delete gpu-0 (Drained)"], id="free: no need to wait out its grace period"),
         pytest.param(w(0, terminating=True, grace=30), ["IDLE", "DRAIN"], [], ["wait gpu-0: Terminating"], id="ending: asked once is enough"),
         pytest.param(w(0, terminating=True, grace=30), ["IDLE"], [], ["drain gpu-0 for PodTerminating"], id="ending, but Slurm would still use it"),

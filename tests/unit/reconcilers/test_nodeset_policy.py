@@ -153,3 +153,41 @@ def test_nothing_is_ended_on_an_old_answer(change):
 
     assert ends(made) == ["told 1"]
     assert planned(made).look_again == timedelta(seconds=1)
+
+
+def deleted(ends_in, *jobs, replicas=1):
+    """A worker whose pod somebody deleted, so long before its grace period is over."""
+    spec = nodeset(replicas=replicas)
+    revision = revision_of(spec)
+    pod = worker(
+        0, revision=revision.metadata.labels["controller-revision-hash"], terminating=True, grace=ends_in
+    )
+    node = slurm_node(pod, "MIXED", "DRAIN", reason=ours(pod, "PodTerminating"), changed_at=NOW)
+    state = wire.replace(slurm(node, jobs=jobs), api_version="v0.0.45")
+    return world(spec, controller(), pod, revisions_=[revision], slurm_=state)
+
+
+@pytest.mark.parametrize(
+    ("made", "story"),
+    [
+        pytest.param(deleted(3600, RERUNS), ["told 1"], id="its job has time to finish, and is told"),
+        pytest.param(deleted(9, RERUNS), ["told 1", "requeued 1"], id="no time is left: back into the queue"),
+        pytest.param(deleted(9, STAYS), ["told 2"], id="what may not be requeued is told"),
+        pytest.param(deleted(9, RERUNS, STAYS), ["told 1", "requeued 1", "told 2"], id="each by its own"),
+        pytest.param(deleted(9), [], id="nobody is there"),
+    ],
+)
+def test_jobs_of_a_pod_that_somebody_deleted_go_back_into_the_queue_before_it_ends(made, story):
+    assert ends(made) == story
+
+
+def test_the_owner_reads_who_ended_the_job():
+    (told, *_) = [a.write for a in planned(deleted(9, STAYS)).actions() if isinstance(a, WriteSlurm)]
+
+    assert told.admin_comment == (
+        "slurm-operator: gpu-0 is leaving (PodTerminating); this job is ended with it at 2026-01-01 11:59:59 UTC"
+    )
+
+
+def test_a_deleted_pod_is_looked_at_again_in_time_for_its_jobs():
+    assert planned(deleted(100, RERUNS)).look_again == timedelta(seconds=90)

@@ -1,10 +1,11 @@
 """Jobs that hold up a worker for longer than the drain policy allows. Only here is a job ever ended.
 
 Nobody's job is ended unless the manifest asks for exactly that, and then only on a worker that leaves, after
-a deadline that counts from our own drain, and after its owner was told.
+a deadline that counts from our own drain, and after its owner was told. Where somebody else ends the worker,
+by deleting its pod, its jobs end with it: what may be requeued is, right before, and the owners read why.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -24,16 +25,30 @@ from slurm_operator.slurm.writes import CancelJob, JobWrite, RequeueJob, UpdateJ
 # Before this version of the REST API a job cannot be requeued.
 REQUEUES_SINCE = "v0.0.45"
 
+# So long before the kubelet ends a pod that was deleted, its jobs go back into the queue.
+BEFORE_THE_POD_ENDS = timedelta(seconds=10)
+
 
 @dataclass(frozen=True)
 class Holdup:
-    """A job on a worker that leaves: when and how the policy ends it."""
+    """A job on a worker that leaves: when and how it ends, and why."""
 
     job: SlurmJob
     member: Member
     cause: Cause
     ends_at: datetime
-    write: JobWrite | None  # None when the policy lets it finish.
+    write: JobWrite | None  # None when nothing can be done for it.
+    why: str
+
+    @property
+    def fate(self) -> str:
+        match self.write:
+            case RequeueJob():
+                return "requeued"
+            case None:
+                return "ended with it"
+            case _:
+                return "cancelled"
 
 
 def overdue_at(member: Member, policy: DrainPolicy) -> datetime | None:
@@ -70,23 +85,52 @@ def ended_jobs(seen: Seen, leaving: Mapping[str, Cause], now: datetime) -> list[
 def next_end(seen: Seen, leaving: Mapping[str, Cause], now: datetime) -> timedelta | None:
     """How long until the policy has something to do or to say; nothing else would wake us then."""
     policy = seen.nodeset.spec.drain_policy
-    ends = [overdue_at(m, policy) for m in seen.members if m.uid in leaving and m.jobs]
+    held_up = [member for member in seen.members if member.uid in leaving and member.jobs]
+    ends = [end for member in held_up for end in (overdue_at(member, policy), _pod_ends_at(member))]
     return min((end - now for end in ends if end is not None and end > now), default=None)
 
 
 def _holdups(seen: Seen, leaving: Mapping[str, Cause]) -> dict[int, Holdup]:
     """By job; one that holds up several workers goes with the first of them to be overdue."""
-    policy = seen.nodeset.spec.drain_policy
     found: dict[int, Holdup] = {}
     for member in seen.members:
-        ends_at = overdue_at(member, policy) if member.uid in leaving else None
-        if ends_at is None or policy.type is DrainType.WAIT:
+        if member.uid not in leaving:
             continue
-        for job in member.jobs:
-            holdup = Holdup(job, member, leaving[member.uid], ends_at, _end(job, policy.type, seen.slurm))
-            if holdup.write is not None and not job.state.is_completing:
-                found[job.job_id] = min(holdup, found.get(job.job_id, holdup), key=lambda it: it.ends_at)
+        for holdup in (*_of_policy(member, leaving[member.uid], seen), *_of_pod(member, seen)):
+            if not holdup.job.state.is_completing:
+                earlier = found.get(holdup.job.job_id, holdup)
+                found[holdup.job.job_id] = min(holdup, earlier, key=lambda it: it.ends_at)
     return found
+
+
+def _of_policy(member: Member, cause: Cause, seen: Seen) -> Iterator[Holdup]:
+    """What the manifest asks for."""
+    policy = seen.nodeset.spec.drain_policy
+    ends_at = overdue_at(member, policy)
+    if ends_at is None or policy.type is DrainType.WAIT:
+        return
+    why = f"it held up {member.slurm_node} ({cause.kind}) for longer than drainPolicy.deadline"
+    for job in member.jobs:
+        write = _end(job, policy.type, seen.slurm)
+        if write is not None:
+            yield Holdup(job, member, cause, ends_at, write, why)
+
+
+def _of_pod(member: Member, seen: Seen) -> Iterator[Holdup]:
+    """What happens to its jobs when somebody deleted the pod, and its grace period runs out."""
+    ends_at = _pod_ends_at(member)
+    if ends_at is None:
+        return
+    cause = Cause(Leaving.TERMINATING, f"somebody deleted pod {member.name}")
+    why = f"somebody deleted pod {member.name}, and its grace period is over"
+    for job in member.jobs:
+        yield Holdup(job, member, cause, ends_at, _end(job, DrainType.REQUEUE, seen.slurm), why)
+
+
+def _pod_ends_at(member: Member) -> datetime | None:
+    """When jobs on a deleted pod have to be out of the way; Kubernetes notes the end of its grace period."""
+    ends = member.pod.metadata.deletion_timestamp
+    return ends - BEFORE_THE_POD_ENDS if ends is not None else None
 
 
 def _end(job: SlurmJob, type_: DrainType, slurm: object) -> JobWrite | None:
@@ -106,11 +150,7 @@ def _lane(holdup: Holdup, seen: Seen, now: datetime) -> Lane:
         message = f"told {_owner(holdup.job)} that it holds up {holdup.member.slurm_node}"
         stages.append([_write(seen, told, "OwnerTold", message)])
     if holdup.ends_at <= now and holdup.write is not None and _is_fresh(holdup.member, now):
-        verb = "requeued" if isinstance(holdup.write, RequeueJob) else "cancelled"
-        message = (
-            f"{verb} {_owner(holdup.job)}: it held up {holdup.member.slurm_node} "
-            f"({holdup.cause.kind}) for longer than drainPolicy.deadline"
-        )
+        message = f"{holdup.fate} {_owner(holdup.job)}: {holdup.why}"
         stages.append([_write(seen, holdup.write, "DrainDeadline", message)])
     return lane(f"job {holdup.job.job_id}", *stages)
 
@@ -126,10 +166,9 @@ def _is_fresh(member: Member, now: datetime) -> bool:
 
 
 def _notice(holdup: Holdup, seen: Seen) -> str:
-    fate = "requeued" if isinstance(holdup.write, RequeueJob) else "cancelled"
     return notices.notice(
         holdup.member.slurm_node,
-        fate,
+        holdup.fate,
         holdup.ends_at,
         holdup.cause.kind,
         seen.nodeset.spec.drain_policy.message,
