@@ -1,0 +1,45 @@
+"""`kubectl slurm explain KIND/NAME`."""
+
+import sys
+
+import click
+
+from slurm_operator import wire
+from slurm_operator.cli.kubectl.session import Session, output, run, where
+from slurm_operator.kubectl import show
+from slurm_operator.kubectl.explain import Case, NotThere
+from slurm_operator.kubectl.explain import Explanation as Explanation
+from slurm_operator.kubectl.explain_anything import KINDS
+from slurm_operator.kubectl.explain_anything import explain as explained
+from slurm_operator.kubectl.explain_text import text
+
+
+@click.command()
+@click.argument("what", metavar="KIND/NAME", nargs=-1, required=True)
+@output
+@where
+def explain(session: Session, what: tuple[str, ...], output: str) -> None:
+    """Say why something is as it is: the causes one after the other, and what to do.
+
+    KIND is cluster, controller, accounting, restapi, loginset, nodeset, token, node (of Slurm or of
+    Kubernetes), pod, or job. Nothing is changed. The exit code is 1 when something is wrong.
+    """
+    kind, _, name = "/".join(what).partition("/")
+    if not name:
+        raise click.UsageError(f"Say what to explain as KIND/NAME. Kinds: {', '.join(KINDS)}.")
+    if not session.namespace:
+        raise click.UsageError("An explanation is about one namespace: name it with -n.")
+    try:
+        found = run(_explain(session, kind, name))
+    except NotThere as problem:
+        raise click.ClickException(str(problem)) from problem
+    show.emit(output, found, lambda: text(found))
+    sys.exit(0 if found.is_well else 1)
+
+
+async def _explain(session: Session, kind: str, name: str) -> Explanation:
+    async with session.looker() as looker:
+        sight = await looker.look()
+        await looker.warn(sight)
+    case = Case(sight.picture, looker.program.reconcilers, session.namespace)
+    return wire.replace(explained(kind, name, case), unseen=tuple(sight.unseen))

@@ -1,0 +1,84 @@
+"""Why something is as it is: from the symptom to the root cause, in the operator's own words."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from slurm_operator import wire
+from slurm_operator.api.meta import ObjectKey
+from slurm_operator.kubectl.look import Unseen
+from slurm_operator.kubectl.picture import Picture
+from slurm_operator.plan.wiring import Reconciler
+
+
+class Link(wire.Record):
+    """One thing in the chain, and what is the matter with it."""
+
+    subject: str
+    says: str
+
+
+class Remedy(wire.Record):
+    """What to do about the last link, and the commands that come next."""
+
+    advice: str
+    commands: tuple[str, ...] = ()
+
+
+class Finding(wire.Record):
+    """Links from a symptom to its cause. Without a remedy nothing has to be done."""
+
+    chain: tuple[Link, ...] = ()
+    remedy: Remedy | None = None
+
+    @property
+    def is_well(self) -> bool:
+        return self.remedy is None
+
+    def after(self, *links: Link) -> "Finding":
+        """The same, as the cause of these."""
+        return Finding(chain=(*links, *self.chain), remedy=self.remedy)
+
+
+class Explanation(wire.Record):
+    """What `kubectl slurm explain` says. `meanwhile` is what the operator does or waits for."""
+
+    subject: str
+    is_well: bool
+    summary: str
+    chain: tuple[Link, ...] = ()
+    remedy: Remedy | None = None
+    meanwhile: tuple[str, ...] = ()
+    unseen: tuple[Unseen, ...] = ()
+
+
+class NotThere(Exception):  # noqa: N818 - it says what is the case
+    """There is no such thing to explain; the message says what there is."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """What explanations are made of: a picture, and those who judge it."""
+
+    picture: Picture
+    reconcilers: Sequence[Reconciler[Any]]
+    namespace: str
+
+    def kubectl(self, words: str) -> str:
+        return f"kubectl -n {self.namespace} {words}"
+
+    def key(self, name: str) -> ObjectKey:
+        return ObjectKey(self.namespace, name)
+
+
+def explained(subject: str, finding: Finding, meanwhile: Sequence[str] = (), well: str = "") -> Explanation:
+    """A finding as an answer. The first link is the symptom, and so the summary."""
+    first = finding.chain[0].says if finding.chain else well
+    return Explanation(
+        subject=subject,
+        is_well=finding.is_well,
+        summary=first or "It is as it should be.",
+        chain=finding.chain[1:],
+        remedy=finding.remedy,
+        meanwhile=tuple(meanwhile),
+    )

@@ -1,0 +1,220 @@
+"""Why one of our objects is not as it should be: its reconciler's verdict, and behind it the next one's."""
+
+from slurm_operator.api.accounting import Accounting
+from slurm_operator.api.cluster import Cluster
+from slurm_operator.api.conditions import DEGRADED, PROGRESSING, READY, Condition, Truth
+from slurm_operator.api.controller import Controller
+from slurm_operator.api.loginset import LoginSet
+from slurm_operator.api.meta import HasMeta, key_of
+from slurm_operator.api.nodeset import NodeSet
+from slurm_operator.api.restapi import RestApi
+from slurm_operator.kubectl.explain import Case, Finding, Link, Remedy
+from slurm_operator.kubectl.explain_pods import worst
+from slurm_operator.kubectl.explain_remedies import remedy
+from slurm_operator.kubectl.explain_slurm import slurm_node
+from slurm_operator.kubectl.verdict import Verdict, verdict
+from slurm_operator.manifests.objects import Pod
+from slurm_operator.plan.children import seen_pods
+from slurm_operator.reconcilers.cluster import causes
+from slurm_operator.reconcilers.nodeset import identity
+from slurm_operator.slurm.snapshot import Snapshot
+
+# What only the operator knows, because it tried: it stands in the conditions that it wrote.
+TRIED = {"WriteFailed", "ActionFailed", "SigningFailed"}
+
+# A part that waits for another one has the same trouble as that one.
+_OF_THE_CONTROLLER = {
+    "ConfigNotYetWritten",
+    "ControllerNotFound",
+    "KeyNotYetGenerated",
+    "SlurmUnreachable",
+    "UnknownToSlurm",
+}
+
+APPS = {Controller: "slurmctld", RestApi: "slurmrestd", LoginSet: "login", Accounting: "slurmdbd"}
+
+
+def judged(thing: HasMeta, case: Case) -> Verdict | None:
+    """What the operator thinks of this object now."""
+    for reconciler in case.reconcilers:
+        if reconciler.about is type(thing):
+            return verdict(reconciler, key_of(thing), case.picture)
+    return None
+
+
+def telling(found: Verdict) -> Condition | None:
+    """The condition that says what is wrong; None when nothing is."""
+    written = found.told(DEGRADED)
+    if written is not None and written.status is Truth.TRUE and written.reason in TRIED:
+        return written
+    degraded, ready = found.condition(DEGRADED), found.condition(READY)
+    if degraded is not None and degraded.status is Truth.TRUE:
+        return degraded
+    return ready if ready is not None and ready.status is not Truth.TRUE else None
+
+
+def why(found: Verdict, case: Case) -> Finding:
+    """From what this object says to the root of it. Without a remedy nothing has to be done."""
+    condition = telling(found)
+    if condition is None:
+        return _underway(found)
+    link = Link(subject=found.name, says=_says(found, condition))
+    deeper = _deeper(found, condition, case)
+    if deeper is not None and not deeper.is_well:
+        return deeper.after(link)
+    if deeper is None and condition.type == READY and found.is_true(PROGRESSING) and _comes(found):
+        return Finding(chain=(link,))
+    way = remedy(condition.reason, condition.message, found.key, found.reconciler.kind.kind)
+    return Finding(chain=(link,), remedy=_unless_unseen(found, way, case))
+
+
+def _says(found: Verdict, condition: Condition) -> str:
+    ready = found.condition(READY)
+    state = "is ready, but" if ready is not None and ready.status is Truth.TRUE else "is not ready:"
+    return f"{state} {condition.reason}: {condition.message}"
+
+
+def _underway(found: Verdict) -> Finding:
+    """Nothing is wrong; at most something is on its way."""
+    progressing, ready = found.condition(PROGRESSING), found.condition(READY)
+    said = ready.message if ready is not None else ""
+    if progressing is not None and progressing.status is Truth.TRUE:
+        says = f"is on its way: {progressing.reason}: {progressing.message}"
+        return Finding(chain=(Link(subject=found.name, says=says),))
+    return Finding(chain=(Link(subject=found.name, says=f"is as it should be. {said}".strip()),))
+
+
+def _comes(found: Verdict) -> bool:
+    """Whether what it lacks comes by itself."""
+    degraded = found.condition(DEGRADED)
+    return degraded is None or degraded.status is not Truth.TRUE
+
+
+def _deeper(found: Verdict, condition: Condition, case: Case) -> Finding | None:
+    """The cause of this object's trouble in another one; None when it is its own."""
+    about = found.about
+    if condition.reason in TRIED:
+        return None
+    if isinstance(about, Cluster):
+        return _of_part(found, case)
+    if isinstance(about, NodeSet):
+        return _of_nodeset(about, condition, case)
+    if condition.reason == "AccountingNotReady" and isinstance(about, Controller):
+        return _of(case.picture.get(Accounting, case.namespace, about.spec.accounting), case)
+    if condition.reason in _OF_THE_CONTROLLER and isinstance(about, RestApi | LoginSet):
+        return _of_controller(about.spec.controller_ref.name, case)
+    if condition.reason == "DatabaseStarting" or type(about) in APPS:
+        return worst(_pods(about, case), case)
+    return None
+
+
+def _of(thing: HasMeta | None, case: Case) -> Finding | None:
+    found = judged(thing, case) if thing is not None else None
+    return why(found, case) if found is not None else None
+
+
+def _of_part(found: Verdict, case: Case) -> Finding | None:
+    """The part that the Cluster itself names as the cause, or the first one that has a trouble."""
+    parts = [part for part in causes.parts(found.seen) if not part.metadata.is_terminating]
+    states = sorted(
+        ((causes.state(part), part) for part in parts), key=lambda it: (it[0].is_ready, not it[0].is_degraded)
+    )
+    for state, part in states:
+        finding = _of(part, case) if not state.is_ready or state.is_degraded else None
+        if finding is not None and not finding.is_well:
+            return finding
+    return None
+
+
+def _of_controller(name: str, case: Case) -> Finding | None:
+    """slurmctld first, then the slurmrestds in front of it."""
+    finding = _of(case.picture.get(Controller, case.namespace, name), case)
+    if finding is not None and not finding.is_well:
+        return finding
+    for restapi in case.picture.all(RestApi, case.namespace):
+        if restapi.spec.controller_ref.name == name:
+            finding = _of(restapi, case)
+            if finding is not None and not finding.is_well:
+                return finding
+    return None
+
+
+def _of_nodeset(nodeset: NodeSet, condition: Condition, case: Case) -> Finding | None:
+    pods = case.picture.find(Pod, "owner", nodeset.metadata.uid)
+    if condition.reason == "SlurmUnreachable":
+        return _of_controller(nodeset.spec.controller, case)
+    if condition.reason == "Mismatch":
+        return _of_mismatch(nodeset, condition, case)
+    found = worst(pods, case)
+    if found is not None:
+        return found
+    return _of_controller(nodeset.spec.controller, case) if condition.reason == "Unavailable" else None
+
+
+def _of_mismatch(nodeset: NodeSet, condition: Condition, case: Case) -> Finding:
+    """A worker that is not in Slurm what its pod promises."""
+    name = condition.message.partition(":")[0]
+    pods = case.picture.find(Pod, "owner", nodeset.metadata.uid)
+    pod = next((one for one in pods if identity.slurm_node_name(one) == name), None)
+    logs = case.kubectl(f"logs {pod.metadata.name if pod is not None else name} -c slurmd")
+    slurm = case.picture.slurm(case.namespace, nodeset.spec.controller)
+    node = slurm.nodes.get(name) if isinstance(slurm, Snapshot) else None
+    if node is None:
+        advice = (
+            "See in the log of slurmd why it does not register: which name, address or key it complains "
+            "about."
+        )
+        says = "runs in a ready pod, but slurmctld does not know it."
+        return _mismatched(name, says, Remedy(advice=advice, commands=(logs,)))
+    if "newer than" in condition.message:
+        advice = "Update the Controller first: slurmctld must be at least as new as its slurmds."
+        return _mismatched(
+            name,
+            condition.message.partition(": ")[2],
+            Remedy(advice=advice, commands=(case.kubectl("get controllers"),)),
+        )
+    finding = slurm_node(node, slurm, case) if isinstance(slurm, Snapshot) and node.state.is_invalid else None
+    if finding is not None:
+        return finding
+    advice = (
+        "Make both say the same: correct extraConf or the container's limits of the NodeSet, or mend the "
+        "device that "
+        "slurmd does not find."
+    )
+    commands = (case.kubectl(f"edit nodeset {nodeset.metadata.name}"), logs)
+    return _mismatched(name, condition.message.partition(": ")[2], Remedy(advice=advice, commands=commands))
+
+
+def _mismatched(name: str, says: str, way: Remedy) -> Finding:
+    return Finding(chain=(Link(subject=f"Slurm node {name}", says=says),), remedy=way)
+
+
+def _pods(about: HasMeta, case: Case) -> list[Pod]:
+    app = APPS.get(type(about), "")
+    pods = seen_pods(case.picture, case.namespace, app, about.metadata.name)
+    if isinstance(about, Accounting):
+        pods = [*seen_pods(case.picture, case.namespace, "mariadb", about.metadata.name), *pods]
+    return pods
+
+
+def _unless_unseen(found: Verdict, way: Remedy, case: Case) -> Remedy:
+    """What only we cannot see, for want of rights, may be no trouble at all: the operator's word counts."""
+    ready = found.told(READY)
+    if ready is None or ready.status is not Truth.TRUE:
+        return way
+    return Remedy(
+        advice=f"{way.advice} The operator itself says Ready since {_since(ready)}; what is told above "
+        "may only be what you cannot see.",
+        commands=way.commands,
+    )
+
+
+def _since(condition: Condition) -> str:
+    since = condition.last_transition_time
+    return f"{since:%Y-%m-%d %H:%M:%S} UTC" if since is not None else "an unknown time"
+
+
+def meanwhile(found: Verdict) -> list[str]:
+    """What the operator does next, or deliberately does not do yet."""
+    waits = [f"{wait.subject}: {wait.message}" for wait in found.plan.waits]
+    return list(dict.fromkeys(waits))
