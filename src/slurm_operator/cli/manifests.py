@@ -6,18 +6,27 @@ import yaml
 import slurm_operator
 from slurm_operator.api import KINDS
 from slurm_operator.api.crd import crd
-from slurm_operator.cli.manager import comma_separated
+from slurm_operator.cli.flags import comma_separated
 from slurm_operator.install import Installation, installation
 
 # A megabyte of YAML: seconds in Python, a blink where PyYAML comes with libyaml.
 _DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 DEFAULT_IMAGE = f"docker.io/local/slurm-operator:{slurm_operator.__version__}"
+WEBHOOK_IMAGE = f"docker.io/local/slurm-operator-webhook:{slurm_operator.__version__}"
 
 
 @click.command()
 @click.option("--namespace", default="slurm-operator", show_default=True, help="Where the operator lives.")
 @click.option("--image", default=DEFAULT_IMAGE, show_default=True, help="The operator's image.")
+@click.option("--webhook-image", default=WEBHOOK_IMAGE, show_default=True, help="The webhook's image.")
+@click.option("--webhook/--no-webhook", default=True, show_default=True, help="With the admission webhook.")
+@click.option(
+    "--protection/--no-protection",
+    default=True,
+    show_default=True,
+    help="With the policy that keeps workers from being deleted under their jobs.",
+)
 @click.option(
     "--image-pull-policy",
     type=click.Choice(["Always", "IfNotPresent", "Never"]),
@@ -39,17 +48,22 @@ DEFAULT_IMAGE = f"docker.io/local/slurm-operator:{slurm_operator.__version__}"
 def manifests(
     namespace: str,
     image: str,
+    webhook_image: str,
     image_pull_policy: str,
     replicas: int,
     slurm_images: str,
     mariadb_image: str,
     namespaces: str,
     *,
+    webhook: bool,
+    protection: bool,
     crds: bool,
 ) -> None:
     """Print everything that an installation consists of, for `kubectl apply --server-side -f -`."""
     chosen = Installation(
         image=image,
+        webhook_image=webhook_image if webhook else "",
+        is_protecting=protection,
         namespace=namespace,
         pull_policy=image_pull_policy,
         replicas=replicas,

@@ -3,6 +3,7 @@
 The charts and `slurm-operator manifests` say the same; a test compares them object by object.
 """
 
-from slurm_operator.install.objects import Installation, installation
+from slurm_operator.install.chosen import Installation
+from slurm_operator.install.objects import installation
 
 __all__ = ["Installation", "installation"]

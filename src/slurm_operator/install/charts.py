@@ -7,6 +7,8 @@ import yaml
 from slurm_operator.api import KINDS
 from slurm_operator.api.crd import crd
 from slurm_operator.install import rights
+from slurm_operator.manifests.admission import mutating, validating
+from slurm_operator.manifests.admission import service as through
 from slurm_operator.manifests.protection import protection
 
 _MADE = "# Made from the code by tests/unit/charts; change it there.\n"
@@ -21,6 +23,7 @@ def generated() -> dict[str, str]:
     return {
         **{f"slurm-operator-crds/templates/{kind.KIND.plural}.yaml": _yaml([crd(kind)]) for kind in KINDS},
         "slurm-operator/files/rights.yaml": _MADE + _yaml([_rights()]),
+        "slurm-operator/files/admission.yaml": _MADE + _yaml(_admission()),
         "slurm-operator/files/protection.yaml": _MADE + _yaml(_protection()),
     }
 
@@ -31,7 +34,17 @@ def _rights() -> dict[str, Any]:
         "inNamespaces": rights.rules(rights.IN_NAMESPACES),
         "atHome": rights.rules(rights.AT_HOME),
         "secureMetrics": rights.rules(rights.SECURE_METRICS),
+        "webhookLookups": rights.rules(rights.WEBHOOK_LOOKUPS),
+        "webhookBinding": rights.rules(rights.WEBHOOK_BINDING),
+        "webhookCertificates": rights.rules(rights.webhook_certificates("@name@")),
+        "webhookConfigurations": rights.rules(rights.webhook_configurations("@name@")),
     }
+
+
+def _admission() -> list[dict[str, Any]]:
+    """Both configurations; the chart fills in names and what its values say."""
+    client = through("@namespace@", name="@name@")
+    return [validating(client, name="@name@"), mutating(client, name="@name@")]
 
 
 def _protection() -> list[dict[str, Any]]:

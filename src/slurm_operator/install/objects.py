@@ -1,56 +1,32 @@
 """Every object of an installation, in the order in which they need each other."""
 
-from typing import Any
-
-from slurm_operator import wire
 from slurm_operator.api import images
 from slurm_operator.install import rights
+from slurm_operator.install.admission import admission
+from slurm_operator.install.chosen import NAME, Installation, Manifest, granted, labels
 from slurm_operator.install.pods import (
     CONTAINER_SECURITY,
     HEALTH_PORT,
     METRICS_PORT,
     POD_SECURITY,
     RESOURCES,
-    labels,
     probes,
 )
-
-Manifest = dict[str, Any]
-
-NAME = "slurm-operator"
-_RBAC = "rbac.authorization.k8s.io"
-
-
-class Installation(wire.Record):
-    """What can be chosen about an installation without Helm. The charts have more."""
-
-    image: str
-    namespace: str = NAME
-    pull_policy: str = "IfNotPresent"
-    replicas: int = 1
-    slurm_images: str = ""
-    mariadb_image: str = ""
-    # Slurm clusters live in these namespaces only; empty is in all.
-    namespaces: tuple[str, ...] = ()
-
-    def metadata(self, name: str = NAME, *, namespace: str | None = None) -> Manifest:
-        return {
-            "name": name,
-            "namespace": self.namespace if namespace is None else namespace,
-            "labels": labels(NAME),
-        }
+from slurm_operator.manifests.protection import protection, service_account
 
 
 def installation(chosen: Installation) -> list[Manifest]:
     """The whole operator, apart from the custom resource definitions."""
     return [
         namespace(chosen),
-        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": chosen.metadata()},
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": chosen.metadata(NAME)},
         *access(chosen),
         service(chosen),
         deployment(chosen),
         *([budget(chosen)] if chosen.replicas > 1 else []),
         network_policy(chosen),
+        *(admission(chosen) if chosen.webhook_image else []),
+        *(protected(chosen) if chosen.is_protecting else []),
     ]
 
 
@@ -63,38 +39,28 @@ def namespace(chosen: Installation) -> Manifest:
 
 def access(chosen: Installation) -> list[Manifest]:
     """Rights and who has them: everywhere, or only where Slurm clusters may be."""
-    at_home = _granted(chosen, "Role", NAME, chosen.namespace, rights.AT_HOME)
+    at_home = granted(chosen, NAME, "Role", chosen.namespace, rights.AT_HOME)
     if not chosen.namespaces:
         everything = (*rights.CLUSTER_WIDE, *rights.IN_NAMESPACES)
-        return [*_granted(chosen, "ClusterRole", NAME, "", everything), *at_home]
+        return [*granted(chosen, NAME, "ClusterRole", "", everything), *at_home]
     return [
-        *_granted(chosen, "ClusterRole", NAME, "", rights.CLUSTER_WIDE),
+        *granted(chosen, NAME, "ClusterRole", "", rights.CLUSTER_WIDE),
         *at_home,
         *(
             manifest
             for watched in chosen.namespaces
-            for manifest in _granted(chosen, "Role", f"{NAME}-clusters", watched, rights.IN_NAMESPACES)
+            for manifest in granted(
+                chosen, NAME, "Role", watched, rights.IN_NAMESPACES, name=f"{NAME}-clusters"
+            )
         ),
     ]
 
 
-def _granted(
-    chosen: Installation, kind: str, name: str, where: str, granted: tuple[rights.Right, ...]
-) -> list[Manifest]:
-    metadata = chosen.metadata(name, namespace=where)
-    if kind == "ClusterRole":
-        del metadata["namespace"]
-    subject = {"kind": "ServiceAccount", "name": NAME, "namespace": chosen.namespace}
-    return [
-        {"apiVersion": f"{_RBAC}/v1", "kind": kind, "metadata": metadata, "rules": rights.rules(granted)},
-        {
-            "apiVersion": f"{_RBAC}/v1",
-            "kind": f"{kind}Binding",
-            "metadata": metadata,
-            "roleRef": {"apiGroup": _RBAC, "kind": kind, "name": name},
-            "subjects": [subject],
-        },
-    ]
+def protected(chosen: Installation) -> list[Manifest]:
+    """The policy that keeps workers from being deleted under their jobs."""
+    operator = service_account(chosen.namespace, NAME)
+    made = protection(operator, namespaces=chosen.namespaces)
+    return [thing | {"metadata": thing["metadata"] | {"labels": labels(NAME)}} for thing in made]
 
 
 def service(chosen: Installation) -> Manifest:
@@ -104,14 +70,14 @@ def service(chosen: Installation) -> Manifest:
         for name, port in (("health", HEALTH_PORT), ("metrics", METRICS_PORT))
     ]
     spec = {"clusterIP": "None", "selector": labels(NAME), "ports": ports}
-    return {"apiVersion": "v1", "kind": "Service", "metadata": chosen.metadata(), "spec": spec}
+    return {"apiVersion": "v1", "kind": "Service", "metadata": chosen.metadata(NAME), "spec": spec}
 
 
 def deployment(chosen: Installation) -> Manifest:
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
-        "metadata": chosen.metadata(),
+        "metadata": chosen.metadata(NAME),
         "spec": {
             "replicas": chosen.replicas,
             "selector": {"matchLabels": labels(NAME)},
@@ -163,7 +129,7 @@ def budget(chosen: Installation) -> Manifest:
     return {
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",
-        "metadata": chosen.metadata(),
+        "metadata": chosen.metadata(NAME),
         "spec": spec,
     }
 
@@ -178,7 +144,7 @@ def network_policy(chosen: Installation) -> Manifest:
     return {
         "apiVersion": "networking.k8s.io/v1",
         "kind": "NetworkPolicy",
-        "metadata": chosen.metadata(),
+        "metadata": chosen.metadata(NAME),
         "spec": {
             "podSelector": {"matchLabels": labels(NAME)},
             "policyTypes": ["Ingress"],

@@ -27,8 +27,3 @@ def probes() -> dict[str, Any]:
         "livenessProbe": {"httpGet": {"path": "/healthz", "port": "health"}, "periodSeconds": 10},
         "readinessProbe": {"httpGet": {"path": "/readyz", "port": "health"}, "periodSeconds": 2},
     }
-
-
-def labels(name: str) -> dict[str, str]:
-    """By which Services, budgets and policies find the pods."""
-    return {"app.kubernetes.io/name": name, "app.kubernetes.io/instance": "slurm-operator"}

@@ -19,15 +19,17 @@ class Right(wire.Record):
     group: str
     resources: tuple[str, ...]
     verbs: tuple[str, ...]
+    named: tuple[str, ...] = ()  # Only objects of these names.
 
     @property
     def rule(self) -> dict[str, Any]:
         """As it stands in a Role."""
-        return {
+        rule: dict[str, Any] = {
             "apiGroups": [self.group],
             "resources": sorted(self.resources),
             "verbs": sorted(self.verbs),
         }
+        return rule | ({"resourceNames": list(self.named)} if self.named else {})
 
 
 _OURS: Final = tuple(kind.KIND.plural for kind in KINDS)
@@ -40,8 +42,8 @@ CLUSTER_WIDE: Final = (
     Right(group="storage.k8s.io", resources=("storageclasses",), verbs=READ),
 )
 
-# In every namespace with Slurm clusters. `get` is for named reads, and after a patch that was refused: the server
-# does not say whether it was because the object is another one by now.
+# In every namespace with Slurm clusters. `get` is for named reads, and after a patch that was refused: the
+# server does not say whether it was because the object is another one by now.
 IN_NAMESPACES: Final = (
     Right(group="", resources=("configmaps", "secrets"), verbs=(*KEEP, "get")),
     Right(group="", resources=("services",), verbs=KEEP),
@@ -49,11 +51,13 @@ IN_NAMESPACES: Final = (
     Right(group="", resources=("persistentvolumeclaims",), verbs=("create", "get", "list", "patch", "watch")),
     Right(group="", resources=("pods",), verbs=(*KEEP, "get")),
     Right(group="", resources=("pods/status",), verbs=("patch",)),
-    Right(group="apps", resources=("deployments", "statefulsets"), verbs=KEEP),
+    Right(group="apps", resources=("statefulsets",), verbs=KEEP),
+    # They go with their owner, by Kubernetes' own hand.
+    Right(group="apps", resources=("deployments",), verbs=("create", "list", "patch", "watch")),
     Right(group="apps", resources=("controllerrevisions",), verbs=("create", "delete", "list", "watch")),
     Right(group="events.k8s.io", resources=("events",), verbs=("create", "list", "patch", "watch")),
     Right(group="monitoring.coreos.com", resources=("servicemonitors",), verbs=("create", "delete", "patch")),
-    Right(group="policy", resources=("poddisruptionbudgets",), verbs=KEEP),
+    Right(group="policy", resources=("poddisruptionbudgets",), verbs=("create", "list", "patch", "watch")),
     # What a Cluster is made of; Clusters and Tokens are made by people only.
     Right(group=names.GROUP, resources=_PARTS, verbs=(*KEEP, "get")),
     Right(group=names.GROUP, resources=(Cluster.KIND.plural,), verbs=("get", "list", "patch", "watch")),
@@ -73,6 +77,31 @@ SECURE_METRICS: Final = (
     Right(group="authentication.k8s.io", resources=("tokenreviews",), verbs=("create",)),
     Right(group="authorization.k8s.io", resources=("subjectaccessreviews",), verbs=("create",)),
 )
+
+
+# What the webhook looks up before it answers: files and volumes that a manifest names, and others like it.
+WEBHOOK_LOOKUPS: Final = (
+    Right(group="", resources=("configmaps", "persistentvolumeclaims"), verbs=("get",)),
+    Right(group=names.GROUP, resources=("controllers", "nodesets"), verbs=("list",)),
+)
+
+# To tell workers the topology of their machine when they are placed; only with pods/binding.
+WEBHOOK_BINDING: Final = (Right(group="", resources=("nodes", "pods"), verbs=("get",)),)
+
+
+def webhook_certificates(secret: str) -> tuple[Right, ...]:
+    """To keep certificates of its own, at home."""
+    return (
+        Right(group="", resources=("secrets",), verbs=("create",)),
+        Right(group="", resources=("secrets",), verbs=("get", "update"), named=(secret,)),
+    )
+
+
+def webhook_configurations(name: str) -> tuple[Right, ...]:
+    """To say whom the API server may believe."""
+    kinds = ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
+    group = "admissionregistration.k8s.io"
+    return (Right(group=group, resources=kinds, verbs=("get", "patch"), named=(name,)),)
 
 
 def rules(rights: tuple[Right, ...]) -> list[dict[str, Any]]:

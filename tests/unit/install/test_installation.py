@@ -7,7 +7,10 @@ from click.testing import CliRunner
 from slurm_operator import wire
 from slurm_operator.api import KINDS
 from slurm_operator.cli import main
+from slurm_operator.cli.manager import manager
+from slurm_operator.cli.webhook import webhook as webhook_command
 from slurm_operator.install import Installation, installation, rights
+from slurm_operator.manifests.admission import path_of
 from slurm_operator.operator import OUR_CHILD_KINDS, program
 from slurm_operator.runtime.settings import Settings
 
@@ -88,10 +91,53 @@ def test_a_budget_is_for_several_managers(replicas, budgets):
     assert len(made(wire.replace(CHOSEN, replicas=replicas), "PodDisruptionBudget")) == budgets
 
 
+WHOLE = wire.replace(CHOSEN, webhook_image="registry.example/slurm-operator-webhook:1")
+
+
 def test_manifests_prints_the_definitions_and_then_the_installation():
-    said = CliRunner().invoke(main, ["manifests", "--image", CHOSEN.image])
+    said = CliRunner().invoke(
+        main, ["manifests", "--image", WHOLE.image, "--webhook-image", WHOLE.webhook_image]
+    )
     definitions, found, rest = said.output.partition("---\napiVersion: v1\nkind: Namespace\n")
 
     assert said.exit_code == 0
     assert definitions.count("\nkind: CustomResourceDefinition\n") == len(KINDS)
-    assert list(yaml.safe_load_all(found + rest)) == installation(CHOSEN)
+    assert list(yaml.safe_load_all(found + rest)) == installation(WHOLE)
+
+
+def test_the_api_server_asks_about_our_kinds_where_the_webhook_answers_and_goes_on_without_it():
+    [configuration] = made(WHOLE, "ValidatingWebhookConfiguration")
+    asked = {hook["clientConfig"]["service"]["path"]: hook for hook in configuration["webhooks"]}
+
+    assert set(asked) == {path_of(kind.KIND) for kind in KINDS}
+    assert {group for hook in asked.values() for rule in hook["rules"] for group in rule["apiGroups"]} == {
+        "slinky.slurm.net"
+    }
+    assert {hook["failurePolicy"] for hook in asked.values()} == {"Ignore"}
+
+
+def test_the_webhook_is_told_where_it_is_and_may_write_only_its_own_certificates():
+    _, webhook = made(WHOLE, "Deployment")
+    [container] = webhook["spec"]["template"]["spec"]["containers"]
+    flags = webhook_command.make_context("webhook", list(container["args"])).params
+
+    assert (
+        flags["webhook_configurations"]
+        == made(WHOLE, "ValidatingWebhookConfiguration")[0]["metadata"]["name"]
+    )
+    assert flags["service_name"] in [service["metadata"]["name"] for service in made(WHOLE, "Service")]
+    writes = [
+        rule
+        for role in made(WHOLE, "ClusterRole")
+        if role["metadata"]["name"].endswith("webhook")
+        for rule in role["rules"]
+        if "patch" in rule["verbs"]
+    ]
+    assert [rule["resourceNames"] for rule in writes] == [[flags["webhook_configurations"]]]
+
+
+def test_the_manager_takes_the_flags_that_it_is_given():
+    [deployment] = made(wire.replace(CHOSEN, namespaces=("blue",)), "Deployment")
+    [container] = deployment["spec"]["template"]["spec"]["containers"]
+
+    assert manager.make_context("manager", list(container["args"])).params["namespaces"] == "blue"

@@ -1,0 +1,208 @@
+"""The three charts: values people have, what they turn into, and that a real API server takes it."""
+
+import json
+import re
+
+import pytest
+import yaml
+from chart_rig import CHARTS, HelmError, helm, objects, rendered, without_helm
+from click.testing import CliRunner
+from kinds_rig import ns, plane
+
+from slurm_operator.cli import main
+
+__all__ = ["ns", "plane"]
+
+NETWORKS = [f"net-{number}" for number in range(9)]
+MACHINES = [{"targetNodeSet": "gpu", "nodePool": "pool", "networks": NETWORKS}]
+
+# Values as they stand in people's files, and something that must follow from them: a path into one object.
+OPERATOR = {
+    "defaults": ({}, "Deployment", "slurm-operator", "spec.replicas", 1),
+    "image as a string": ({"operator": {"image": "r/op:7"}}, "Deployment", "slurm-operator", "spec.template.spec.containers.0.image", "r/op:7"),
+    "image by tag": ({"operator": {"image": {"tag": "7"}}}, "Deployment", "slurm-operator", "spec.template.spec.containers.0.image", "docker.io/local/slurm-operator:7"),
+    "image by digest": ({"operator": {"image": {"repository": "r/op", "digest": "sha256:1"}}}, "Deployment", "slurm-operator", "spec.template.spec.containers.0.image", "r/op@sha256:1"),
+    "pull policy": ({"imagePullPolicy": "Always"}, "Deployment", "slurm-operator-webhook", "spec.template.spec.containers.0.imagePullPolicy", "Always"),
+    "pull secrets": ({"imagePullSecrets": [{"name": "x"}]}, "Deployment", "slurm-operator", "spec.template.spec.imagePullSecrets", [{"name": "x"}]),
+    "priority": ({"priorityClassName": "high"}, "Deployment", "slurm-operator-webhook", "spec.template.spec.priorityClassName", "high"),
+    "our Slurm images by one value": ({"slurmImages": "r/{daemon}:1"}, "Deployment", "slurm-operator", "spec.template.spec.containers.0.env.0.value", "r/{daemon}:1"),
+    "replicas with a budget": ({"operator": {"replicas": 2, "pdb": {"enabled": True}}}, "PodDisruptionBudget", "slurm-operator", "spec.minAvailable", 1),
+    "budget by share": ({"webhook": {"replicas": 3, "pdb": {"enabled": True, "maxUnavailable": "50%"}}}, "PodDisruptionBudget", "slurm-operator-webhook", "spec.maxUnavailable", "50%"),
+    "scheduling": ({"operator": {"nodeSelector": {"a": "b"}, "tolerations": [{"key": "t"}]}}, "Deployment", "slurm-operator", "spec.template.spec.nodeSelector", {"a": "b"}),
+    "own account": ({"operator": {"serviceAccount": {"create": False, "name": "mine"}}}, "Deployment", "slurm-operator", "spec.template.spec.serviceAccountName", "mine"),
+    "security laid over": ({"operator": {"podSecurityContext": {"runAsUser": 7}}}, "Deployment", "slurm-operator", "spec.template.spec.securityContext.runAsNonRoot", True),
+    "a namespace's rights": ({"operator": {"namespaces": "red, blue"}}, "Role", "slurm-operator-clusters", "metadata.namespace", "blue"),
+    "secure metrics": ({"operator": {"metricsSecure": True}}, "ClusterRole", "slurm-operator-metrics-reader", "rules.0.nonResourceURLs", ["/metrics"]),
+    "metrics off": ({"operator": {"metricsPort": 0}}, "Deployment", "slurm-operator", "spec.template.spec.containers.0.args.1", "--metrics-addr=0"),
+    "strict webhook": ({"webhook": {"validating": {"failurePolicy": "Fail"}, "timeoutSeconds": 3}}, "ValidatingWebhookConfiguration", "slurm-operator-webhook", "webhooks.0.failurePolicy", "Fail"),
+    "selector of one's own": ({"webhook": {"validating": {"namespaceSelector": {"matchLabels": {"x": "mine"}}}}}, "ValidatingWebhookConfiguration", "slurm-operator-webhook", "webhooks.0.namespaceSelector.matchLabels.x", "mine"),
+    "binding helper": ({"webhook": {"podsBinding": True}}, "MutatingWebhookConfiguration", "slurm-operator-webhook", "webhooks.0.failurePolicy", "Ignore"),
+    "protection with others exempt": ({"protection": {"exempt": ["robot"]}}, "ValidatingAdmissionPolicy", "slurm-operator-workers", "spec.matchConditions.0.expression", '!(request.userInfo.username in ["robot","system:serviceaccount:kube-system:pod-garbage-collector","system:serviceaccount:slurm-operator:slurm-operator"])'),
+    "extra objects": ({"extraObjects": [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "{{ .Release.Name }}-x"}}]}, "ConfigMap", "slurm-operator-x", "kind", "ConfigMap"),
+    "another name": ({"fullnameOverride": "op"}, "Deployment", "op-webhook", "metadata.name", "op-webhook"),
+    "flags": ({"operator": {"nodesetWorkers": 9, "logLevel": "debug"}, "propagatedNodeConditions": ["GpuBad"]}, "Deployment", "slurm-operator", "spec.template.spec.containers.0.args.3", "--propagated-node-conditions=GpuBad"),
+    "dashboard": ({"monitoring": {"dashboard": {"enabled": True}}}, "ConfigMap", "slurm-operator-dashboard", "metadata.labels.grafana_dashboard", "1"),
+}  # fmt: skip
+
+SLURM = {
+    "defaults": ({}, "Controller", "slurm", "spec.slurmctld.image", "ghcr.io/slinkyproject/slurmctld:26.05-ubuntu26.04"),
+    "our images by one value": ({"defaultImages": "r/{daemon}:1"}, "RestApi", "slurm", "spec.slurmrestd.image", "r/slurmrestd:1"),
+    "the operator's images": ({"defaultImages": ""}, "RestApi", "slurm", "spec.slurmrestd", {"imagePullPolicy": "IfNotPresent"}),
+    "only a tag": ({"controller": {"slurmctld": {"image": {"tag": "x"}}}}, "Controller", "slurm", "spec.slurmctld.image", "ghcr.io/slinkyproject/slurmctld:x"),
+    "a digest": ({"restapi": {"slurmrestd": {"image": {"repository": "r:5000/x", "digest": "sha256:1"}}}}, "RestApi", "slurm", "spec.slurmrestd.image", "r:5000/x@sha256:1"),
+    "a NodeSet": ({"nodesets": {"gpu": {"replicas": 3}}}, "NodeSet", "slurm-worker-gpu", "spec.template.spec.hostname", "gpu-"),
+    "words of a NodeSet": ({"nodesets": {"gpu": {"extraConfMap": {"Gres": ["gpu:8"], "Weight": 5}}}}, "NodeSet", "slurm-worker-gpu", "spec.extraConf", "Gres=gpu:8 Weight=5"),
+    "defaults of NodeSets": ({"nodesetDefaults": {"ordinalPadding": 3}, "nodesets": {"gpu": {}}}, "NodeSet", "slurm-worker-gpu", "spec.ordinalPadding", 3),
+    "ssh": ({"nodesets": {"gpu": {"ssh": {"enabled": True}}}}, "NodeSet", "slurm-worker-gpu", "spec.ssh.sssdConfRef.name", "slurm-sssd-conf"),
+    "partitions": ({"nodesets": {"gpu": {}}, "partitions": {"all": {"enabled": True}, "big": {"enabled": True, "nodesets": ["gpu"], "config": "MaxTime=5"}}}, "Controller", "slurm", "spec.extraConf", "PartitionName=all Nodes=ALL Default=YES MaxTime=UNLIMITED\nPartitionName=big Nodes=gpu MaxTime=5\n"),
+    "slurm.conf": ({"controller": {"extraConfMap": {"MinJobAge": 10, "GresTypes": ["gpu", "mps"]}}}, "Controller", "slurm", "spec.extraConf", "GresTypes=gpu,mps\nMinJobAge=10\n"),
+    "the string wins": ({"controller": {"extraConf": "A=1", "extraConfMap": {"B": 2}}}, "Controller", "slurm", "spec.extraConf", "A=1\n"),
+    "no provisioning": ({"controller": {"persistence": {"storageClassName": "-"}}}, "Controller", "slurm", "spec.persistence.storageClassName", ""),
+    "backups": ({"controller": {"ha": {"enabled": True}, "persistence": {"existingClaim": "state"}}}, "Controller", "slurm", "spec.ha.backups", 1),
+    "elsewhere": ({"controller": {"external": True, "externalConfig": {"host": "h"}}}, "Controller", "slurm", "spec.externalConfig.port", 6817),
+    "keys of one's own": ({"slurmKey": {"create": False, "secretRef": {"name": "k", "key": "s"}}}, "Controller", "slurm", "spec.slurmKeyRef.name", "k"),
+    "identity provider": ({"jwksKeys": {"enabled": True}}, "Controller", "slurm", "spec.jwksKeyRef.key", "jwks.json"),
+    "metrics": ({"controller": {"metrics": {"enabled": True, "serviceMonitor": {"enabled": True}}}}, "Controller", "slurm", "spec.metrics.serviceMonitor.interval", "30s"),
+    "accounting": ({"accounting": {"enabled": True}}, "Accounting", "slurm", "spec.storageConfig.passwordKeyRef.name", "mariadb-password"),
+    "accounting elsewhere": ({"accounting": {"enabled": True, "external": True}}, "Accounting", "slurm", "spec.externalConfig.port", 6819),
+    "a database of ours": ({"accounting": {"enabled": True, "managed": {"storage": {"size": "1Gi"}}}}, "Accounting", "slurm", "spec.managed.storage.size", "1Gi"),
+    "login": ({"loginsets": {"slinky": {"enabled": True, "replicas": 2, "rootSshAuthorizedKeys": "ssh-ed25519 AAAA me"}}}, "LoginSet", "slurm-login-slinky", "spec.service.spec.type", "LoadBalancer"),
+    "files and scripts": ({"configFiles": {"gres.conf": "AutoDetect=nvml\n"}, "prologScripts": {"a.sh": "#!/bin/sh\n"}, "epilogSlurmctldScripts": {"b": "#!/bin/sh\n"}}, "ConfigMap", "slurm-prolog-scripts", "data", {"prolog-a.sh": "#!/bin/sh\n"}),
+    "scripts of others": ({"prologScriptRefs": [{"name": "mine"}]}, "Controller", "slurm", "spec.prologScriptRefs", [{"name": "mine"}]),
+    "priority": ({"priorityClass": {"enabled": True, "create": True}}, "PriorityClass", "slurm-system-critical", "value", 1000000000),
+    "budget of slurmrestd": ({"restapi": {"replicas": 2, "pdb": {"enabled": True}}}, "PodDisruptionBudget", "slurm-restapi", "spec.minAvailable", 1),
+    "job mapping": ({"nodesets": {"gpu": {"slurmd": {"resources": {"limits": {"nvidia.com/gpu": 8}}}}}, "vendor": {"nvidia": {"dcgm": {"enabled": True}}}}, "NodeSet", "slurm-worker-gpu", "spec.slurmd.volumeMounts.0.name", "dcgm-job-mapping"),
+    "a3 mega": ({"nodesets": {"gpu": {}}, "vendor": {"google": {"a3mega": MACHINES}}}, "NodeSet", "slurm-worker-gpu", "spec.extraConf", "Gres=gpu:nvidia_h100:8"),
+    "a3 ultra": ({"nodesets": {"gpu": {}}, "vendor": {"google": {"a3ultra": MACHINES}}}, "ConfigMap", "slurm-config-google", "data", {"gres.conf": "AutoDetect=nvidia\n"}),
+}  # fmt: skip
+
+REFUSED = {
+    "unknown NodeSet": ("slurm", {"partitions": {"p": {"enabled": True, "nodesets": ["no"]}}}, 'names the NodeSet "no"'),
+    "disabled NodeSet": ("slurm", {"partitions": {"p": {"enabled": True, "nodesets": ["slinky"]}}}, "not there or not enabled"),
+    "empty partition": ("slurm", {"partitions": {"p": {"enabled": True, "nodesets": []}}}, "partitions.p.nodesets is empty"),
+    "too few networks": ("slurm", {"nodesets": {"gpu": {}}, "vendor": {"google": {"a3mega": [{**MACHINES[0], "networks": ["a"]}]}}}, "exactly 9 networks, not 1"),
+    "a typing error": ("slurm", {"nodesets": {"gpu": {"replcas": 1}}}, "'replcas' not allowed"),
+    "a port that is none": ("slurm-operator", {"operator": {"metricsPort": 70000}}, "metricsPort"),
+    "a port in words": ("slurm-operator", {"operator": {"metricsPort": "8080x"}}, "metricsPort"),
+    "secure without a port": ("slurm-operator", {"operator": {"metricsPort": 0, "metricsSecure": True}}, "set operator.metricsPort"),
+    "an unknown policy": ("slurm-operator", {"webhook": {"validating": {"failurePolicy": "Maybe"}}}, "failurePolicy"),
+}  # fmt: skip
+
+
+def at(thing, path: str):
+    for word in path.split("."):
+        thing = thing[int(word)] if word.isdigit() and isinstance(thing, list) else thing[word]
+    return thing
+
+
+@pytest.mark.parametrize("chart", ["slurm-operator-crds", "slurm-operator", "slurm"])
+def test_a_chart_has_nothing_to_complain_about(chart):
+    assert "1 chart(s) linted, 0 chart(s) failed" in helm("lint", "--strict", str(CHARTS / chart))
+
+
+@pytest.mark.parametrize(
+    ("chart", "values", "kind", "name", "path", "value"),
+    [
+        pytest.param(chart, *row, id=f"{chart}: {name}")
+        for chart, table in (("slurm-operator", OPERATOR), ("slurm", SLURM))
+        for name, row in table.items()
+    ],
+)
+def test_a_value_means_what_it_always_meant(chart, values, kind, name, path, value):
+    assert at(objects(rendered(chart, values))[kind, name], path) == value
+
+
+@pytest.mark.parametrize(("chart", "values", "words"), REFUSED.values(), ids=REFUSED)
+def test_what_cannot_be_meant_is_refused_with_a_reason(chart, values, words):
+    with pytest.raises(HelmError, match=re.escape(words)):
+        rendered(chart, values)
+
+
+@pytest.mark.parametrize("namespaces", ["", "blue,red"], ids=["everywhere", "in two namespaces"])
+def test_the_chart_and_the_manifests_are_the_same_installation(namespaces):
+    values = {"operator": {"namespaces": namespaces}, "webhook": {"namespaces": namespaces}}
+    by_helm = objects(rendered("slurm-operator", values, "--skip-tests"))
+    printed = objects(CliRunner().invoke(main, ["manifests", "--no-crds", "--namespaces", namespaces]).output)
+    printed.pop(("Namespace", "slurm-operator"))  # Helm makes it by itself.
+
+    assert {key: without_helm(thing) for key, thing in by_helm.items()} == printed
+
+
+def test_without_the_reader_a_namespaced_installation_has_no_right_outside():
+    made = objects(
+        rendered(
+            "slurm-operator",
+            {"operator": {"namespaces": "blue", "clusterReader": False}, "webhook": {"enabled": False}},
+        )
+    )
+
+    assert [kind for kind, _ in made if kind.startswith("ClusterRole")] == []
+
+
+def test_pods_carry_nothing_that_changes_with_the_version_of_a_chart():
+    values = {
+        "nodesets": {"gpu": {}},
+        "loginsets": {"slinky": {"enabled": True}},
+        "accounting": {"enabled": True},
+    }
+    made = {**objects(rendered("slurm", values)), **objects(rendered("slurm-operator", {}))}
+    templates = [thing["spec"].get("template") for thing in made.values() if "spec" in thing]
+
+    assert "helm.sh/chart" not in json.dumps(templates)
+
+
+def everything(ns: str, namespaces: str) -> dict[str, dict]:
+    """Values that switch on whatever there is."""
+    operator = {
+        "namespaceOverride": ns, "operator": {"replicas": 2, "namespaces": namespaces, "metricsSecure": True, "pdb": {"enabled": True}},
+        "webhook": {"replicas": 2, "podsBinding": True, "pdb": {"enabled": True}, "namespaces": namespaces},
+        "monitoring": {"dashboard": {"enabled": True}},
+    }  # fmt: skip
+    slurm = {
+        "namespaceOverride": ns, "nodesets": {"gpu": {"ssh": {"enabled": True}, "partition": {"enabled": True}, "slurmd": {"resources": {"limits": {"nvidia.com/gpu": 8}}}}},
+        "loginsets": {"slinky": {"enabled": True}}, "accounting": {"enabled": True}, "configFiles": {"gres.conf": "x"},
+        "prologScripts": {"a": "#!/bin/sh"}, "priorityClass": {"enabled": True, "create": True}, "restapi": {"pdb": {"enabled": True}},
+        "partitions": {"all": {"enabled": True}}, "vendor": {"nvidia": {"dcgm": {"enabled": True}}, "google": {"a3mega": MACHINES}},
+        "controller": {"metrics": {"enabled": True, "serviceMonitor": {"enabled": True}}},
+    }  # fmt: skip
+    return {"slurm-operator": operator, "slurm": slurm}
+
+
+@pytest.mark.parametrize("is_confined", [False, True], ids=["everywhere", "in a namespace"])
+def test_everything_is_rendered_the_same_twice_and_taken_by_the_api_server(plane, ns, is_confined):
+    values = everything(ns, ns if is_confined else "")
+    texts = [rendered(chart, values[chart]) for chart in values]
+    assert [rendered(chart, values[chart]) for chart in values] == texts
+
+    made = [thing for text in texts for thing in objects(text).values()]
+    said = plane.kubectl(
+        "apply",
+        "--server-side",
+        "--dry-run=server",
+        "--validate=strict",
+        "-f",
+        "-",
+        stdin=yaml.safe_dump_all(made),
+    )
+    assert said.count("serverside-applied") == len(made)
+
+
+def test_the_definitions_of_the_chart_are_those_of_the_program(plane):
+    said = plane.kubectl(
+        "apply",
+        "--server-side",
+        "--dry-run=server",
+        "--force-conflicts",
+        "-f",
+        "-",
+        stdin=rendered("slurm-operator-crds", {}),
+    )
+
+    assert said.count("serverside-applied") == 7
+    made = objects(rendered("slurm-operator", {"crds": {"enabled": True}}))
+    kept = [
+        thing["metadata"]["annotations"]["helm.sh/resource-policy"]
+        for (kind, _), thing in made.items()
+        if kind == "CustomResourceDefinition"
+    ]
+    assert kept == ["keep"] * 7
