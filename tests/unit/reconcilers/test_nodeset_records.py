@@ -3,6 +3,7 @@
 import pytest
 
 from slurm_operator import wire
+from slurm_operator.plan.actions import Create
 from slurm_operator.slurm.reservation import Reservation
 from support.workers import (
     controller,
@@ -10,6 +11,7 @@ from support.workers import (
     machine,
     nodeset,
     ours,
+    planned,
     revision_of,
     slurm,
     slurm_node,
@@ -82,3 +84,40 @@ def test_records_of_daemons_follow_their_machines(policy, there, words, goes):
     )
 
     assert told(made) == (["forget rack1"] if goes else [])
+
+
+REFUSED = ("IDLE", "DRAIN", "INVALID_REG")
+FRESH = {"nodeset.slinky.slurm.net/fresh-record": "true"}
+
+
+def refused(*words, reason="Low CPUs", jobs=(), annotations=None):
+    """One worker, and what Slurm says about its registration."""
+    made = nodeset(replicas=1)
+    revision = revision_of(made)
+    label = revision.metadata.labels["controller-revision-hash"]
+    pod = worker(0, revision=label, annotations=annotations)
+    node = slurm_node(pod, *words, reason=ours(pod, reason) if reason in ("Resources", "ScaleIn") else reason)
+    return world(made, controller(), pod, revisions_=[revision], slurm_=slurm(node, jobs=jobs))
+
+
+@pytest.mark.parametrize(
+    ("made", "story"),
+    [
+        pytest.param(refused(*REFUSED), ["drain gpu-0 for Resources"], id="first it is noted that the record goes"),
+        pytest.param(refused(*REFUSED, reason="Resources"), ["delete gpu-0 (Drained)"], id="then the pod goes"),
+        pytest.param(refused("MIXED", "DRAIN", "INVALID_REG", jobs=[job(1, "gpu-0")]), ["wait gpu-0: Draining"], id="its jobs finish first"),
+        pytest.param(refused(*REFUSED, annotations=FRESH), [], id="its own record is refused: another would be too"),
+        pytest.param(refused(*REFUSED, reason="ask Ada"), [], id="a human has the last word"),
+        pytest.param(refused("IDLE", "DRAIN"), [], id="drained by Slurm for something else"),
+    ],
+)  # fmt: skip
+def test_a_worker_that_slurm_refuses_comes_again_with_a_record_of_its_own(made, story):
+    assert told(made) == story
+
+
+def test_the_worker_after_a_refused_one_is_known_to_have_a_new_record():
+    made = seen(left(*REFUSED, reason=ours(GONE, "Resources"), name="gpu-0"), replicas=1)
+
+    assert told(made) == ["forget gpu-0", "create Pod gpu-0"]
+    [pod] = [action.manifest for action in planned(made).actions() if isinstance(action, Create)]
+    assert pod["metadata"]["annotations"].items() >= FRESH.items()

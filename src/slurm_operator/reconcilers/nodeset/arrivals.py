@@ -6,7 +6,7 @@ from slurm_operator.reconcilers.nodeset import ssh
 from slurm_operator.reconcilers.nodeset.choices import Choices
 from slurm_operator.reconcilers.nodeset.observe import Seen
 from slurm_operator.reconcilers.nodeset.pod import Slot, WorkerPods
-from slurm_operator.reconcilers.nodeset.records import forget, is_outdated
+from slurm_operator.reconcilers.nodeset.records import FRESH_RECORD, forget, is_outdated
 from slurm_operator.reconcilers.nodeset.revisions import Revision
 from slurm_operator.reconcilers.nodeset.volumes import missing_claims
 
@@ -27,7 +27,7 @@ def arrivals(seen: Seen, choices: Choices, revision: Revision) -> list[Lane]:
     alone: list[Lane] = []
     for slot in choices.create:
         first = _first(slot, seen)
-        pod = _creation(slot, pods)
+        pod = _creation(slot, pods, seen)
         is_held_up = any(isinstance(action, Wait) for stage in first for action in stage)
         if first:
             alone.append(lane(slot.hostname, *first, [] if is_held_up else [pod]))
@@ -39,16 +39,22 @@ def arrivals(seen: Seen, choices: Choices, revision: Revision) -> list[Lane]:
 def _first(slot: Slot, seen: Seen) -> list[list[Action]]:
     """Stages before the pod: a record that would not fit goes, volumes come. Nobody waits for Slurm."""
     stages: list[list[Action]] = []
-    if is_outdated(slot.hostname, seen.slurm, seen.reservation_name):
+    if _needs_new_record(slot, seen):
         why = "the worker comes back with other resources"
         stages.append([forget(slot.hostname, seen.controller_key, "Outdated", why)])
     claims = missing_claims(seen.nodeset, slot.whose(seen.nodeset), seen.claims)
     return [*stages, [*claims]] if claims else stages
 
 
-def _creation(slot: Slot, pods: WorkerPods) -> Create:
-    message = f"created worker {slot.pod_name}"
-    return Create(manifest=pods.pod(slot), reason="ScalingUp", message=message)
+def _needs_new_record(slot: Slot, seen: Seen) -> bool:
+    return is_outdated(slot.hostname, seen.slurm, seen.reservation_name)
+
+
+def _creation(slot: Slot, pods: WorkerPods, seen: Seen) -> Create:
+    manifest = pods.pod(slot)
+    if _needs_new_record(slot, seen):
+        manifest["metadata"]["annotations"][FRESH_RECORD] = "true"
+    return Create(manifest=manifest, reason="ScalingUp", message=f"created worker {slot.pod_name}")
 
 
 def _no_controller(seen: Seen) -> Wait:

@@ -57,6 +57,8 @@ def _cannot_stay(member: Member, seen: Seen) -> Cause | None:
         return Cause(Leaving.TERMINATING, "its pod was asked to end")
     if records.has_outdated_record(member, seen.reservation_name):
         return Cause(Leaving.RESOURCES, "Slurm knows it with the resources of the worker before it")
+    if records.is_refused(member):
+        return Cause(Leaving.RESOURCES, "Slurm refuses what it registered with")
     return None
 
 

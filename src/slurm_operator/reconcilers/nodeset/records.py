@@ -4,9 +4,12 @@ from slurm_operator.api.meta import ObjectKey
 from slurm_operator.plan.actions import WriteSlurm
 from slurm_operator.reconcilers.nodeset.causes import Leaving
 from slurm_operator.reconcilers.nodeset.members import Member
-from slurm_operator.slurm.reasons import OurReason
+from slurm_operator.slurm.reasons import OurReason, is_slurms_own_reason
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
 from slurm_operator.slurm.writes import DeleteNodes
+
+# On a pod that was made after the record of the worker before it was removed.
+FRESH_RECORD = "nodeset.slinky.slurm.net/fresh-record"
 
 
 def may_forget(slurm_node: str, slurm: Snapshot | Unreachable, own_reservation: str = "") -> bool:
@@ -36,6 +39,20 @@ def has_outdated_record(member: Member, own_reservation: str) -> bool:
         return False
     noted = OurReason.read(member.record.reason)
     return noted is not None and noted.pod_uid != member.uid
+
+
+def is_refused(member: Member) -> bool:
+    """slurmctld does not take what it registered with, because the record is of an earlier worker.
+
+    A worker that came after the old record was removed made its own. If that is refused too, the next one's
+    would be as well: then it is only told.
+    """
+    record = member.record
+    if record is None or not record.state.is_invalid or FRESH_RECORD in member.pod.metadata.annotations:
+        return False
+    noted = OurReason.read(record.reason)
+    is_by_us = noted is not None and noted.cause in (Leaving.RESOURCES, Leaving.UPDATE)
+    return is_by_us or is_slurms_own_reason(record.reason)
 
 
 def forget(slurm_node: str, controller: ObjectKey, reason: str, why: str = "") -> WriteSlurm:

@@ -41,6 +41,8 @@ def retire(member: Member, cause: Cause, controller: ObjectKey, now: datetime) -
             return [[_wait(member, "Terminating", "its pod is ending")]]
         case Shut(reason=reason, message=message, jobs=jobs):
             return [[_wait(member, reason, message, jobs)]]
+        case Drained() if _lacks_note(member, cause):
+            return [[drain(member, cause, controller)]]
         case Drained() if _takes_record_along(member, cause):
             return [
                 [*retired(member)],
@@ -54,6 +56,12 @@ def retire(member: Member, cause: Cause, controller: ObjectKey, now: datetime) -
             ]
         case Drained() | Ended() | NeverStarted() | NotRunning():
             return [[delete(member, cause, verdict, controller)]]
+
+
+def _lacks_note(member: Member, cause: Cause) -> bool:
+    """slurmctld drained it for its resources. Our own reason tells who comes next that the record goes."""
+    record = member.record
+    return cause.kind is Leaving.RESOURCES and record is not None and is_slurms_own_reason(record.reason)
 
 
 def _takes_record_along(member: Member, cause: Cause) -> bool:
