@@ -1,5 +1,6 @@
 """Which writes are missing, and what a new version of the operator does not write."""
 
+from slurm_operator import wire
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.compare import INPUT_DIGEST, settled_template, stamped
 from slurm_operator.manifests.meta import Child, Meta
@@ -64,6 +65,32 @@ def test_a_changed_field_is_named():
 
 def test_a_template_that_only_the_operator_built_differently_restarts_nothing():
     assert missing_writes([workload(image="built-by-a-newer-operator")], live(workload())) == []
+
+
+def inherited(image="slurm:1"):
+    """As the operator before us made it: no digest of ours, and a template with an oddity of its own."""
+    body = workload(image)
+    body["metadata"]["annotations"] = {}
+    body["spec"]["template"]["spec"]["oddity"] = "theirs"
+    child = Child(metadata=Meta(name="c-controller", namespace="ns", uid="u"), body=body)
+    return lambda kind, namespace, name: child
+
+
+def test_a_workload_of_the_operator_before_us_is_taken_over_with_the_template_it_has():
+    [write] = missing_writes([workload(digest="i1")], inherited())
+
+    template = write.manifest["spec"]["template"]
+    taken = Child(metadata=wire.decode(wire.encode(write.manifest["metadata"]), Meta), body=write.manifest)
+    assert template["spec"]["oddity"] == "theirs"
+    assert missing_writes([workload(digest="i1")], lambda kind, namespace, name: taken) == []
+    [later] = missing_writes([workload(digest="i2")], lambda kind, namespace, name: taken)
+    assert "oddity" not in later.manifest["spec"]["template"]["spec"]
+
+
+def test_a_workload_that_the_operator_before_us_had_not_brought_up_to_date_is_written():
+    [write] = missing_writes([workload("slurm:2")], inherited("slurm:1"))
+
+    assert write.manifest["spec"]["template"]["spec"]["containers"][0]["image"] == "slurm:2"
 
 
 def test_a_template_that_somebody_else_edited_is_put_back():
