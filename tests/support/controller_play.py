@@ -38,6 +38,7 @@ from slurm_operator.slurm.job import SlurmJob
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
 from slurm_operator.slurm.states import JobState
 from support.controllers import KEY, NAME, NS, child, put
+from support.rings import applied_secret
 from support.world import HandmadeWorld
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -122,6 +123,9 @@ class Play:
 
     def _perform(self, action: Action) -> None:
         match action:
+            case actions.Apply(manifest=manifest) if manifest["kind"] == "Secret":
+                made = applied_secret(manifest)
+                self.world.named[Secret, ObjectKey(NS, made.metadata.name)] = made
             case actions.Apply(manifest=manifest):
                 put(self.world, manifest, **({"status": {}} if manifest["kind"] == "StatefulSet" else {}))
             case actions.Create(manifest=manifest):

@@ -10,8 +10,10 @@ from slurm_operator.api.meta import Meta, ObjectKey
 from slurm_operator.api.nodeset import NodeSet
 from slurm_operator.api.restapi import RestApi
 from slurm_operator.manifests import kinds
+from slurm_operator.manifests.key_ring import Ring
 from slurm_operator.manifests.meta import Child, Manifest
 from slurm_operator.manifests.objects import ConfigMap, Secret
+from support.rings import ring_secret
 from support.world import HandmadeWorld
 
 NS = "demo"
@@ -47,7 +49,7 @@ def secret(name: str, **digests: str) -> Secret:
 
 
 def world(*things: Any, keys: bool = True) -> HandmadeWorld:
-    """These objects in one namespace, and the keys that are generated when nobody names any."""
+    """These objects in one namespace, and the keys that are made when nobody names any, with their ring."""
     made = HandmadeWorld()
     for one in things:
         if isinstance(one, ConfigMap | Secret):
@@ -59,6 +61,7 @@ def world(*things: Any, keys: bool = True) -> HandmadeWorld:
         for found in (
             secret(f"{owner}-auth-slurm", slurm_key="k1"),
             secret(f"{owner}-auth-jwt", jwt_key="j1"),
+            ring_secret(NS, f"{owner}-auth-slurm", Ring(signs="k1")),
         ):
             made.named.setdefault((Secret, ObjectKey(NS, found.metadata.name)), found)
     return made

@@ -38,6 +38,16 @@ class ConfigStatus:
 
 
 @model
+class SlurmKeyStatus:
+    """How far a change of the Slurm key has come. Keys are told by digest."""
+
+    signing: str = prop("The key that daemons sign with.", default="")
+    accepted: list[str] = prop("The keys that they accept.", default=[])
+    step: str = prop("What is under way; empty when nothing is.", default="")
+    since: datetime | None = prop("Since when.", default=None)
+
+
+@model
 class ControllerStatus:
     """What slurmctld is like now."""
 
@@ -52,6 +62,7 @@ class ControllerStatus:
     controllers: list[SlurmctldStatus] = prop("Every slurmctld.", default=[], keys=["pod"])
     config: ConfigStatus | None = prop("How far the configuration has come.", default=None)
     slurm_key_secret: str = prop("Secret with the Slurm key in use.", default="")
+    slurm_key: SlurmKeyStatus | None = prop("How far a change of the Slurm key has come.", default=None)
     jwt_key_secret: str = prop("Secret with the signing key in use.", default="")
     node_sets: int = prop("NodeSets that register here.", default=0)
     state_lost_since: datetime | None = prop(

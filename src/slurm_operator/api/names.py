@@ -42,6 +42,7 @@ SLURMDBD_CONF_HASH: Final = "slinky.slurm.net/slurmdbd-conf-hash"
 SSHD_CONF_HASH: Final = "slinky.slurm.net/sshd-conf-hash"
 SSSD_CONF_HASH: Final = "slinky.slurm.net/sssd-conf-hash"
 SSH_HOST_KEYS_HASH: Final = "slinky.slurm.net/ssh-host-keys-hash"
+KEY_RING: Final = "slinky.slurm.net/key-ring"  # on pods that find their Slurm keys in this Secret
 DEFAULT_CONTAINER: Final = "kubectl.kubernetes.io/default-container"
 
 # Everything else with a fixed name
@@ -58,6 +59,7 @@ CLUSTER_NAME_LENGTH: Final = 40
 SLURM_KEY_FILE: Final = "slurm.key"
 JWT_KEY_FILE: Final = "jwt.key"
 JWKS_FILE: Final = "jwks.json"
+KEY_RING_FILE: Final = "slurm.jwks"
 TOKEN_KEY: Final = "SLURM_JWT"  # noqa: S105 - the name of a Secret's entry
 SSH_HOST_KEY_TYPES: Final = ("rsa", "ed25519", "ecdsa")
 

@@ -5,6 +5,7 @@ the runtime puts the value in its place in the moment of writing, and refuses wh
 that was decided about.
 """
 
+import base64
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal
@@ -21,17 +22,20 @@ CONTENT_DIGEST = "slinky.slurm.net/content-digest"
 SSH_FINGERPRINTS = "slinky.slurm.net/ssh-fingerprints"
 
 _OPEN, _CLOSE = "\u27e6", "\u27e7"
-_MARK = re.compile(f"{_OPEN}secret ([^ /]+)/([^ /]+)/([^ ]+) ([0-9a-f]*) (plain|conf){_CLOSE}")
+_MARK = re.compile(f"{_OPEN}secret ([^ /]+)/([^ /]+)/([^ ]+) ([0-9a-f]*) (plain|conf|base64url){_CLOSE}")
 
 
 class SecretHandle(wire.Record):
-    """One value of one Secret, at one version. As `conf` it is quoted for a configuration file of Slurm."""
+    """One value of one Secret, at one version.
+
+    As `conf` it is quoted for a configuration file of Slurm, as `base64url` it may be any bytes.
+    """
 
     namespace: str
     name: str
     key: str
     digest: str = ""
-    form: Literal["plain", "conf"] = "plain"
+    form: Literal["plain", "conf", "base64url"] = "plain"
 
     @property
     def mark(self) -> str:
@@ -53,6 +57,13 @@ def handles_in(manifest: Manifest) -> set[SecretHandle]:
     return {handle for text in manifest.get("stringData", {}).values() for handle in handles(text)}
 
 
+def text_of(handle: SecretHandle, value: bytes) -> str:
+    """A value as text, as `filled` wants it. Raises ValueError when it is none and its handle says it is."""
+    if handle.form == "base64url":
+        return base64.urlsafe_b64encode(value).rstrip(b"=").decode()
+    return value.decode()
+
+
 def filled(manifest: Manifest, values: dict[SecretHandle, str]) -> Manifest:
     """The manifest with every mark replaced by its value."""
 
@@ -65,7 +76,7 @@ def filled(manifest: Manifest, values: dict[SecretHandle, str]) -> Manifest:
 
 
 def _written(handle: SecretHandle, value: str) -> str:
-    if handle.form == "plain":
+    if handle.form != "conf":
         return value
     try:
         # Files often end with a line break that nobody meant to be part of a password.

@@ -4,6 +4,7 @@ from slurm_operator import wire
 from slurm_operator.api import shared_keys
 from slurm_operator.api.controller import Controller
 from slurm_operator.api.refs import SecretKey
+from slurm_operator.manifests.key_ring import name_of, ring_of
 from slurm_operator.manifests.objects import Secret, Unread
 from slurm_operator.manifests.secrets import SecretHandle
 from slurm_operator.plan.actions import Wait
@@ -67,6 +68,27 @@ def controllers_slurm_key(world: World, of: Controller) -> SecretHandle | Need:
     """The key that the daemons of a Controller trust each other by."""
     whose = f"Controller {of.metadata.name!r}"
     return generated_value(world, of.metadata.namespace, shared_keys.slurm_key(of), whose)
+
+
+def key_ring(world: World, of: Controller) -> Need | None:
+    """What keeps pods from having all Slurm keys; where slurmctld is not ours there is only the one."""
+    name = name_of(shared_keys.slurm_key(of).name)
+    if of.spec.external or ring_of(world.secret(of.metadata.namespace, name)) is not None:
+        return None
+    message = f"waiting for Secret {name!r}, which is made for Controller {of.metadata.name!r}."
+    return Need(subject=f"Secret {name}", reason="KeyNotYetGenerated", message=message, comes=True)
+
+
+def slurm_key_hash(world: World, namespace: str, ref: SecretKey) -> str:
+    """Changes when a daemon that reads Slurm keys only when it starts has to start anew.
+
+    While a key is changed that is when the ring says so, and else when the key does.
+    """
+    ring = ring_of(world.secret(namespace, name_of(ref.name)))
+    if ring is not None:
+        return ring.hash
+    found = world.secret(namespace, ref.name)
+    return found.digests.get(ref.key, "") if isinstance(found, Secret) else ""
 
 
 def _need(ref: SecretKey, reason: str, message: str) -> Need:

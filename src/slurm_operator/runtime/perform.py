@@ -23,6 +23,7 @@ from slurm_operator.manifests.secrets import (
     content_digest,
     filled,
     handles_in,
+    text_of,
 )
 from slurm_operator.plan.actions import (
     Action,
@@ -111,7 +112,7 @@ class Performer:
 
     async def _filled(self, manifest: Manifest) -> Manifest:
         """A Secret with its values, and a note by which a foreign edit of them shows."""
-        values = {handle: (await self._value(handle)).decode() for handle in handles_in(manifest)}
+        values = {handle: text_of(handle, await self._value(handle)) for handle in handles_in(manifest)}
         whole = filled(manifest, values)
         entries = {key: text.encode() for key, text in whole.pop("stringData").items()}
         digests = {key: value_digest(value) for key, value in entries.items()}

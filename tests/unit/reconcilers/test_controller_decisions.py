@@ -222,20 +222,6 @@ def test_without_persistence_slurmctld_is_not_restarted_under_jobs():
     assert made.restarts == 1
 
 
-def test_a_new_slurm_key_waits_until_no_job_needs_the_old_one():
-    made = up(jobs=(job(3),))
-    made.round()
-    made.world.named[Secret, ObjectKey(NS, "slurm-auth-slurm")] = secret("slurm-auth-slurm", slurm_key="k2")
-    for _ in range(4):
-        made.round()
-    assert made.restarts == 0
-    assert "new Slurm key" in waits(made.world, made.now)["RestartPostponed"]
-
-    made.jobs = ()
-    made.rounds()
-    assert made.restarts == 1
-
-
 def test_a_new_signing_key_gives_a_new_pod_at_once():
     made = up(jobs=(job(3),))
     made.world.named[Secret, ObjectKey(NS, "slurm-auth-jwt")] = secret("slurm-auth-jwt", jwt_key="j2")

@@ -8,12 +8,14 @@ from slurm_operator.api.controller import Controller
 from slurm_operator.api.loginset import LoginSet
 from slurm_operator.api.meta import ObjectKey
 from slurm_operator.manifests import kinds
+from slurm_operator.manifests.key_ring import Ring
 from slurm_operator.manifests.objects import Secret, Unread
 from slurm_operator.manifests.secrets import SSH_FINGERPRINTS
 from slurm_operator.plan.actions import Apply, GenerateSecret, Wait
 from slurm_operator.reconcilers.loginset import RECONCILER, of_controller, of_pod
 from support.children import carried_out, pod, read, report, running, secret, with_secrets
 from support.golden import assert_golden
+from support.rings import ring_secret
 from support.world import HandmadeWorld
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -48,11 +50,15 @@ def given(name: str, **digests: str) -> Secret:
     return Secret(metadata=secret(name).metadata, digests=digests)
 
 
+def ring(made: Ring) -> Secret:
+    return ring_secret("ns", "slurm-auth-slurm", made)
+
+
 def world(made: LoginSet, controller: dict | None = None) -> HandmadeWorld:
     """A Controller with its key, and what the user brings."""
     there = HandmadeWorld(things=[made, read(Controller, controller or {})])
     return with_secrets(
-        there, secret("slurm-auth-slurm", slurm_key="k1"), given("users", conf="u1"), given("hosts", ssh_host_ed25519_key="h1")
+        there, secret("slurm-auth-slurm", slurm_key="k1"), ring(Ring(signs="k1")), given("users", conf="u1"), given("hosts", ssh_host_ed25519_key="h1")
     )  # fmt: skip
 
 
@@ -106,6 +112,7 @@ def test_what_is_there_is_not_written_again(spec):
     ("spec", "gone", "reason", "word"),
     [
         pytest.param(SMALLEST, "slurm-auth-slurm", "KeyNotYetGenerated", "Controller 'slurm'", id="no Slurm key yet"),
+        pytest.param(SMALLEST, "slurm-auth-slurm-ring", "KeyNotYetGenerated", "slurm-auth-slurm-ring", id="no key ring yet"),
         pytest.param(EVERYTHING, "users", "SecretNotFound", "spec.sssdConfRef", id="no sssd.conf"),
         pytest.param(EVERYTHING, "hosts", "SecretNotFound", "spec.sshHostKeysRef", id="no host keys of the user's"),
         pytest.param({**EVERYTHING, "sshHostKeysRef": {"name": "users"}}, None, "SecretEntryNotFound", "it has: conf", id="a Secret without host keys"),
@@ -157,7 +164,8 @@ def test_new_keys_of_root_change_a_mounted_file_and_no_pod():
     "change",
     [
         pytest.param(lambda there: there.things.__setitem__(0, loginset({**SMALLEST, "extraSshdConfig": "Banner none"})), id="sshd_config"),
-        pytest.param(lambda there: with_secrets(there, secret("slurm-auth-slurm", slurm_key="k2")), id="the Slurm key"),
+        pytest.param(lambda there: with_secrets(there, ring(Ring(signs="k1", next="k2"))), id="a new Slurm key to accept"),
+        pytest.param(lambda there: with_secrets(there, ring(Ring(signs="k2", former="k1"))), id="another Slurm key that signs"),
         pytest.param(lambda there: with_secrets(there, given("login-ssh-host-keys", ssh_host_rsa_key="new")), id="host keys"),
         pytest.param(lambda there: there.things.__setitem__(1, read(Controller, {"service": {"port": 7000}})), id="where slurmctld is"),
     ],
@@ -167,6 +175,19 @@ def test_what_pods_read_at_their_start_replaces_them(change):
     change(there)
 
     assert "Deployment" in [action.manifest["kind"] for action in decide(there)[1].actions()]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(secret("slurm-auth-slurm", slurm_key="k2"), id="a new key that nobody knows yet"),
+        pytest.param(ring(Ring(signs="k1", former="k0")), id="an old one that goes"),
+    ],
+)
+def test_a_slurm_key_replaces_login_pods_only_when_it_has_to(change):
+    there = settled(world(loginset(SMALLEST)))
+
+    assert list(decide(with_secrets(there, change))[1].actions()) == []
 
 
 def test_sshd_listens_where_the_container_port_says_and_offers_only_keys_that_all_pods_share():

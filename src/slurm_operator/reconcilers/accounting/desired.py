@@ -3,7 +3,7 @@
 from slurm_operator.api import names, reading
 from slurm_operator.api.accounting import Accounting
 from slurm_operator.api.images import default_image
-from slurm_operator.manifests import parts
+from slurm_operator.manifests import key_ring, parts
 from slurm_operator.manifests.digests import digest
 from slurm_operator.manifests.meta import Manifest
 from slurm_operator.manifests.secrets import SecretHandle
@@ -45,10 +45,11 @@ def stateful_set(seen: Seen, address: Address, config: Manifest) -> Manifest:
     spec, ours, name = seen.accounting.spec, owner(seen.accounting), names.accounting_workload(seen.name)
     hashes = {
         names.SLURMDBD_CONF_HASH: digest(config["stringData"]),
-        names.SLURM_KEY_HASH: seen.slurm_key.digest,
+        names.SLURM_KEY_HASH: seen.key_hash,
         names.JWT_KEY_HASH: seen.signing_key.digest,
     }
     metadata = ours.pod_metadata(spec.template, APP, hashes)
+    ring = key_ring.optional_file(seen.slurm_key.name)
     files = [
         parts.secret_file(name, conf.FILE, conf.FILE),
         parts.secret_file(seen.slurm_key.name, seen.slurm_key.key, names.SLURM_KEY_FILE),
@@ -67,7 +68,7 @@ def stateful_set(seen: Seen, address: Address, config: Manifest) -> Manifest:
             "serviceName": name,
             "podManagementPolicy": "Parallel",
             "selector": {"matchLabels": ours.selector},
-            "template": {"metadata": metadata, "spec": pod(seen.accounting, address, files)},
+            "template": {"metadata": metadata, "spec": pod(seen.accounting, address, [*files, ring])},
         },
     }
     return with_input(manifest, metadata, files, reading.plain(spec.slurmdbd), reading.plain(spec.template))

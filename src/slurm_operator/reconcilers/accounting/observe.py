@@ -42,6 +42,7 @@ class Seen:
     mariadb_troubles: list[str]
     verdict: check.Verdict | None
     controllers: list[Controller]
+    key_hash: str = ""
 
     @property
     def name(self) -> str:
@@ -119,6 +120,7 @@ def observe(key: ObjectKey, world: World) -> Seen | None:
             for controller in world.all(Controller, key.namespace)
             if controller.spec.accounting == key.name
         ],
+        key_hash=needs.slurm_key_hash(world, key.namespace, shared_keys.slurm_key(accounting)),
     )
 
 

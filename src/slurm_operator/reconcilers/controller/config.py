@@ -7,6 +7,7 @@ is started anew both have the last good files.
 import re
 from datetime import datetime
 
+from slurm_operator.manifests import key_ring
 from slurm_operator.manifests.objects import Pod
 from slurm_operator.plan.actions import Action, Apply, Create
 from slurm_operator.plan.children import missing_writes
@@ -88,6 +89,8 @@ def _rehearse(seen: Seen, files: Files, now: datetime) -> Step:
     for key in (seen.slurm_key, seen.signing_key):
         if not key.digest:
             return step([])  # The keys say themselves what they lack, and slurmctld starts with none of them.
+    if key_ring.ring_of(seen.ring) is None:
+        return step([])  # It is on its way, and a pod without it would not start.
     name = rehearsal_name(seen.name, files.digest)
     stale = _removals(seen, files.digest, "the configuration changed in the meantime")
     holder = next((child for child in seen.rehearsals if child.metadata.name == name), None)

@@ -15,7 +15,7 @@ from slurm_operator.plan.actions import Action, Apply, DeleteObject, PatchObject
 from slurm_operator.plan.children import missing_writes
 from slurm_operator.plan.holding import holding
 from slurm_operator.plan.plan import Plan, lane, plan
-from slurm_operator.reconcilers.controller import config, delivery, live, pods, services
+from slurm_operator.reconcilers.controller import config, delivery, live, pods, rotation, services
 from slurm_operator.reconcilers.controller.desired import generated_keys, network
 from slurm_operator.reconcilers.controller.marks import SERVICE_MONITOR_DIGEST
 from slurm_operator.reconcilers.controller.observe import Seen
@@ -37,10 +37,12 @@ def decide(seen: Seen, now: datetime) -> Plan:
     made = workload(seen)
     # A pod that is replaced before its StatefulSet has been written would have to be replaced twice.
     replaced = NOTHING if seen.controller.spec.external or made else pods.next_step(seen)
-    steps = (files, told, replaced)
+    ring = rotation.next_step(seen, now)
+    steps = (files, told, replaced, ring)
     return plan(
         held,
         lane("keys", keys(seen)),
+        ring.lane("key ring"),
         lane("network", missing_writes(network(seen, port(seen)), seen.live)),
         files.lane("config"),
         told.lane("delivery"),
@@ -80,6 +82,8 @@ def workload(seen: Seen) -> list[Action]:
         return []
     if live.held(seen) is None or not (seen.slurm_key.digest and seen.signing_key.digest):
         return []  # The lanes for these say why.
+    if seen.workload is None and rotation.ring(seen) is None:
+        return []  # It is on its way.
     if is_renamed(seen):
         return []  # Its state is kept under the old name; the configuration says so.
     wanted, there = stateful_set(seen, port(seen)), seen.workload

@@ -17,6 +17,9 @@ FILES_SENT: Final = "slinky.slurm.net/config-sent"
 # "<digest> <how often> <time>" of the last reconfigure that was asked for.
 RECONFIGURE_ASKED: Final = "slinky.slurm.net/config-asked"
 
+# "<since>": the version of the key ring that slurmctld was told to read, and did not refuse.
+RING_READ: Final = "slinky.slurm.net/key-ring-read"
+
 # On the ConfigMap: when its files were last changed. A slurmctld that started later has read them.
 WRITTEN_AT: Final = "slinky.slurm.net/config-written-at"
 # On the ConfigMap: a configuration that passed the rehearsal, but that slurmctld then did not take.

@@ -11,16 +11,14 @@ from slurm_operator.api.meta import ObjectKey
 from slurm_operator.api.nodeset import NodeSet
 from slurm_operator.api.refs import SecretKey
 from slurm_operator.api.restapi import RestApi
-from slurm_operator.manifests import kinds
+from slurm_operator.manifests import key_ring, kinds
 from slurm_operator.manifests.kinds import Kind
 from slurm_operator.manifests.meta import Child
 from slurm_operator.manifests.objects import ConfigMap, Pod, Secret, Unread
-from slurm_operator.manifests.worker_names import slurm_node_name
 from slurm_operator.plan.world import World
 from slurm_operator.reconcilers.controller.marks import good_config, is_rehearsal
+from slurm_operator.reconcilers.controller.sharing import Sharing, sharing, worker_pods
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
-
-OWNER = "owner"
 
 
 @dataclass(frozen=True)
@@ -50,6 +48,8 @@ class Seen:
     workers: Mapping[str, Pod] = field(default_factory=dict)  # By their names in Slurm.
     slurm: Snapshot | Unreachable = field(kw_only=True)
     has_service_monitors: bool = False
+    ring: Secret | Unread | None = None
+    sharing: Sharing | None = None  # Only for the one Controller that looks after the ring.
 
     @property
     def name(self) -> str:
@@ -79,6 +79,7 @@ def observe(key: ObjectKey, world: World) -> Seen | None:
     )
     children = dict(_children(controller, world))
     workload = children.get((kinds.STATEFUL_SET, names.controller_workload(key.name)))
+    shared = sharing(controller, world)
     return Seen(
         controller=controller,
         slurm_key=_key(controller, shared_keys.slurm_key(controller), spec.slurm_key_ref, workload, world),
@@ -98,9 +99,11 @@ def observe(key: ObjectKey, world: World) -> Seen | None:
             if (pod := world.get(Pod, key.namespace, child.metadata.name)) is not None
         },
         pods=tuple(_pods(controller, children, world)),
-        workers=dict(_workers(nodesets, world)),
+        workers=shared.heads[0].workers if shared is not None else dict(worker_pods(controller, world)),
         slurm=world.slurm(key.namespace, key.name),
         has_service_monitors=world.serves(kinds.SERVICE_MONITOR),
+        ring=world.secret(key.namespace, key_ring.name_of(shared_keys.slurm_key(controller).name)),
+        sharing=shared,
     )
 
 
@@ -154,15 +157,6 @@ def _pods(controller: Controller, children: Mapping[tuple[Kind, str], Child], wo
         pod = world.get(Pod, namespace, names.controller_pod(name, index))
         if pod is not None:
             yield pod
-
-
-def _workers(nodesets: tuple[NodeSet, ...], world: World) -> Iterator[tuple[str, Pod]]:
-    """Workers that are to stay in Slurm. Those that leave for good are taken out of it on purpose."""
-    for nodeset in nodesets:
-        for pod in world.find(Pod, OWNER, nodeset.metadata.uid):
-            is_leaving = pod.metadata.is_terminating or names.POD_RETIRED in pod.metadata.annotations
-            if not is_leaving and not pod.has_ended:
-                yield slurm_node_name(pod), pod
 
 
 def _dependents(key: ObjectKey, nodesets: tuple[NodeSet, ...], world: World) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from slurm_operator.api import names
 from slurm_operator.api.meta import key_of
+from slurm_operator.manifests import key_ring
 from slurm_operator.manifests.objects import Pod
 from slurm_operator.manifests.workloads import rollout
 from slurm_operator.plan.actions import Action, DeleteDaemonPod, PatchObject
@@ -50,10 +51,17 @@ def why_not_replace(seen: Seen, pod: Pod) -> str:
         return ""  # It does not run, so there is nothing to interrupt.
     if not is_persistent(seen) and (trouble := unfinished(seen)):
         return f"without persistence slurmctld would forget its jobs; {trouble}"
-    key_before = pod.metadata.annotations.get(names.SLURM_KEY_HASH, "")
-    if key_before != seen.slurm_key.digest and (trouble := unfinished(seen)):
+    if signs_otherwise(seen, pod) and (trouble := unfinished(seen)):
         return f"with a new Slurm key it would not understand workers that still have the old one; {trouble}"
     return ""
+
+
+def signs_otherwise(seen: Seen, pod: Pod) -> bool:
+    """A pod without the ring has one key only. Its successor signs as the ring says."""
+    notes, ring = pod.metadata.annotations, key_ring.ring_of(seen.ring)
+    if names.KEY_RING in notes:
+        return False
+    return notes.get(names.SLURM_KEY_HASH, "") != (ring.signs if ring is not None else seen.slurm_key.digest)
 
 
 def active(seen: Seen) -> Pod | None:

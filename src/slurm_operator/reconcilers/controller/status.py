@@ -7,7 +7,7 @@ from slurm_operator.plan.actions import Tell, Wait
 from slurm_operator.plan.conditions import DEGRADED, PROGRESSING, READY, Condition, false, true, unknown
 from slurm_operator.plan.plan import Outcome, Plan
 from slurm_operator.plan.wiring import StatusReport
-from slurm_operator.reconcilers.controller import live, memory
+from slurm_operator.reconcilers.controller import live, memory, rotation
 from slurm_operator.reconcilers.controller.config import refused
 from slurm_operator.reconcilers.controller.files import Refusal, missing, remarks, wanted
 from slurm_operator.reconcilers.controller.observe import Seen
@@ -26,6 +26,7 @@ _ON_ITS_WAY = {
     "Rehearsing",
     "RehearsalCutOff",
     "RestartPostponed",
+    "RotatingKey",
     "Verifying",
 }
 
@@ -55,10 +56,24 @@ def facts(seen: Seen, refusal: Refusal | None) -> Manifest:
         "controllers": daemons(seen),
         "config": config(seen, refusal),
         "slurmKeySecret": seen.slurm_key.ref.name if seen.slurm_key.digest else "",
+        "slurmKey": slurm_key(seen),
         "jwtKeySecret": seen.signing_key.ref.name if seen.signing_key.digest else "",
         "nodeSets": len(seen.nodesets),
         "stateLostSince": memory.lost_since(seen),
         "workersKnownSince": memory.known_since(seen),
+    }
+
+
+def slurm_key(seen: Seen) -> Manifest | None:
+    """How far a change of the Slurm key has come."""
+    ring = rotation.ring(seen)
+    if ring is None:
+        return None
+    return {
+        "signing": ring.signs,
+        "accepted": sorted(ring.keys),
+        "step": rotation.phase(ring),
+        "since": ring.since.replace(microsecond=0) if ring.since is not None else None,
     }
 
 

@@ -3,7 +3,7 @@
 from slurm_operator.api import names, reading
 from slurm_operator.api.controller import Controller
 from slurm_operator.api.images import default_image
-from slurm_operator.manifests import logs
+from slurm_operator.manifests import key_ring, logs
 from slurm_operator.manifests.compare import INPUT_DIGEST, settled_template
 from slurm_operator.manifests.digests import digest
 from slurm_operator.manifests.meta import Manifest
@@ -94,16 +94,30 @@ def input_digest(seen: Seen, port: int) -> str:
             "inplace": spec.inplace_reconfigure,
             "ha": spec.ha.enabled,
             "state": [spec.persistence.enabled, spec.persistence.existing_claim],
-            "keys": [[key.ref.name, key.ref.key, key.digest] for key in (seen.slurm_key, seen.signing_key)],
+            "keys": [
+                [seen.slurm_key.ref.name, seen.slurm_key.ref.key, slurm_key_hash(seen)],
+                [seen.signing_key.ref.name, seen.signing_key.ref.key, seen.signing_key.digest],
+            ],
         }
     )
+
+
+def slurm_key_hash(seen: Seen) -> str:
+    """The key that slurmctld was first started with. One that has the ring gets others while it runs."""
+    there = seen.workload.body["spec"]["template"]["metadata"] if seen.workload is not None else {}
+    notes: dict[str, str] = there.get("annotations") or {}
+    return notes.get(names.SLURM_KEY_HASH, "") if names.KEY_RING in notes else seen.slurm_key.digest
 
 
 def template(seen: Seen, port: int) -> Manifest:
     controller = seen.controller
     head = owner(controller)
-    digests = {names.SLURM_KEY_HASH: seen.slurm_key.digest, names.JWT_KEY_HASH: seen.signing_key.digest}
-    metadata = head.pod_metadata(controller.spec.template, CONTAINER, digests)
+    notes = {
+        names.SLURM_KEY_HASH: slurm_key_hash(seen),
+        names.JWT_KEY_HASH: seen.signing_key.digest,
+        names.KEY_RING: key_ring.name_of(seen.slurm_key.ref.name),
+    }
+    metadata = head.pod_metadata(controller.spec.template, CONTAINER, notes)
     if not controller.spec.ha.enabled:
         metadata["labels"][names.LABEL_ACTIVE] = "true"  # The only one is always in charge.
     return {"metadata": metadata, "spec": pod(seen, port)}
@@ -202,6 +216,7 @@ def etc_volume(seen: Seen, config_map: str) -> Manifest:
         ETC_MODE,
         config_map_files(config_map),
         secret_file(slurm_key.name, slurm_key.key, names.SLURM_KEY_FILE),
+        key_ring.file(slurm_key.name),
         secret_file(signing_key.name, signing_key.key, names.JWT_KEY_FILE),
     )
 

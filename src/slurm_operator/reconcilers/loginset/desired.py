@@ -4,7 +4,7 @@ from slurm_operator.api import names, reading
 from slurm_operator.api.controller import Controller
 from slurm_operator.api.images import default_image
 from slurm_operator.api.loginset import LoginSet
-from slurm_operator.manifests import parts, sshd
+from slurm_operator.manifests import key_ring, parts, sshd
 from slurm_operator.manifests.digests import digest
 from slurm_operator.manifests.dns import controller_address, worker_domain
 from slurm_operator.manifests.meta import Manifest
@@ -18,9 +18,9 @@ INITCONF = "initconf"
 # sackd reads the key as Slurm's user, and only if nobody else can.
 _PREPARE_FILES = f"""\
 set -eu
-cp -L /mnt/slurm/*.key /mnt/etc/slurm/
-chown {names.SLURM_UID}:{names.SLURM_UID} /mnt/etc/slurm/*.key
-chmod 600 /mnt/etc/slurm/*.key
+cp -L /mnt/slurm/* /mnt/etc/slurm/
+chown {names.SLURM_UID}:{names.SLURM_UID} /mnt/etc/slurm/*
+chmod 600 /mnt/etc/slurm/*
 """
 
 
@@ -72,7 +72,7 @@ def deployment(seen: Seen, config: Manifest) -> Manifest:
     assert isinstance(seen.controller, Controller)
     loginset, spec, ours = seen.loginset, seen.loginset.spec, owner(seen.loginset)
     hashes = {
-        names.SLURM_KEY_HASH: seen.slurm_key.digest,
+        names.SLURM_KEY_HASH: seen.key_hash,
         names.SSHD_CONF_HASH: digest(config["data"]["sshd_config"]),
         names.SSSD_CONF_HASH: seen.sssd_conf.digest,
         names.SSH_HOST_KEYS_HASH: digest(seen.host_keys.digests),
@@ -99,11 +99,22 @@ def deployment(seen: Seen, config: Manifest) -> Manifest:
             "revisionHistoryLimit": 0,
             "selector": {"matchLabels": ours.selector},
             **({"strategy": reading.plain(spec.strategy)} if spec.strategy else {}),
-            "template": {"metadata": metadata, "spec": pod(loginset, address, volumes)},
+            "template": {"metadata": metadata, "spec": pod(loginset, address, with_ring(seen, volumes))},
         },
     }
     wishes = [reading.plain(one) for one in (spec.login, spec.initconf, spec.template)]
     return with_input(manifest, metadata, wishes, volumes, address)
+
+
+def with_ring(seen: Seen, volumes: list[Manifest]) -> list[Manifest]:
+    """The same volumes, with all Slurm keys beside the one; where slurmctld is not ours there is only one."""
+    assert isinstance(seen.slurm_key, SecretHandle)
+    assert isinstance(seen.controller, Controller)
+    if seen.controller.spec.external:
+        return volumes
+    first = volumes[0]["projected"]
+    sources = [*first["sources"], key_ring.file(seen.slurm_key.name)]
+    return [{**volumes[0], "projected": {**first, "sources": sources}}, *volumes[1:]]
 
 
 def pod(loginset: LoginSet, address: str, volumes: list[Manifest]) -> Manifest:
@@ -151,7 +162,7 @@ def container(loginset: LoginSet, address: str, volumes: list[Manifest]) -> Mani
     base: Manifest = {
         "name": APP,
         "image": default_image(APP),
-        "env": [{"name": "SACKD_OPTIONS", "value": f"--conf-server {address}"}],
+        "env": [{"name": "SACKD_OPTIONS", "value": f"--conf-server {address}"}, *_key_environment(volumes)],
         "ports": ports,
         # The programs in the pod are kept running by themselves. A liveness probe would end the sessions of
         # everybody logged in here, so there is none.
@@ -163,6 +174,10 @@ def container(loginset: LoginSet, address: str, volumes: list[Manifest]) -> Mani
         "volumeMounts": mounts(volumes),
     }
     return parts.container(base, wishes)
+
+
+def _key_environment(volumes: list[Manifest]) -> list[Manifest]:
+    return [key_ring.ENVIRONMENT] if len(volumes[0]["projected"]["sources"]) > 1 else []
 
 
 def mounts(volumes: list[Manifest]) -> list[Manifest]:

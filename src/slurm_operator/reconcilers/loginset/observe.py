@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from slurm_operator.api import names
+from slurm_operator.api import names, shared_keys
 from slurm_operator.api.controller import Controller
 from slurm_operator.api.kind import Kind
 from slurm_operator.api.loginset import LoginSet
@@ -36,11 +36,13 @@ class Seen:
     children: Mapping[tuple[Kind, str], Child]
     rollout: Rollout | None
     troubles: list[str]
+    key_hash: str = ""
+    ring: Need | None = None
 
     @property
     def needs(self) -> list[Need]:
         """What login pods cannot start without."""
-        found = (self.controller, self.slurm_key, self.host_keys, self.sssd_conf)
+        found = (self.controller, self.slurm_key, self.ring, self.host_keys, self.sssd_conf)
         return [fact for fact in found if isinstance(fact, Need)]
 
     @property
@@ -81,6 +83,10 @@ def observe(key: ObjectKey, world: World) -> Seen | None:
         troubles=[]
         if progress is None or progress.works
         else troubles(seen_pods(world, key.namespace, APP, key.name)),
+        key_hash=""
+        if isinstance(controller, Need)
+        else needs.slurm_key_hash(world, key.namespace, shared_keys.slurm_key(controller)),
+        ring=needs.key_ring(world, controller) if isinstance(controller, Controller) else None,
     )
 
 

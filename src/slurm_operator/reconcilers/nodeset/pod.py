@@ -10,7 +10,7 @@ from slurm_operator.api.images import default_image
 from slurm_operator.api.nodeset import NodeSet
 from slurm_operator.api.shared_keys import slurm_key
 from slurm_operator.api.workers import ScalingMode
-from slurm_operator.manifests import logs, parts
+from slurm_operator.manifests import key_ring, logs, parts
 from slurm_operator.manifests.compare import quantity
 from slurm_operator.manifests.digests import digest
 from slurm_operator.manifests.dns import controller_address, worker_domain
@@ -75,7 +75,10 @@ class WorkerPods:
         owner = parts.Owner(nodeset.KIND, nodeset.metadata, "slurmd", "worker")
         self._given = owner.pod_metadata(nodeset.spec.template, "slurmd")
         self._owners = [owner_reference(nodeset.KIND, nodeset.metadata)]
-        self._notes = {RESOURCES_DIGEST: resources_digest(nodeset), **(notes or {})}
+        ring = (
+            {} if controller.spec.external else {names.KEY_RING: key_ring.name_of(slurm_key(controller).name)}
+        )
+        self._notes = {RESOURCES_DIGEST: resources_digest(nodeset), **ring, **(notes or {})}
         self._specs: dict[tuple[bool, str], Manifest] = {}
 
     def pod(self, slot: Slot) -> Manifest:
@@ -152,7 +155,7 @@ def slurmd(nodeset: NodeSet, controller: Controller, slot: Slot) -> Manifest:
         "name": "slurmd",
         "image": image(nodeset),
         "args": ["-Z", "--conf-server", controller_address(controller), "--conf", conf],
-        "env": environment(nodeset),
+        "env": [*environment(nodeset), *([] if controller.spec.external else [key_ring.ENVIRONMENT])],
         "ports": ports,
         "startupProbe": parts.http_probe("/livez", "slurmd", period_seconds=1, failures=60),
         "livenessProbe": parts.http_probe("/livez", "slurmd", period_seconds=10, failures=6),
@@ -208,8 +211,11 @@ def resources_digest(nodeset: NodeSet) -> str:
 
 def volumes(nodeset: NodeSet, controller: Controller) -> list[Manifest]:
     key = slurm_key(controller)
+    ring = [] if controller.spec.external else [key_ring.file(key.name)]
     made = [
-        parts.projected("slurm-etc", 0o600, parts.secret_file(key.name, key.key, names.SLURM_KEY_FILE)),
+        parts.projected(
+            "slurm-etc", 0o600, parts.secret_file(key.name, key.key, names.SLURM_KEY_FILE), *ring
+        ),
         logs.volume(),
     ]
     if nodeset.spec.ssh.enabled:
