@@ -31,6 +31,12 @@ _OF_THE_CONTROLLER = {
     "UnknownToSlurm",
 }
 
+# Why a daemon is not there stands in what its pods lack.
+_OF_ITS_PODS = {"DatabaseStarting", "PodsNotReady", "Starting"}
+
+# So many characters at the end of two messages are no coincidence.
+_SAME = 40
+
 APPS = {Controller: "slurmctld", RestApi: "slurmrestd", LoginSet: "login", Accounting: "slurmdbd"}
 
 
@@ -61,7 +67,7 @@ def why(found: Verdict, case: Case) -> Finding:
     link = Link(subject=found.name, says=_says(found, condition))
     deeper = _deeper(found, condition, case)
     if deeper is not None and not deeper.is_well:
-        return deeper.after(link)
+        return deeper.after(_shortened(link, found, condition, deeper))
     if deeper is None and condition.type == READY and found.is_true(PROGRESSING) and _comes(found):
         return Finding(chain=(link,))
     way = remedy(condition.reason, condition.message, found.key, found.reconciler.kind.kind)
@@ -69,9 +75,19 @@ def why(found: Verdict, case: Case) -> Finding:
 
 
 def _says(found: Verdict, condition: Condition) -> str:
-    ready = found.condition(READY)
-    state = "is ready, but" if ready is not None and ready.status is Truth.TRUE else "is not ready:"
-    return f"{state} {condition.reason}: {condition.message}"
+    return f"{_state(found)} {condition.reason}: {condition.message}"
+
+
+def _state(found: Verdict) -> str:
+    return "is ready, but" if found.is_true(READY) else "is not ready:"
+
+
+def _shortened(link: Link, found: Verdict, condition: Condition, deeper: Finding) -> Link:
+    """Without the words that its cause says again."""
+    last = condition.message.rstrip(". ")[-_SAME:]
+    if any(last in one.says for one in deeper.chain):
+        return Link(subject=link.subject, says=f"{_state(found)} {condition.reason}.")
+    return link
 
 
 def _underway(found: Verdict) -> Finding:
@@ -103,7 +119,7 @@ def _deeper(found: Verdict, condition: Condition, case: Case) -> Finding | None:
         return _of(case.picture.get(Accounting, case.namespace, about.spec.accounting), case)
     if condition.reason in _OF_THE_CONTROLLER and isinstance(about, RestApi | LoginSet):
         return _of_controller(about.spec.controller_ref.name, case)
-    if condition.reason == "DatabaseStarting" or type(about) in APPS:
+    if condition.reason in _OF_ITS_PODS and type(about) in APPS:
         return worst(_pods(about, case), case)
     return None
 
@@ -170,7 +186,7 @@ def _of_mismatch(nodeset: NodeSet, condition: Condition, case: Case) -> Finding:
         advice = "Update the Controller first: slurmctld must be at least as new as its slurmds."
         return _mismatched(
             name,
-            condition.message.partition(": ")[2],
+            _differs(condition),
             Remedy(advice=advice, commands=(case.kubectl("get controllers"),)),
         )
     finding = slurm_node(node, slurm, case) if isinstance(slurm, Snapshot) and node.state.is_invalid else None
@@ -182,7 +198,11 @@ def _of_mismatch(nodeset: NodeSet, condition: Condition, case: Case) -> Finding:
         "slurmd does not find."
     )
     commands = (case.kubectl(f"edit nodeset {nodeset.metadata.name}"), logs)
-    return _mismatched(name, condition.message.partition(": ")[2], Remedy(advice=advice, commands=commands))
+    return _mismatched(name, _differs(condition), Remedy(advice=advice, commands=commands))
+
+
+def _differs(condition: Condition) -> str:
+    return f"differs: {condition.message.partition(': ')[2]}"
 
 
 def _mismatched(name: str, says: str, way: Remedy) -> Finding:
@@ -200,7 +220,7 @@ def _pods(about: HasMeta, case: Case) -> list[Pod]:
 def _unless_unseen(found: Verdict, way: Remedy, case: Case) -> Remedy:
     """What only we cannot see, for want of rights, may be no trouble at all: the operator's word counts."""
     ready = found.told(READY)
-    if ready is None or ready.status is not Truth.TRUE:
+    if found.is_true(READY) or ready is None or ready.status is not Truth.TRUE:
         return way
     return Remedy(
         advice=f"{way.advice} The operator itself says Ready since {_since(ready)}; what is told above "

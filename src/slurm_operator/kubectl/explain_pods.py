@@ -32,7 +32,7 @@ def why_not(pod: Pod, case: Case) -> Finding | None:
     if not told:
         return None
     says = told[0].removeprefix(f"pod {pod.metadata.name} ")
-    link = Link(subject=named(pod), says=f"{says}.")
+    link = Link(subject=named(pod), says=f"{says.rstrip('.')}.")
     if says.startswith("cannot be scheduled"):
         return _unscheduled(pod, says, case).after(link)
     container = next((one for one in _containers(pod) if one.state.waiting is not None), None)
@@ -156,7 +156,8 @@ def lost(machine: KubeNode, case: Case) -> Finding | None:
     if ready is None or ready.status == "True":
         return None
     name = machine.metadata.name
-    says = f"is not ready: {ready.message or ready.reason or 'its kubelet does not answer'}."
+    words = ready.message or ready.reason or "its kubelet does not answer"
+    says = f"is not ready: {words.rstrip('.')}."
     advice = (
         "Bring the machine back, or if it is gone for good delete its Node: the workers on it are then "
         "made anew "

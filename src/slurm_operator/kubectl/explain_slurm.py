@@ -180,8 +180,8 @@ def _why_busy(found: SlurmJob, reason: str, snapshot: Snapshot, case: Case) -> I
         ahead = sum(1 for one in snapshot.jobs_in(found.partition) if one.state.is_pending) - 1
         yield Link(
             subject=f"Partition {found.partition}",
-            says=f"has {len(nodes)} nodes: {free} idle, {away} away; {len(running)} jobs run, {ahead} others "
-            f"wait.{soonest}",
+            says=f"has {len(nodes)} nodes: {free} idle, {away} away; {len(running)} jobs run, {ahead} more "
+            f"wait besides this one.{soonest}",
         )
     elif reason.startswith(("BadConstraints", "Partition")):
         largest = max((node.cpus for node in nodes), default=0)
@@ -192,8 +192,8 @@ def _why_busy(found: SlurmJob, reason: str, snapshot: Snapshot, case: Case) -> I
         wants += [f"features {found.features}" if found.features else "", found.gres]
         yield Link(
             subject=f"Job {found.job_id}",
-            says=f"asks for {', '.join(filter(None, wants))}; partition {found.partition} has {len(nodes)} nodes, "
-            f"the largest with {largest} CPUs.",
+            says=f"asks for {', '.join(filter(None, wants))}; partition {found.partition} has {len(nodes)} "
+            f"nodes, the largest with {largest} CPUs.",
         )
 
 
@@ -213,8 +213,8 @@ def job_on_node(found: SlurmJob, snapshot: Snapshot, case: Case) -> Finding:
     link = Link(subject=f"Job {found.job_id}", says=f"of {_owner(found)} has been {found.state}{since}.")
     where = Link(
         subject=f"Slurm node {names_[0]}" if names_ else "its node",
-        says="still has processes of it, or an epilog that does not end: a process that waits for a disk or a "
-        "network file system cannot be killed.",
+        says="still has processes of it, or an epilog that does not end: a process that waits for a disk or "
+        "a network file system cannot be killed.",
     )
     advice = (
         "See which process it is, and what it waits for. The worker is not removed while Slurm counts a "

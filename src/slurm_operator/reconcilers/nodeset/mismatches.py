@@ -63,6 +63,7 @@ def _told(member: Member, declared: Declared, seen: Seen) -> Iterator[str]:
         return
     if record.state.is_invalid:
         yield f"Slurm refuses what it registered with: {record.reason or 'it gives no reason'}"
+    yield from _version(record, seen)
     yield from _cpus(record, declared)
     yield from _memory(record, declared)
     yield from _gres(record, declared)
@@ -84,6 +85,20 @@ def _unregistered(member: Member, seen: Seen) -> str:
         "its pod is ready, but Slurm does not know it. It is not deleted, because a job may still run there; "
         "it registers again by itself, or look into the log of its slurmd"
     )
+
+
+def _version(record: SlurmNode, seen: Seen) -> Iterator[str]:
+    """slurmctld understands older slurmds, not newer ones: the head is always updated first."""
+    assert isinstance(seen.slurm, Snapshot)
+    ours, heads = _series(record.version), _series(seen.slurm.release)
+    if ours and heads and ours > heads:
+        yield f"slurmd {record.version} is newer than slurmctld {seen.slurm.release}; update the Controller first"
+
+
+def _series(version: str) -> tuple[int, ...]:
+    """26.05 of 26.05.5; nothing of what is no version."""
+    words = version.split(".")[:2]
+    return tuple(map(int, words)) if len(words) == 2 and all(word.isdecimal() for word in words) else ()
 
 
 def _cpus(record: SlurmNode, declared: Declared) -> Iterator[str]:
