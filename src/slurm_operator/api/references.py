@@ -1,12 +1,16 @@
 """Which other objects the problems of a manifest depend on: asked by the webhook and by reconcilers alike."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from datetime import UTC, datetime
+from typing import Any, Final
 
 from slurm_operator import wire
 from slurm_operator.api.cluster import Cluster
 from slurm_operator.api.controller import Controller, ControllerSettings
+from slurm_operator.api.meta import HasMeta
 from slurm_operator.api.nodeset import NodeSet
+
+_ALWAYS: Final = datetime.min.replace(tzinfo=UTC)
 
 
 class Questions(wire.Record):
@@ -37,6 +41,20 @@ def _about(settings: ControllerSettings, siblings: type[Controller] | None) -> Q
         claims=(claim,) if claim and settings.ha.enabled else (),
         siblings=siblings,
     )
+
+
+def age(thing: HasMeta) -> tuple[datetime, str]:
+    """Sorts the older first: of two objects that are in each other's way, it stays."""
+    return thing.metadata.creation_timestamp or _ALWAYS, thing.metadata.name
+
+
+def first_come(nodesets: Iterable[NodeSet]) -> list[NodeSet]:
+    """Of NodeSets that Slurm would know by the same name, only the oldest; in the order they came in."""
+    listed = list(nodesets)
+    oldest: dict[str, NodeSet] = {}
+    for nodeset in sorted(listed, key=age):
+        oldest.setdefault(nodeset.slurm_name, nodeset)
+    return [nodeset for nodeset in listed if oldest[nodeset.slurm_name] is nodeset]
 
 
 def node_set_names(nodeset: NodeSet, others: Iterable[NodeSet]) -> Mapping[str, tuple[str, ...]]:

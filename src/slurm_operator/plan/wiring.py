@@ -66,7 +66,11 @@ class StatusReport:
 
 @dataclass(frozen=True)
 class Reconciler(Generic[Seen]):
-    """One subject: observe the facts, decide, tell people. None of the functions awaits."""
+    """One subject: observe the facts, decide, tell people. None of the functions awaits.
+
+    An object whose spec has problems is not decided about, unless its reconciler `judges` that itself and
+    goes on with what can be done.
+    """
 
     name: str
     kind: Kind
@@ -77,3 +81,4 @@ class Reconciler(Generic[Seen]):
     wakes: tuple[Wake[Any], ...] = ()
     slurm_wake: SlurmWake | None = None
     children: tuple[Kind, ...] = ()
+    judges: bool = False

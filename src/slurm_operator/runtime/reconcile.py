@@ -11,6 +11,7 @@ import structlog
 
 from slurm_operator.api.meta import HasMeta, ObjectKey
 from slurm_operator.kube.client import Client
+from slurm_operator.plan import refusal
 from slurm_operator.plan.plan import Outcome, Plan
 from slurm_operator.plan.wiring import Reconciler
 from slurm_operator.runtime.act import act
@@ -84,7 +85,7 @@ class Loop:
             self._forget(key)
             return "gone"  # Owner references take its children along.
 
-        plan = self.reconciler.decide(seen, self.shell.now())
+        plan = refusal.decide(self.reconciler, about, seen, self.shell.known.view(), self.shell.now())
         self.queue.rest(key, COST_FACTOR * (self.shell.spent() - began))
         self._want_slurm(key, plan.waits_on)
         performer = Performer(self.shell.client, self.shell.known, self.shell.now, self.shell.retries)
@@ -115,7 +116,7 @@ class Loop:
 
     async def _report(self, about: HasMeta, seen: Any, plan: Plan, outcome: Outcome) -> str | None:
         self.shell.reporter.tell(self.reconciler, about, plan, outcome)
-        report = self.reconciler.status(seen, plan, outcome)
+        report = refusal.status(self.reconciler, seen, plan, outcome)
         return await self.shell.reporter.write_status(self.reconciler, about, report, self.shell.now())
 
     def _settle(self, key: ObjectKey, plan: Plan, outcome: Outcome, trouble: str | None) -> str:

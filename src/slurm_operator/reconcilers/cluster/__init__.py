@@ -44,6 +44,7 @@ RECONCILER = Reconciler[Seen](
     observe=observe,
     decide=decide,
     status=status,
+    judges=True,
     wakes=(
         *(Wake(type_, clusters_of) for type_ in PART_TYPES),
         Wake(StorageClass, everywhere),

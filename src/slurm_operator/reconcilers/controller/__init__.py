@@ -66,6 +66,7 @@ RECONCILER = Reconciler[Seen](
     observe=observe,
     decide=decide,
     status=status,
+    judges=True,
     wakes=(
         Wake(Accounting, keeping_records_in),
         Wake(NodeSet, of_workers),

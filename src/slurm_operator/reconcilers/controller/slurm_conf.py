@@ -6,6 +6,7 @@ from slurm_operator.api import names
 from slurm_operator.api.accounting import Accounting
 from slurm_operator.api.controller import Controller
 from slurm_operator.api.nodeset import NodeSet
+from slurm_operator.api.references import first_come
 from slurm_operator.manifests import logs
 from slurm_operator.reconcilers.controller.marks import DIGEST_WORD
 from slurm_operator.reconcilers.controller.observe import Seen, replicas
@@ -135,11 +136,11 @@ def _worker_lines(nodesets: tuple[NodeSet, ...]) -> Iterator[str]:
     if not nodesets:
         return
     yield from ("#", "# NODESETS AND PARTITIONS")
-    for nodeset in nodesets:
+    # A second one of the same name is refused and says so itself; a partition it had does not go for that.
+    for nodeset in first_come(nodesets):
         yield f"NodeSet={nodeset.slurm_name} Feature={nodeset.slurm_name}"
-    for nodeset in nodesets:
-        if nodeset.spec.partition.enabled:
-            yield partition_line(nodeset)
+    for nodeset in first_come(nodeset for nodeset in nodesets if nodeset.spec.partition.enabled):
+        yield partition_line(nodeset)
 
 
 def partition_line(nodeset: NodeSet) -> str:

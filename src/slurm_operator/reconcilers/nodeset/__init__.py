@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from functools import partial
 
+from slurm_operator.api import names
 from slurm_operator.api.controller import Controller
 from slurm_operator.api.meta import ObjectKey, key_of
 from slurm_operator.api.nodeset import NodeSet
@@ -17,9 +18,12 @@ from slurm_operator.slurm.snapshot import Changes
 
 
 def owner_of(pod: Pod, world: World) -> Iterator[ObjectKey]:
-    owner = pod.metadata.owner
-    if owner is not None and owner.kind == NodeSet.KIND.kind:
-        yield ObjectKey(pod.metadata.namespace, owner.name)
+    """Its NodeSet; of a worker that nobody owns, the one that it is called after."""
+    meta = pod.metadata
+    if meta.owner is not None and meta.owner.kind == NodeSet.KIND.kind:
+        yield ObjectKey(meta.namespace, meta.owner.name)
+    elif not meta.owner_references and meta.labels.get(names.APP_NAME) == "slurmd":
+        yield ObjectKey(meta.namespace, meta.labels.get(names.APP_INSTANCE, ""))
 
 
 def sets_on(kube_node: KubeNode, world: World) -> Iterator[ObjectKey]:
@@ -40,6 +44,17 @@ def _concerns(kube_node: KubeNode) -> tuple[object, ...]:
 
 def sets_of(controller: Controller, world: World) -> Iterator[ObjectKey]:
     yield from _sets(key_of(controller), world)
+
+
+def siblings(nodeset: NodeSet, world: World) -> Iterator[ObjectKey]:
+    """The other NodeSets of its Controller: a name that was taken may be free now."""
+    own = key_of(nodeset)
+    of_both = _sets(ObjectKey(own.namespace, nodeset.spec.controller), world)
+    yield from (key for key in of_both if key != own)
+
+
+def is_still_called_the_same(old: NodeSet, new: NodeSet) -> bool:
+    return old.slurm_name == new.slurm_name
 
 
 def sets_in_slurm(controller: ObjectKey, changes: Changes, world: World) -> Iterator[ObjectKey]:
@@ -66,6 +81,7 @@ def reconciler(propagated_conditions: tuple[str, ...] = ()) -> Reconciler[Seen]:
             Wake(Pod, owner_of),
             Wake(KubeNode, sets_on, ignores=is_only_a_heartbeat),
             Wake(Controller, sets_of),
+            Wake(NodeSet, siblings, ignores=is_still_called_the_same),
         ),
         slurm_wake=SlurmWake(sets_in_slurm),
         children=(kinds.CONTROLLER_REVISION, kinds.CONFIG_MAP, kinds.PERSISTENT_VOLUME_CLAIM),

@@ -1,0 +1,93 @@
+"""A spec with problems: nothing is changed for it, and its object says why."""
+
+import pytest
+
+from slurm_operator import wire
+from slurm_operator.api.meta import key_of
+from slurm_operator.api.nodeset import NodeSet
+from slurm_operator.api.reading import read
+from slurm_operator.api.references import first_come
+from slurm_operator.plan import refusal
+from slurm_operator.plan.conditions import DEGRADED, PROGRESSING, READY
+from slurm_operator.plan.plan import Outcome
+from slurm_operator.reconcilers import nodeset
+from slurm_operator.reconcilers.cluster import RECONCILER as CLUSTERS
+from slurm_operator.reconcilers.controller import RECONCILER as CONTROLLERS
+from support.workers import NOW, controller
+from support.world import HandmadeWorld
+
+RECONCILER = nodeset.RECONCILER
+
+
+def workers(name: str, day: int, hostname: str = "gpu-", controller_: str = "slurm", **metadata) -> NodeSet:
+    created = f"2025-01-{day:02d}T00:00:00Z"
+    return read(NodeSet, {
+        "metadata": {"name": name, "namespace": "ns", "uid": name, "creationTimestamp": created, **metadata},
+        "spec": {"controllerRef": {"name": controller_}, "template": {"spec": {"hostname": hostname}}},
+    })  # fmt: skip
+
+
+def decided(about: NodeSet, *others: NodeSet):
+    world = HandmadeWorld([controller(), about, *others])
+    seen = RECONCILER.observe(key_of(about), world)
+    plan = refusal.decide(RECONCILER, about, seen, world, NOW)
+    report = refusal.status(RECONCILER, seen, plan, Outcome(done=tuple(plan.actions())))
+    return plan, {condition.type: (condition.status, condition.reason) for condition in report.conditions}
+
+
+def test_the_younger_of_two_that_slurm_would_confuse_is_not_touched_and_says_why():
+    plan, conditions = decided(workers("second", 2), workers("first", 1))
+
+    [wait] = plan.actions()
+    assert (wait.subject, wait.reason) == ("spec", "SpecRefused")
+    assert wait.message == (
+        "spec.template.spec.hostname: NodeSet 'first' is already known as 'gpu' to the same Controller; "
+        "use another hostname prefix"
+    )
+    assert plan.look_again is None, "nothing is tried again before something changes"
+    assert {type_: conditions[type_] for type_ in (READY, PROGRESSING, DEGRADED)} == {
+        READY: ("False", "SpecRefused"),
+        PROGRESSING: ("False", "SpecRefused"),
+        DEGRADED: ("True", "SpecRefused"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("about", "other"),
+    [
+        pytest.param(workers("first", 1), workers("second", 2), id="the older one goes on"),
+        pytest.param(workers("second", 2, "cpu-"), workers("first", 1), id="another name"),
+        pytest.param(workers("second", 2), workers("first", 1, controller_="other"), id="another cluster"),
+        pytest.param(
+            workers("second", 2, deletionTimestamp="2025-02-01T00:00:00Z", finalizers=["x"]), workers("first", 1),
+            id="one that is deleted goes its way",
+        ),
+    ],
+)  # fmt: skip
+def test_these_are_decided_about_as_ever(about, other):
+    world = HandmadeWorld([controller(), about, other])
+    seen = RECONCILER.observe(key_of(about), world)
+
+    assert refusal.decide(RECONCILER, about, seen, world, NOW) == RECONCILER.decide(seen, NOW)
+
+
+def test_when_a_name_becomes_free_the_others_look_again():
+    first, second = workers("first", 1), workers("second", 2)
+    world = HandmadeWorld([controller(), first, second])
+    [wake] = [wake for wake in RECONCILER.wakes if wake.type is NodeSet]
+
+    assert list(wake.woken(first, None, world)) == [key_of(second)]
+    renamed = wire.replace(first, spec=workers("first", 1, "cpu-").spec)
+    assert key_of(second) in wake.woken(first, renamed, world)
+    assert list(wake.woken(first, first, world)) == [], "a new status changes nothing"
+
+
+def test_those_that_go_on_with_what_they_can_judge_themselves():
+    assert CONTROLLERS.judges
+    assert CLUSTERS.judges
+
+
+def test_slurm_hears_of_a_name_once():
+    first, second, other = workers("first", 1), workers("a-second", 2), workers("other", 3, "cpu-")
+
+    assert first_come([second, first, other]) == [first, other]
