@@ -31,11 +31,10 @@ class HandmadeWorld:
 
     def find(self, type_, index, value):
         assert index == "owner", "this world has no other index"
-        return [
-            thing
-            for thing in self.all(type_)
-            if any(owner.uid == value for owner in thing.metadata.owner_references)
-        ]
+        owned = (
+            (thing, [owner.uid for owner in thing.metadata.owner_references]) for thing in self.all(type_)
+        )
+        return [thing for thing, uids in owned if value in (uids or [""])]
 
     def child(self, kind, namespace, name):
         key = ObjectKey(namespace, name)

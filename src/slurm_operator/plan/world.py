@@ -12,6 +12,10 @@ from slurm_operator.slurm.snapshot import Snapshot, Unreachable
 
 T = TypeVar("T", bound=HasMeta)
 
+# The index of pods by the uid of who owns them; what nobody owns is under NOBODY.
+OWNER = "owner"
+NOBODY = ""
+
 
 class World(Protocol):
     """One consistent view for one pass. What is asked for by name is watched from then on."""

@@ -7,10 +7,10 @@ from typing import Any, Generic, TypeVar
 from slurm_operator.api.kind import Kind
 from slurm_operator.api.meta import HasMeta
 from slurm_operator.manifests.meta import Child
+from slurm_operator.plan.world import NOBODY
+from slurm_operator.plan.world import OWNER as OWNER
 
 T = TypeVar("T", bound=HasMeta)
-
-OWNER = "owner"
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,8 @@ class Sources:
 
 
 def owner_uids(thing: HasMeta) -> Iterable[str]:
-    return [owner.uid for owner in thing.metadata.owner_references]
+    """The uids of its owners. What nobody owns is found under the empty one."""
+    return [owner.uid for owner in thing.metadata.owner_references] or [NOBODY]
 
 
 def child_indexes() -> Mapping[str, Callable[[Child], Iterable[Hashable]]]:

@@ -15,6 +15,7 @@ from slurm_operator.manifests import key_ring, kinds
 from slurm_operator.manifests.kinds import Kind
 from slurm_operator.manifests.meta import Child
 from slurm_operator.manifests.objects import ConfigMap, Pod, Secret, Unread
+from slurm_operator.plan.leaving import may_leave_config
 from slurm_operator.plan.world import World
 from slurm_operator.reconcilers.controller.marks import good_config, is_rehearsal
 from slurm_operator.reconcilers.controller.sharing import Sharing, sharing, worker_pods
@@ -87,7 +88,7 @@ def observe(key: ObjectKey, world: World) -> Seen | None:
             controller, shared_keys.signing_key(controller), keys.signing_key(spec), workload, world
         ),
         accounting=world.get(Accounting, key.namespace, spec.accounting) if spec.accounting else None,
-        nodesets=nodesets,
+        nodesets=tuple(nodeset for nodeset in nodesets if may_leave_config(nodeset, world) is not None),
         dependents=tuple(_dependents(key, nodesets, world)),
         has_restapi=any(_is_of(key, restapi) for restapi in world.all(RestApi, key.namespace)),
         references={name: world.config_map(key.namespace, name) for name in referenced(controller)},

@@ -7,8 +7,10 @@ from slurm_operator.api.meta import key_of
 from slurm_operator.api.names import RESERVATION_FINALIZER, WORKERS_FINALIZER
 from slurm_operator.manifests import kinds
 from slurm_operator.plan.actions import Action, Create, DeleteObject, DeleteWorker, PatchObject, Wait
+from slurm_operator.plan.leaving import UNREACHABLE
 from slurm_operator.plan.plan import Lane, Plan, lane, plan
 from slurm_operator.reconcilers.nodeset import policy, revisions
+from slurm_operator.reconcilers.nodeset.adoption import adopted
 from slurm_operator.reconcilers.nodeset.arrivals import arrivals
 from slurm_operator.reconcilers.nodeset.causes import Cause
 from slurm_operator.reconcilers.nodeset.choices import ENDED_FOR, choose
@@ -24,6 +26,7 @@ from slurm_operator.reconcilers.nodeset.revisions import Revision
 from slurm_operator.reconcilers.nodeset.rollout import replaced
 from slurm_operator.reconcilers.nodeset.traits import traits
 from slurm_operator.reconcilers.nodeset.volumes import SCALED, retention
+from slurm_operator.slurm.snapshot import Snapshot
 
 A_SECOND = timedelta(seconds=1)
 
@@ -43,6 +46,7 @@ def decide(seen: Seen, now: datetime) -> Plan:
     return plan(
         lane("nodeset", _own(seen)),
         _history(seen, revision),
+        *adopted(seen),
         *arrivals(seen, choices, revision),
         *workers,
         *policy.ended_jobs(seen, leaving, now),
@@ -72,10 +76,13 @@ def _awaits_release(member: Member) -> bool:
 
 
 def _own(seen: Seen) -> list[Action]:
-    """The finalizer: there while workers are, gone with the last of them."""
+    """The finalizer: there while workers are, gone with the last of them and the last line in slurm.conf."""
     nodeset = seen.nodeset
     has_it = WORKERS_FINALIZER in nodeset.metadata.finalizers
     if nodeset.metadata.is_terminating and not seen.members:
+        waits = _configured(seen)
+        if waits:
+            return waits
         left = [name for name in nodeset.metadata.finalizers if name not in FINALIZERS]
         return [_finalizers(seen, left, "Released", "no worker is left")]
     if not nodeset.metadata.is_terminating and not has_it:
@@ -87,6 +94,18 @@ def _own(seen: Seen) -> list[Action]:
                 "workers are let go one by one",
             )
         ]
+    return []
+
+
+def _configured(seen: Seen) -> list[Action]:
+    """What keeps it in the configuration. While Slurm is away nothing does: its lines stay without it."""
+    stays, name = seen.in_config, seen.nodeset.slurm_name
+    if stays is not None and stays.reason != UNREACHABLE:
+        return [Wait(subject=name, reason=stays.reason, message=stays.message, jobs=stays.jobs)]
+    is_alive = seen.controller is not None and not seen.controller.metadata.is_terminating
+    if seen.is_configured and is_alive and isinstance(seen.slurm, Snapshot):
+        message = f"partition {name} is taken out of slurm.conf"
+        return [Wait(subject=name, reason="LeavingConfiguration", message=message)]
     return []
 
 
@@ -136,6 +155,8 @@ def _look_again(
     waits = [next_end] if next_end is not None else []
     if seen.nodeset.spec.min_ready_seconds:
         waits += [_available_in(member, seen, now) for member in seen.members if member.is_ready]
+    if seen.nodeset.metadata.is_terminating and not seen.members:
+        waits += [A_SECOND]  # slurmctld is about to be told to do without it.
     waits += [ENDED_FOR for member in seen.members if member.pod.has_ended]
     waits += [REGISTERS_WITHIN - waited for m in seen.members if (waited := unregistered_for(m, now))]
     old_answers = (a for lane_ in workers for a in lane_.actions() if isinstance(a, Wait))

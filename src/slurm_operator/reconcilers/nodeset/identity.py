@@ -43,3 +43,13 @@ def ordinal_of(pod: Pod, nodeset: NodeSet) -> int | None:
         return None
     number = re.fullmatch(re.escape(nodeset.metadata.name) + r"-(\d+)", pod.metadata.name)
     return int(number[1]) if number else None
+
+
+def is_called_like(pod: Pod, nodeset: NodeSet) -> bool:
+    """Labels and name are those of a worker of this NodeSet, in whatever mode it was made."""
+    labels, name = pod.metadata.labels, nodeset.metadata.name
+    if labels.get(names.APP_NAME) != "slurmd" or labels.get(names.APP_INSTANCE) != name:
+        return False
+    if mode_of(pod) is ScalingMode.DAEMON_SET:
+        return pod.metadata.name.startswith(f"{name}-")
+    return ordinal_of(pod, nodeset) is not None

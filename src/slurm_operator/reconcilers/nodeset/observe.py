@@ -1,6 +1,6 @@
 """Choose the facts about one NodeSet: its workers, the machines they are on, and what Slurm says of them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -12,13 +12,12 @@ from slurm_operator.api.workers import ScalingMode
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.meta import Child
 from slurm_operator.manifests.objects import KubeNode, Pod, Secret, Unread
-from slurm_operator.plan.world import World
+from slurm_operator.plan.leaving import Stays, is_configured, may_leave_config
+from slurm_operator.plan.world import NOBODY, OWNER, World
 from slurm_operator.reconcilers.nodeset import identity
 from slurm_operator.reconcilers.nodeset.members import Member
 from slurm_operator.reconcilers.nodeset.volumes import Claims, all_claim_names, claim_names
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
-
-OWNER = "owner"
 
 
 @dataclass(frozen=True)
@@ -34,6 +33,8 @@ class Seen:
     sssd_conf: Secret | Unread | None = None
     claims: Claims = field(default_factory=dict)
     propagated_conditions: tuple[str, ...] = ()
+    in_config: Stays | None = None
+    is_configured: bool = False
 
     @property
     def controller_key(self) -> ObjectKey:
@@ -57,7 +58,7 @@ def observe(key: ObjectKey, world: World, propagated: tuple[str, ...] = ()) -> S
     slurm = world.slurm(key.namespace, nodeset.spec.controller)
     controller = world.get(Controller, key.namespace, nodeset.spec.controller)
     lost_since = controller.status.state_lost_since if controller is not None else None
-    pods = world.find(Pod, OWNER, nodeset.metadata.uid)
+    pods = [*world.find(Pod, OWNER, nodeset.metadata.uid), *_orphans(nodeset, world)]
     kube_nodes = _kube_nodes(nodeset, pods, world)
     return Seen(
         nodeset=nodeset,
@@ -71,7 +72,20 @@ def observe(key: ObjectKey, world: World, propagated: tuple[str, ...] = ()) -> S
         claims=_claims(nodeset, len(pods), kube_nodes, world),
         now=world.now,
         propagated_conditions=propagated,
+        in_config=may_leave_config(nodeset, world),
+        is_configured=nodeset.metadata.is_terminating and is_configured(nodeset, world),
     )
+
+
+def _orphans(nodeset: NodeSet, world: World) -> Iterator[Pod]:
+    """Workers of this name that nobody owns; one that is on its way out is left to go."""
+    if nodeset.metadata.is_terminating:
+        return
+    for pod in world.find(Pod, OWNER, NOBODY):
+        meta = pod.metadata
+        is_here = meta.namespace == nodeset.metadata.namespace and not meta.is_terminating
+        if is_here and identity.is_called_like(pod, nodeset):
+            yield pod
 
 
 def _sssd_conf(nodeset: NodeSet, world: World) -> Secret | Unread | None:

@@ -1,0 +1,87 @@
+"""When a NodeSet may leave Slurm's configuration.
+
+One rule, asked by the Controller, which takes its lines out, and by the NodeSet, which stays until they are.
+slurmctld ends the jobs of a partition that is no longer configured, running and pending ones, at once and
+without a word (seen with 26.05). So a NodeSet that is being deleted keeps its partition, which takes no new
+jobs, for as long as anything names it.
+"""
+
+from collections.abc import Sequence
+
+from slurm_operator import wire
+from slurm_operator.api import names
+from slurm_operator.api.controller import Controller
+from slurm_operator.api.nodeset import NodeSet
+from slurm_operator.manifests import kinds
+from slurm_operator.manifests.objects import Pod
+from slurm_operator.plan.gate import told
+from slurm_operator.plan.world import OWNER, World
+from slurm_operator.slurm.conf.lines import parse
+from slurm_operator.slurm.job import SlurmJob
+from slurm_operator.slurm.snapshot import Snapshot
+
+SLURM_CONF = "slurm.conf"
+
+UNREACHABLE = "SlurmUnreachable"
+
+
+class Stays(wire.Record):
+    """Why a NodeSet is still part of the configuration, and which jobs hold it up."""
+
+    reason: str
+    message: str
+    jobs: tuple[int, ...] = ()
+
+
+def may_leave_config(nodeset: NodeSet, world: World) -> Stays | None:
+    """None when nothing needs its lines in slurm.conf any more; else what does."""
+    controller = world.get(Controller, nodeset.metadata.namespace, nodeset.spec.controller)
+    if not nodeset.metadata.is_terminating:
+        return Stays(reason="InUse", message="the NodeSet is there")
+    if world.find(Pod, OWNER, nodeset.metadata.uid):
+        return Stays(reason="WorkersLeft", message="its workers are let go one by one")
+    if controller is None or controller.metadata.is_terminating or controller.spec.external:
+        return None  # There is no configuration of ours, or it goes as a whole.
+    if lines := _naming(controller.spec.extra_conf, nodeset.slurm_name):
+        return Stays(
+            reason="NamedInExtraConf",
+            message=f"extraConf of Controller {controller.metadata.name} names {nodeset.slurm_name} in "
+            f"line {lines[0]}; without it slurmctld would refuse its configuration. Take it out there",
+        )
+    return _jobs_of(nodeset, world)
+
+
+def is_configured(nodeset: NodeSet, world: World) -> bool:
+    """Whether the files that slurmctld is known to run with have its lines."""
+    namespace, controller = nodeset.metadata.namespace, nodeset.spec.controller
+    child = world.child(kinds.CONFIG_MAP, namespace, f"{names.controller_config(controller)}-good")
+    text = (child.body.get("data") or {}).get(SLURM_CONF, "") if child is not None else ""
+    return f"NodeSet={nodeset.slurm_name} Feature=" in text
+
+
+def _jobs_of(nodeset: NodeSet, world: World) -> Stays | None:
+    slurm = world.slurm(nodeset.metadata.namespace, nodeset.spec.controller)
+    if not isinstance(slurm, Snapshot):
+        return Stays(
+            reason=UNREACHABLE, message=f"whether jobs name its partition cannot be seen: {slurm.why}"
+        )
+    jobs: Sequence[SlurmJob] = slurm.jobs_in(nodeset.slurm_name) if nodeset.spec.partition.enabled else ()
+    if not jobs:
+        return None
+    return Stays(
+        reason="JobsInPartition",
+        message=f"without partition {nodeset.slurm_name} its jobs would end at once; "
+        f"unfinished: {told(jobs)}. It takes no new ones; move those that wait to another partition, "
+        "or cancel them",
+        jobs=tuple(job.job_id for job in jobs),
+    )
+
+
+def _naming(extra_conf: str, name: str) -> list[int]:
+    """Lines of somebody else's that would break without the NodeSet."""
+    return [
+        setting.line
+        for setting in parse(extra_conf, "extraConf").settings
+        for pair in setting.pairs
+        if pair.key.lower() == "nodes" and name in pair.value.split(",")
+    ]
