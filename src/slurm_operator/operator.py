@@ -3,7 +3,7 @@
 from typing import Any
 
 from slurm_operator import wire
-from slurm_operator.api import reading
+from slurm_operator.api import names, reading
 from slurm_operator.api.accounting import Accounting
 from slurm_operator.api.cluster import Cluster
 from slurm_operator.api.controller import Controller
@@ -13,14 +13,15 @@ from slurm_operator.api.restapi import RestApi
 from slurm_operator.api.token import Token
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.events import FAILED_CREATE, Event
+from slurm_operator.manifests.meta import decode_of_owner
 from slurm_operator.manifests.objects import KubeNode, Pod
-from slurm_operator.manifests.platform import Namespace, StorageClass
+from slurm_operator.manifests.platform import Namespace, StorageClass, VolumeClaim
 from slurm_operator.plan.wiring import Reconciler
 from slurm_operator.reconcilers import accounting, cluster, controller, loginset, nodeset, restapi, token
 from slurm_operator.reconcilers.connections import slurm_servers
 from slurm_operator.runtime.manager import Program
 from slurm_operator.runtime.settings import Settings
-from slurm_operator.runtime.sources import OWNER, Source, Sources, owner_uids
+from slurm_operator.runtime.sources import OWNER, ChildSource, Source, Sources, owner_uids
 
 # Whatever we make for a Slurm cluster carries one of these names; so does what the operator before us made.
 OUR_CHILDREN = (
@@ -68,7 +69,8 @@ def program(settings: Settings) -> Program:
                     label_selector=OUR_CHILDREN,
                     indexes={OWNER: owner_uids},
                 ),
-                Source(KubeNode, kinds.KUBE_NODE, wire.decoder(KubeNode)),
+                # Confined to namespaces, we may not be allowed to look at machines; NodeSets then do without.
+                Source(KubeNode, kinds.KUBE_NODE, wire.decoder(KubeNode), is_optional=True),
                 # An installation made for the operator before us has no Clusters, and may not look at these.
                 Source(Cluster, Cluster.KIND, reading.decoder(Cluster), is_optional=True),
                 Source(Namespace, kinds.NAMESPACE, wire.decoder(Namespace), is_optional=True),
@@ -80,10 +82,23 @@ def program(settings: Settings) -> Program:
                     field_selector=f"reason={FAILED_CREATE}",
                     is_optional=True,
                 ),
+                # Volumes of users, which several slurmctlds may have to share.
+                Source(
+                    VolumeClaim,
+                    kinds.PERSISTENT_VOLUME_CLAIM,
+                    wire.decoder(VolumeClaim),
+                    is_optional=True,
+                ),
                 Source(StorageClass, kinds.STORAGE_CLASS, wire.decoder(StorageClass), is_optional=True),
             ),
             children=OUR_CHILD_KINDS,
             child_selector=OUR_CHILDREN,
+            # The operator before us labelled them like the pods of its users.
+            other_children={
+                kinds.CONTROLLER_REVISION: ChildSource(
+                    names.LABEL_REVISION, decode_of_owner(NodeSet.KIND.kind)
+                )
+            },
         ),
         reconcilers=reconcilers(settings),
         optional_kinds=(kinds.SERVICE_MONITOR,),

@@ -22,7 +22,6 @@ from slurm_operator.kubectl.picture import Picture
 from slurm_operator.kubectl.proxied import slurm_through
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.events import Event
-from slurm_operator.manifests.meta import decode_child
 from slurm_operator.manifests.objects import ConfigMap, Unread
 from slurm_operator.plan.wiring import SlurmServer
 from slurm_operator.runtime.clock import SystemClock
@@ -78,7 +77,10 @@ class Looker:
             ),
             *(
                 self._list(
-                    sight, self._selection(kind, self.program.sources.child_selector), decode_child, None
+                    sight,
+                    self._selection(kind, self.program.sources.child_source(kind).label_selector),
+                    self.program.sources.child_source(kind).decode,
+                    None,
                 )
                 for kind in self.program.sources.children
             ),

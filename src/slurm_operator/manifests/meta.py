@@ -1,5 +1,6 @@
 """Objects as we write them, and our own children as we read them back."""
 
+from collections.abc import Callable
 from typing import Any
 
 from slurm_operator import wire
@@ -25,6 +26,17 @@ class _JustMeta(wire.CamelRecord):
 
 
 _decode_meta = wire.decoder(_JustMeta)
+
+
+def decode_of_owner(kind: str) -> Callable[[bytes | bytearray | memoryview], Child]:
+    """Reads children of one kind of owner; of all others not more than that they are there."""
+
+    def decode(data: bytes | bytearray | memoryview) -> Child:
+        metadata = _decode_meta(data).metadata
+        is_ours = any(owner.kind == kind for owner in metadata.owner_references)
+        return decode_child(data) if is_ours else Child(metadata=metadata, body={})
+
+    return decode
 
 
 def decode_child(data: bytes | bytearray | memoryview) -> Child:

@@ -11,7 +11,7 @@ from slurm_operator.kube.client import Client
 from slurm_operator.kube.referenced import Referenced, config_maps, secrets
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.labels import matches as labels_match
-from slurm_operator.manifests.meta import Child, Manifest, decode_child
+from slurm_operator.manifests.meta import Child, Manifest
 from slurm_operator.manifests.objects import ConfigMap, Secret, Unread
 from slurm_operator.runtime.slurm_clusters import SlurmClusters
 from slurm_operator.runtime.sources import OWNER, Sources, child_indexes
@@ -45,9 +45,9 @@ class Known:
             kind: Cache(
                 client,
                 kind,
-                decode_child,
+                sources.child_source(kind).decode,
                 namespaces=namespaces,
-                label_selector=sources.child_selector,
+                label_selector=sources.child_source(kind).label_selector,
                 indexes=child_indexes(),
             )
             for kind in sources.children
@@ -64,7 +64,7 @@ class Known:
                 (source.label_selector, self.records[source.type])
             )
         for kind, cache in self.children.items():
-            self._by_kind.setdefault(kind, []).append((sources.child_selector, cache))
+            self._by_kind.setdefault(kind, []).append((sources.child_source(kind).label_selector, cache))
 
     @property
     def caches(self) -> list[tuple[Kind, Cache[Any]]]:

@@ -6,7 +6,7 @@ from typing import Any, Generic, TypeVar
 
 from slurm_operator.api.kind import Kind
 from slurm_operator.api.meta import HasMeta
-from slurm_operator.manifests.meta import Child
+from slurm_operator.manifests.meta import Child, decode_child
 from slurm_operator.plan.world import NOBODY
 from slurm_operator.plan.world import OWNER as OWNER
 
@@ -27,12 +27,24 @@ class Source(Generic[T]):
 
 
 @dataclass(frozen=True)
+class ChildSource:
+    """How children of one kind are found and read."""
+
+    label_selector: str
+    decode: Callable[[bytes | bytearray | memoryview], Child] = decode_child
+
+
+@dataclass(frozen=True)
 class Sources:
     """Everything one operator watches."""
 
     records: tuple[Source[Any], ...]
     children: tuple[Kind, ...]
     child_selector: str
+    other_children: Mapping[Kind, ChildSource] = field(default_factory=dict)
+
+    def child_source(self, kind: Kind) -> ChildSource:
+        return self.other_children.get(kind) or ChildSource(self.child_selector)
 
 
 def owner_uids(thing: HasMeta) -> Iterable[str]:
