@@ -10,20 +10,25 @@ OUR_REASON_PREFIX = "slurm-operator: "
 # slurmctld takes longer ones, but they ruin every table they stand in.
 MAX_REASON_CHARACTERS = 256
 
-# What slurmctld and slurmd write by themselves when they drain a node or set it down (the texts stand in the
-# daemons of 26.05). They are about the slurmd that runs there now: with its pod, they go.
-SLURMS_OWN_REASONS = (
+# What slurmctld and slurmd write by themselves when they drain a node (the texts stand in the daemons of 26.05).
+# They are about the slurmd that runs there now: with its pod, they go.
+SLURMS_OWN_DRAINS = (
     "Kill task failed",
     "Low CPUs",
     "Low RealMemory",
     "Low TmpDisk",
     "Low socket*core*thread count",
-    "Not responding",
-    "Node unexpectedly rebooted",
     "Prolog error",
     "Epilog error",
     "batch job complete failure",
     "Duplicate jobid",
+)
+
+# And what they write when they set a node down. Where a drain stands beside one of these, somebody else made it
+# and gave no reason: slurmctld puts its own words where there are none.
+SLURMS_OWN_DOWNS = (
+    "Not responding",
+    "Node unexpectedly rebooted",
     "reboot timed out",
     "ResumeTimeout reached",
 )
@@ -49,7 +54,12 @@ def is_our_reason(reason: str) -> bool:
 
 def is_slurms_own_reason(reason: str) -> bool:
     """Whether slurmctld or slurmd wrote it by themselves."""
-    return reason.startswith(SLURMS_OWN_REASONS)
+    return reason.startswith(SLURMS_OWN_DRAINS + SLURMS_OWN_DOWNS)
+
+
+def is_slurms_own_drain(reason: str) -> bool:
+    """Whether slurmctld or slurmd drained the node by themselves, as this reason of a drained node says."""
+    return reason.startswith(SLURMS_OWN_DRAINS)
 
 
 @dataclass(frozen=True, slots=True)

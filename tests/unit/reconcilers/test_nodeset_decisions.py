@@ -106,6 +106,11 @@ A, B, C = w(0), w(1), w(2)
             [], id="but not before",
         ),
         pytest.param(
+            world(TWO, HEAD, A, B, revisions_=[R], slurm_=slurm(slurm_node(A, "IDLE", "DRAIN", reason="Not responding", changed_at=NOW - timedelta(hours=2)), slurm_node(B, "IDLE"))),
+            [],
+            id="a human's drain without a reason, which got one when the node was lost: it stands",
+        ),
+        pytest.param(
             world(TWO, HEAD, A, B, machine("n1", cordoned=True), revisions_=[R], slurm_=slurm(slurm_node(A, "IDLE"), slurm_node(B, "IDLE", "DRAIN", reason=ours(B, "NodeCordon")))),
             ["drain gpu-0 for NodeCordon", "Released gpu-1"], id="a cordoned machine drains its workers and then lets them be evicted",
         ),

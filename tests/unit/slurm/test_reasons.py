@@ -7,6 +7,7 @@ from slurm_operator.slurm.reasons import (
     OUR_REASON_PREFIX,
     OurReason,
     is_our_reason,
+    is_slurms_own_drain,
     is_slurms_own_reason,
     our_reason,
 )
@@ -43,6 +44,11 @@ def test_a_drain_is_ours_only_when_its_reason_begins_with_our_name(reason, ours)
 )
 def test_what_slurm_wrote_by_itself_is_told_from_a_humans_word(reason, own):
     assert is_slurms_own_reason(reason) == own
+
+
+@pytest.mark.parametrize("reason", ["Not responding", "Node unexpectedly rebooted", "broken fan", ""])
+def test_a_drain_beside_slurms_word_for_a_lost_node_is_somebody_elses(reason):
+    assert not is_slurms_own_drain(reason)
 
 
 def test_a_reason_is_one_line_without_control_characters():
