@@ -66,7 +66,7 @@ class Reporter:
         self, reconciler: Reconciler[Any], about: HasMeta, report: StatusReport, now: datetime
     ) -> str | None:
         """Write `.status` if it differs. Gives what went wrong, in the API server's words, or None."""
-        live = reading.plain(about).get("status") or {}
+        live = reading.plain(getattr(about, "status", None)) or {}
         status = full_status(report, live, generation=about.metadata.generation, now=now)
         if _without_blanks(live) == _without_blanks(status):
             return None
