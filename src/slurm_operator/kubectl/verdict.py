@@ -6,6 +6,7 @@ from typing import Any
 
 from slurm_operator.api.conditions import Truth
 from slurm_operator.api.meta import ObjectKey, key_of
+from slurm_operator.plan import refusal
 from slurm_operator.plan.conditions import Condition
 from slurm_operator.plan.plan import Outcome, Plan
 from slurm_operator.plan.wiring import Reconciler, StatusReport
@@ -52,8 +53,8 @@ def verdict(reconciler: Reconciler[Any], key: ObjectKey, world: World) -> Verdic
     seen = reconciler.observe(key, world)
     if seen is None or about is None:
         return None
-    plan = reconciler.decide(seen, world.now)
-    report = reconciler.status(seen, plan, Outcome(done=tuple(plan.actions())))
+    plan = refusal.decide(reconciler, about, seen, world, world.now)
+    report = refusal.status(reconciler, seen, plan, Outcome(done=tuple(plan.actions())))
     return Verdict(reconciler, about, seen, plan, report)
 
 

@@ -12,7 +12,7 @@ from slurm_operator.kubectl.picture import Picture
 from slurm_operator.kubectl.planning.kubernetes import Kubernetes
 from slurm_operator.kubectl.planning.slurm import Slurm
 from slurm_operator.manifests import kinds
-from slurm_operator.plan import actions
+from slurm_operator.plan import actions, refusal
 from slurm_operator.plan.actions import Action, Wait, does_nothing
 from slurm_operator.plan.plan import Outcome, Plan
 from slurm_operator.plan.wiring import Reconciler
@@ -105,13 +105,13 @@ class Play:
         about = self.picture.get(reconciler.about, *key)
         if seen is None or about is None:
             return None
-        plan = reconciler.decide(seen, self.picture.now)
+        plan = refusal.decide(reconciler, about, seen, self.picture, self.picture.now)
         done = list(plan.actions())
         for action in done:
             if not does_nothing(action):
                 self.story.steps.append(Step(self.picture.now, reconciler.name, key, action))
                 self.perform(action)
-        report = reconciler.status(seen, plan, Outcome(done=tuple(done)))
+        report = refusal.status(reconciler, seen, plan, Outcome(done=tuple(done)))
         self._tell(reconciler, key, report)
         return plan
 
