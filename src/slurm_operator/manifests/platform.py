@@ -18,6 +18,17 @@ class StorageClass(wire.CamelRecord):
         return self.metadata.annotations.get(_IS_DEFAULT) == "true"
 
 
+class VolumeClaimSpec(wire.CamelRecord):
+    access_modes: tuple[str, ...] = ()
+
+
+class VolumeClaim(wire.CamelRecord):
+    """A PersistentVolumeClaim, whoever made it."""
+
+    metadata: Meta
+    spec: VolumeClaimSpec = VolumeClaimSpec()
+
+
 class Namespace(wire.CamelRecord):
     metadata: Meta
 

@@ -7,10 +7,11 @@ import pytest
 from slurm_operator import wire
 from slurm_operator.api import names, reading
 from slurm_operator.api.accounting import AccountingStatus
-from slurm_operator.api.meta import ObjectKey
+from slurm_operator.api.meta import Meta, ObjectKey
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.compare import TEMPLATE_DIGEST
 from slurm_operator.manifests.objects import ContainerStatus, Pod, PodCondition, PodStatus, Secret, Unread
+from slurm_operator.manifests.platform import VolumeClaim, VolumeClaimSpec
 from slurm_operator.plan.actions import (
     Apply,
     DeleteDaemonPod,
@@ -27,6 +28,7 @@ from slurm_operator.reconcilers.controller import (
     keeping_records_in,
     of_clients,
     of_workers,
+    sharing_volume,
 )
 from slurm_operator.reconcilers.controller import rehearsal as rehearsals
 from slurm_operator.reconcilers.controller.files import files_of, wanted
@@ -572,3 +574,19 @@ def test_everything_that_matters_to_a_controller_wakes_it():
 
 def test_a_deleted_controller_needs_nothing():
     assert observe(KEY, world()) is None
+
+
+@pytest.mark.parametrize(
+    ("modes", "is_refused"),
+    [(("ReadWriteOnce",), True), (("ReadWriteMany",), False), (("ReadWriteOnce", "ReadWriteMany"), False)],
+)
+def test_slurmctlds_that_share_a_volume_need_one_that_can_be_shared(modes, is_refused):
+    spec = {"ha": {"enabled": True}, "persistence": {"enabled": True, "existingClaim": "state"}}
+    claim = VolumeClaim(metadata=Meta(name="state", namespace=NS), spec=VolumeClaimSpec(access_modes=modes))
+
+    told = conditions(world(controller(spec), RESTAPI, claim))["Degraded"]
+
+    assert (told.reason == "SpecRefused") == is_refused
+    assert ("its accessModes must contain ReadWriteMany" in told.message) == is_refused
+    assert list(sharing_volume(claim, world(controller(spec)))) == [KEY]
+    assert list(sharing_volume(claim, world(controller()))) == []

@@ -11,6 +11,7 @@ from slurm_operator.api.nodeset import NodeSet
 from slurm_operator.api.restapi import RestApi
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.objects import Pod
+from slurm_operator.manifests.platform import VolumeClaim
 from slurm_operator.plan.wiring import Reconciler, SlurmWake, Wake
 from slurm_operator.plan.world import World
 from slurm_operator.reconcilers.controller.decide import decide
@@ -40,6 +41,14 @@ def behind(pod: Pod, world: World) -> Iterator[ObjectKey]:
     labels = pod.metadata.labels
     if labels.get(names.APP_NAME) in ("slurmctld", REHEARSAL_APP):
         yield ObjectKey(pod.metadata.namespace, labels.get(names.APP_INSTANCE, ""))
+
+
+def sharing_volume(claim: VolumeClaim, world: World) -> Iterator[ObjectKey]:
+    """Controllers whose slurmctlds keep their state together on this volume."""
+    for controller in world.all(Controller, claim.metadata.namespace):
+        spec = controller.spec
+        if spec.ha.enabled and spec.persistence.existing_claim == claim.metadata.name:
+            yield key_of(controller)
 
 
 def in_slurm(controller: ObjectKey, changes: Changes, world: World) -> Iterator[ObjectKey]:
@@ -73,6 +82,7 @@ RECONCILER = Reconciler[Seen](
         Wake(RestApi, of_clients),
         Wake(LoginSet, of_clients),
         Wake(Pod, behind),
+        Wake(VolumeClaim, sharing_volume),
     ),
     slurm_wake=SlurmWake(in_slurm),
     children=(kinds.CONFIG_MAP, kinds.DISRUPTION_BUDGET, kinds.SERVICE, kinds.STATEFUL_SET),

@@ -220,7 +220,8 @@ def _spec_problems(seen: Seen) -> Iterator[Problem]:
             name: frozenset({*found.data, *found.binary_data})
             for name, found in seen.references.items()
             if isinstance(found, ConfigMap)
-        }
+        },
+        claims={seen.claim.metadata.name: seen.claim.spec.access_modes} if seen.claim is not None else {},
     )
     problems = [
         *spec_problems(controller.spec, None, refs),

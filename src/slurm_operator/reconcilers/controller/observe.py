@@ -12,9 +12,12 @@ from slurm_operator.api.nodeset import NodeSet
 from slurm_operator.api.refs import SecretKey
 from slurm_operator.api.restapi import RestApi
 from slurm_operator.manifests import key_ring, kinds
+from slurm_operator.manifests.events import Event
 from slurm_operator.manifests.kinds import Kind
 from slurm_operator.manifests.meta import Child
 from slurm_operator.manifests.objects import ConfigMap, Pod, Secret, Unread
+from slurm_operator.manifests.platform import VolumeClaim
+from slurm_operator.manifests.troubles import refusals
 from slurm_operator.plan.leaving import may_leave_config
 from slurm_operator.plan.world import World
 from slurm_operator.reconcilers.controller.marks import good_config, is_rehearsal
@@ -46,9 +49,11 @@ class Seen:
     rehearsals: tuple[Child, ...] = ()
     rehearsal_pods: Mapping[str, Pod] = field(default_factory=dict)
     pods: tuple[Pod, ...] = ()
+    refused_pods: tuple[str, ...] = ()
     workers: Mapping[str, Pod] = field(default_factory=dict)  # By their names in Slurm.
     slurm: Snapshot | Unreachable = field(kw_only=True)
     has_service_monitors: bool = False
+    claim: VolumeClaim | None = None
     ring: Secret | Unread | None = None
     sharing: Sharing | None = None  # Only for the one Controller that looks after the ring.
 
@@ -100,9 +105,11 @@ def observe(key: ObjectKey, world: World) -> Seen | None:
             if (pod := world.get(Pod, key.namespace, child.metadata.name)) is not None
         },
         pods=tuple(_pods(controller, children, world)),
+        refused_pods=tuple(refusals(workload, world.all(Event, key.namespace))),
         workers=shared.heads[0].workers if shared is not None else dict(worker_pods(controller, world)),
         slurm=world.slurm(key.namespace, key.name),
         has_service_monitors=world.serves(kinds.SERVICE_MONITOR),
+        claim=_claim(controller, world),
         ring=world.secret(key.namespace, key_ring.name_of(shared_keys.slurm_key(controller).name)),
         sharing=shared,
     )
@@ -158,6 +165,14 @@ def _pods(controller: Controller, children: Mapping[tuple[Kind, str], Child], wo
         pod = world.get(Pod, namespace, names.controller_pod(name, index))
         if pod is not None:
             yield pod
+
+
+def _claim(controller: Controller, world: World) -> VolumeClaim | None:
+    """The volume that the user gave for the state, as far as it matters: several slurmctlds share it."""
+    name = controller.spec.persistence.existing_claim
+    if not name or not controller.spec.ha.enabled:
+        return None
+    return world.get(VolumeClaim, controller.metadata.namespace, name)
 
 
 def _dependents(key: ObjectKey, nodesets: tuple[NodeSet, ...], world: World) -> Iterator[str]:
