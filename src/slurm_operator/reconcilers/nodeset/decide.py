@@ -7,9 +7,11 @@ from slurm_operator.api.meta import key_of
 from slurm_operator.api.names import RESERVATION_FINALIZER, WORKERS_FINALIZER
 from slurm_operator.manifests import kinds
 from slurm_operator.plan.actions import Action, Create, DeleteObject, DeleteWorker, PatchObject, Wait
+from slurm_operator.plan.gate import Shut, gate
 from slurm_operator.plan.leaving import UNREACHABLE
 from slurm_operator.plan.plan import Lane, Plan, lane, plan
 from slurm_operator.reconcilers.nodeset import policy, revisions
+from slurm_operator.reconcilers.nodeset.abandoned import let_go
 from slurm_operator.reconcilers.nodeset.adoption import adopted
 from slurm_operator.reconcilers.nodeset.arrivals import arrivals
 from slurm_operator.reconcilers.nodeset.causes import Cause
@@ -21,7 +23,7 @@ from slurm_operator.reconcilers.nodeset.maintenance import arranged
 from slurm_operator.reconcilers.nodeset.members import Member
 from slurm_operator.reconcilers.nodeset.mismatches import REGISTERS_WITHIN, unregistered_for
 from slurm_operator.reconcilers.nodeset.observe import Seen
-from slurm_operator.reconcilers.nodeset.retire import retire
+from slurm_operator.reconcilers.nodeset.retire import Stages, retire
 from slurm_operator.reconcilers.nodeset.revisions import Revision
 from slurm_operator.reconcilers.nodeset.rollout import replaced
 from slurm_operator.reconcilers.nodeset.traits import traits
@@ -59,7 +61,7 @@ def decide(seen: Seen, now: datetime) -> Plan:
 
 def _worker(member: Member, seen: Seen, cause: Cause | None, now: datetime) -> list[Lane]:
     """What becomes of one worker, and what is written on its pod while it is there."""
-    stages = keep(member, seen, now) if cause is None else retire(member, cause, seen.controller_key, now)
+    stages = _steps(member, seen, cause, now)
     is_going = any(isinstance(action, DeleteWorker) for stage in stages for action in stage)
     is_scaled = is_going and cause is not None and cause.kind in SCALED
     kept = retention(member, seen.nodeset, seen.claims, is_scaled=is_scaled)
@@ -68,6 +70,14 @@ def _worker(member: Member, seen: Seen, cause: Cause | None, now: datetime) -> l
     lanes = [lane(member.slurm_node, *stages)] if stages else []
     lanes += [lane(f"volumes of {member.slurm_node}", kept)] if kept else []
     return [*lanes, *facts(member, now), *traits(member, seen)]
+
+
+def _steps(member: Member, seen: Seen, cause: Cause | None, now: datetime) -> Stages:
+    if cause is None:
+        return keep(member, seen, now)
+    if isinstance(gate(member, now), Shut) and seen.is_abandoned:
+        return let_go(member)
+    return retire(member, cause, seen.controller_key, now)
 
 
 def _awaits_release(member: Member) -> bool:

@@ -15,6 +15,7 @@ from slurm_operator.manifests.objects import KubeNode, Pod, Secret, Unread
 from slurm_operator.plan.leaving import Stays, is_configured, may_leave_config
 from slurm_operator.plan.world import NOBODY, OWNER, World
 from slurm_operator.reconcilers.nodeset import identity
+from slurm_operator.reconcilers.nodeset.abandoned import is_abandoned
 from slurm_operator.reconcilers.nodeset.members import Member
 from slurm_operator.reconcilers.nodeset.volumes import Claims, all_claim_names, claim_names
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
@@ -35,6 +36,7 @@ class Seen:
     propagated_conditions: tuple[str, ...] = ()
     in_config: Stays | None = None
     is_configured: bool = False
+    is_abandoned: bool = False
 
     @property
     def controller_key(self) -> ObjectKey:
@@ -74,6 +76,7 @@ def observe(key: ObjectKey, world: World, propagated: tuple[str, ...] = ()) -> S
         propagated_conditions=propagated,
         in_config=may_leave_config(nodeset, world),
         is_configured=nodeset.metadata.is_terminating and is_configured(nodeset, world),
+        is_abandoned=is_abandoned(nodeset, world),
     )
 
 
