@@ -24,8 +24,8 @@ $(READY): requirements/dev.txt pyproject.toml
 	touch $(READY)
 
 check: $(READY) ## format, lint, strict types, import contract, unit tests
-	$(BIN)/ruff format --check --quiet src tests bench || { echo "run: $(BIN)/ruff format src tests bench"; exit 1; }
-	$(BIN)/ruff check --quiet src tests bench
+	$(BIN)/ruff format --check --quiet src tests bench chaos || { echo "run: $(BIN)/ruff format src tests bench chaos"; exit 1; }
+	$(BIN)/ruff check --quiet src tests bench chaos
 	$(BIN)/mypy
 	$(BIN)/lint-imports --cache-dir .import_linter_cache
 	$(BIN)/pytest -q tests/unit $(ARGS)
@@ -47,6 +47,11 @@ up: $(READY) ## a real Kubernetes and a real Slurm cluster on this machine
 
 down: $(READY) ## stop it and leave nothing behind
 	$(BIN)/slurm-operator down $(ARGS)
+
+RUNS ?= 20
+SEED ?= 1
+chaos: $(READY) ## faults on a real cluster while jobs run; RUNS=n SEED=s
+	PYTHONPATH=tests/e2e $(BIN)/python -m chaos --runs $(RUNS) --seed $(SEED) $(ARGS)
 
 bench: $(READY) ## benchmarks: ratios measured in one run
 	$(BIN)/python -m bench $(ARGS)
