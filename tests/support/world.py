@@ -6,6 +6,7 @@ from typing import Any
 
 from slurm_operator.api.kind import Kind
 from slurm_operator.api.meta import ObjectKey, key_of
+from slurm_operator.manifests.kinds import KUBE_NODE
 from slurm_operator.manifests.meta import Child
 from slurm_operator.manifests.objects import ConfigMap, Secret, Unread
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
@@ -18,7 +19,7 @@ class HandmadeWorld:
     things: list[Any] = field(default_factory=list)
     children_: dict[Kind, list[Child]] = field(default_factory=dict)
     named: dict[tuple[type, ObjectKey], Secret | ConfigMap | Unread] = field(default_factory=dict)
-    served: set[Kind] = field(default_factory=set)
+    served: set[Kind] = field(default_factory=lambda: {KUBE_NODE})
     slurms: dict[ObjectKey, Snapshot | Unreachable] = field(default_factory=dict)
     now: datetime = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

@@ -12,12 +12,21 @@ from slurm_operator.reconcilers.nodeset.volumes import missing_claims
 
 NEW = "new workers"
 
+NO_MACHINES = Wait(
+    subject=NEW,
+    reason="MachinesNotSeen",
+    message="The operator has no right to look at the machines of this cluster, so it cannot tell where "
+    "workers belong. All stay as they are. Give it list and watch on nodes, or use StatefulSet mode.",
+)
+
 
 def arrivals(seen: Seen, choices: Choices, revision: Revision) -> list[Lane]:
     """Workers that need nothing come together; one that needs something first has a lane of its own.
 
     Where that is something to wait for, its pod does not come yet.
     """
+    if seen.is_daemon and not seen.sees_machines and not seen.nodeset.metadata.is_terminating:
+        return [lane("ssh", ssh.config_writes(seen, revision)), lane(NEW, [NO_MACHINES])]
     if not choices.create:
         return [lane("ssh", ssh.config_writes(seen, revision))]
     if seen.controller is None:

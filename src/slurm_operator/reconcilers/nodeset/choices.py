@@ -115,6 +115,8 @@ def _pinned(ordinal: int, seen: Seen) -> str:
     if not seen.nodeset.spec.pin_to_node:
         return ""
     name = seen.nodeset.status.ordinal_to_node.get(str(ordinal), "")
+    if not seen.sees_machines:
+        return name
     kube_node = seen.kube_nodes.get(name)
     return name if kube_node is not None and placement.is_selected(kube_node, seen.nodeset) else ""
 
@@ -130,6 +132,8 @@ def _other_mode(seen: Seen, own: list[Member]) -> dict[str, Cause]:
 def _daemons(seen: Seen) -> Choices:
     nodeset = seen.nodeset
     own = [member for member in seen.members if member.mode is nodeset.spec.scaling_mode]
+    if not seen.sees_machines:
+        return Choices(desired=len(own))  # Not to see them is not the same as that there are none.
     by_node = _by_machine(seen, own)
     leaving: dict[str, Cause] = {}
     create: list[Slot] = []

@@ -37,7 +37,8 @@ def _why_gone(record: SlurmNode, seen: Seen) -> str | None:
         return None
     if seen.is_daemon:
         machines = {identity.daemon_hostname(kube_node) for kube_node in seen.kube_nodes.values()}
-        is_asked_for = seen.nodeset.spec.prune_slurm_node_records is Pruning.NODE_NOT_FOUND
+        policy = seen.nodeset.spec.prune_slurm_node_records
+        is_asked_for = policy is Pruning.NODE_NOT_FOUND and seen.sees_machines
         return "its Kubernetes node is gone" if is_asked_for and record.name not in machines else None
     return "no worker of this number is wanted" if _is_numbered(record.name, seen) else None
 

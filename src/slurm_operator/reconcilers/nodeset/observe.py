@@ -26,7 +26,7 @@ class Seen:
     nodeset: NodeSet
     controller: Controller | None
     members: tuple[Member, ...]
-    kube_nodes: Mapping[str, KubeNode]
+    kube_nodes: Mapping[str, KubeNode]  # None of them when they may not be seen: ask `sees_machines`.
     revisions: tuple[Child, ...]
     slurm: Snapshot | Unreachable
     now: datetime
@@ -37,6 +37,7 @@ class Seen:
     in_config: Stays | None = None
     is_configured: bool = False
     is_abandoned: bool = False
+    sees_machines: bool = True
 
     @property
     def controller_key(self) -> ObjectKey:
@@ -74,6 +75,7 @@ def observe(key: ObjectKey, world: World, propagated: tuple[str, ...] = ()) -> S
         claims=_claims(nodeset, len(pods), kube_nodes, world),
         now=world.now,
         propagated_conditions=propagated,
+        sees_machines=world.serves(kinds.KUBE_NODE),
         in_config=may_leave_config(nodeset, world),
         is_configured=nodeset.metadata.is_terminating and is_configured(nodeset, world),
         is_abandoned=is_abandoned(nodeset, world),

@@ -109,6 +109,8 @@ def ordinal_to_node(seen: Seen) -> dict[str, str]:
 
 
 def _fits(kube_node: KubeNode | None, seen: Seen) -> bool:
+    if not seen.sees_machines:
+        return True
     return kube_node is not None and placement.is_selected(kube_node, seen.nodeset)
 
 
@@ -116,7 +118,7 @@ def conditions(seen: Seen, plan: Plan, outcome: Outcome, facts: Manifest) -> Ite
     wanted, available = facts["desired"], facts["availableReplicas"]
     is_done = available >= wanted and facts["updatedReplicas"] >= wanted and not facts["draining"]
     for wait in plan.waits:
-        if wait.reason == "ControllerNotFound":
+        if wait.reason in ("ControllerNotFound", "MachinesNotSeen"):
             yield false(READY, wait.reason, wait.message)
             break
     else:
