@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from slurm_operator import wire
-from slurm_operator.slurm.reasons import is_our_reason
+from slurm_operator.slurm.reasons import is_our_reason, is_slurms_own_drain
 from slurm_operator.slurm.states import NodeState
 
 
@@ -58,6 +58,16 @@ class SlurmNode(wire.Record):
     def is_drained_by_others(self) -> bool:
         """A human, a health check or slurmctld itself wants it drained; with or without a reason."""
         return self.state.is_drain and not is_our_reason(self.reason)
+
+    @property
+    def is_drained_by_slurm(self) -> bool:
+        """slurmctld or slurmd drained it by themselves, for something about the slurmd that runs there."""
+        return self.state.is_drain and is_slurms_own_drain(self.reason)
+
+    @property
+    def is_drained_by_people(self) -> bool:
+        """Whoever else it was, their word stays with the node, also when its worker goes."""
+        return self.is_drained_by_others and not self.is_drained_by_slurm
 
     def differs_from(self, other: "SlurmNode") -> bool:
         """Whether anything but load, free memory and the time of the last job changed."""

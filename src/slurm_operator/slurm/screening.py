@@ -65,7 +65,7 @@ def _answer(write: NodeWrite, name: str, node: SlurmNode | None) -> Answer | Non
                 return Answer(verdict=Verdict.ALREADY)
             return _foreign(node, over)
         case DeleteNodes():
-            return _foreign(node, frozenset()) if node.is_drained_by_others else None
+            return _foreign(node, frozenset()) if node.is_drained_by_people else None
         case UpdateNodes() | PowerNodes():
             return None
 

@@ -75,7 +75,7 @@ class PowerNodes(wire.Record, tag="PowerNodes"):
 
 
 class DeleteNodes(wire.Record, tag="DeleteNodes"):
-    """Remove these records. slurmctld refuses while a job is there; what others drained is left alone."""
+    """Remove these records. slurmctld refuses while a job is there; what people drained is left alone."""
 
     nodes: tuple[str, ...]
 

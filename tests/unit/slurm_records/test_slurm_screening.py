@@ -57,6 +57,10 @@ SEND = None
         ),
         pytest.param(DRAIN, node("IDLE", reason=OURS), SEND, id="drain: our own old reason"),
         pytest.param(DRAIN, None, Verdict.UNKNOWN, id="drain: nobody"),
+        pytest.param(DELETE, node("IDLE", "DRAIN", reason="Low CPUs"), SEND, id="delete: slurmctld's drain"),
+        pytest.param(
+            DELETE, node("DOWN", "DRAIN", reason=LOST), Verdict.FOREIGN, id="delete: drained, then lost"
+        ),
         pytest.param(RESUME, node("IDLE", "DRAIN", reason=OURS), SEND, id="resume: our drain"),
         pytest.param(RESUME, node("IDLE"), Verdict.ALREADY, id="resume: not drained"),
         pytest.param(RESUME, node("IDLE", "DRAIN", reason=THEIRS), Verdict.FOREIGN, id="resume: a human's"),

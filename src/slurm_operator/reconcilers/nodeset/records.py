@@ -19,7 +19,7 @@ def may_forget(slurm_node: str, slurm: Snapshot | Unreachable, own_reservation: 
         return False
     reserved = [found for found in slurm.reservations_naming(slurm_node) if found.name != own_reservation]
     named = slurm.jobs_naming(slurm_node) or reserved
-    return not named and not record.is_drained_by_others and record.state.is_dynamic
+    return not named and not record.is_drained_by_people and record.state.is_dynamic
 
 
 def is_outdated(slurm_node: str, slurm: Snapshot | Unreachable, own_reservation: str = "") -> bool:
