@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from slurm_operator.api import names
+from slurm_operator import wire
+from slurm_operator.api import names, shared_keys
 from slurm_operator.api.accounting import Accounting
 from slurm_operator.api.cluster import Cluster
 from slurm_operator.api.controller import Controller
@@ -11,7 +12,7 @@ from slurm_operator.api.loginset import LoginSet
 from slurm_operator.api.meta import ObjectKey, key_of
 from slurm_operator.api.nodeset import NodeSet
 from slurm_operator.api.restapi import RestApi
-from slurm_operator.manifests.objects import Pod
+from slurm_operator.manifests.objects import Pod, Unread
 from slurm_operator.plan.world import World
 from slurm_operator.reconcilers.connections import slurm_of
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
@@ -101,8 +102,19 @@ def _whole(about: Cluster | Controller, controller: Controller | None, world: Wo
     slurm_key = slurm_of(about) if isinstance(about, Cluster) else key
     parts = tuple(_parts(controller, world)) if controller is not None else ()
     pods = tuple(pod for pod in world.all(Pod, key.namespace) if any(_is_of(pod, part) for part in parts))
-    slurm = world.slurm(slurm_key.namespace, slurm_key.name)
-    return SlurmCluster(key, about, parts, pods, slurm_key, slurm)
+    return SlurmCluster(key, about, parts, pods, slurm_key, _slurm(slurm_key, controller, world))
+
+
+def _slurm(key: ObjectKey, controller: Controller | None, world: World) -> Snapshot | Unreachable:
+    """What Slurm says; where nobody could ask it for want of its key, that is the reason."""
+    facts = world.slurm(key.namespace, key.name)
+    if isinstance(facts, Snapshot) or controller is None:
+        return facts
+    ref = shared_keys.signing_key(controller)
+    secret = world.secret(key.namespace, ref.name)
+    if not isinstance(secret, Unread):
+        return facts
+    return wire.replace(facts, why=f"you may not read Secret {ref.name}, which holds the key for its tokens")
 
 
 def _parts(controller: Controller, world: World) -> Iterator[Part]:

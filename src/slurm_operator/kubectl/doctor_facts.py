@@ -40,10 +40,13 @@ class Right(wire.Record):
     group: str = ""
     namespace: str = ""
 
-    def __str__(self) -> str:
-        kind = f"{self.resource}.{self.group}" if self.group else self.resource
-        place = f"in namespace {self.namespace}" if self.namespace else "in every namespace"
-        return f"{self.verb} {kind} {place}"
+    @property
+    def what(self) -> str:
+        return f"{self.resource}.{self.group}" if self.group else self.resource
+
+    @property
+    def place(self) -> str:
+        return f"in namespace {self.namespace}" if self.namespace else "in the whole cluster"
 
 
 class Operator(wire.Record):

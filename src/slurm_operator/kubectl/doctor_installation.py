@@ -1,12 +1,12 @@
 """Whether the operator is installed as it should be, and whether both it and you may do what is needed."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 
 from slurm_operator.api import KINDS
 from slurm_operator.api.crd import Resource, crd
 from slurm_operator.api.kind import Kind
-from slurm_operator.kubectl.doctor_facts import Facts, Operator
+from slurm_operator.kubectl.doctor_facts import Facts, Operator, Right
 from slurm_operator.kubectl.doctor_finding import Finding, Level, listed, ok, unread
 from slurm_operator.manifests.compare import changes
 from slurm_operator.manifests.meta import Child, Manifest, Meta
@@ -23,8 +23,8 @@ def rights(facts: Facts) -> Iterator[Finding]:
     elif facts.missing_rights:
         yield Finding(
             check="Your rights",
-            level=Level.FAIL,
-            message=f"{who} may not: {listed(facts.missing_rights)}.",
+            level=Level.WARN,
+            message=f"{who} may not {_grouped(facts.missing_rights)}.",
             remedy="Ask an administrator for a Role with these; until then commands show less.",
         )
     else:
@@ -107,7 +107,7 @@ def _operator(operator: Operator) -> Iterator[Finding]:
         yield Finding(
             check="Operator's rights",
             level=Level.WARN if is_spare else Level.FAIL,
-            message=f"ServiceAccount {operator.account} may not: {listed(operator.missing)}.",
+            message=f"ServiceAccount {operator.account} may not {_grouped(operator.missing)}.",
             remedy="Apply the Roles of this version again: `slurm-operator manifests --no-crds`.",
         )
     else:
@@ -159,6 +159,17 @@ def monitoring(facts: Facts) -> Iterator[Finding]:
             message="This Kubernetes has no kind ServiceMonitor: nobody collects metrics by themselves.",
             remedy="Install the Prometheus operator, or point a Prometheus at the Services.",
         )
+
+
+def _grouped(missing: Sequence[Right]) -> str:
+    """All of them, each verb and place once: `list pods, events; get secrets (in namespace slurm)`."""
+    places: dict[str, dict[str, list[str]]] = {}
+    for right in missing:
+        places.setdefault(right.place, {}).setdefault(right.verb, []).append(right.what)
+    return "; ".join(
+        "; ".join(f"{verb} {', '.join(what)}" for verb, what in verbs.items()) + f" ({place})"
+        for place, verbs in places.items()
+    )
 
 
 def _is_other(kind: type[Resource], live: Manifest | None) -> bool:

@@ -101,6 +101,14 @@ def cgroups(facts: Facts) -> Iterator[Finding]:
             remedy="With the right to get nodes/proxy, the kubelets tell. Slurm wants version 2.",
         )
         return
+    if not facts.cgroups:
+        yield Finding(
+            check="cgroups",
+            level=Level.NOTE,
+            message="No kubelet tells which version its node has.",
+            remedy="Slurm wants version 2: see `stat -fc %T /sys/fs/cgroup` on a node, it says cgroup2fs.",
+        )
+        return
     old = sorted(name for name, version in facts.cgroups.items() if version != 2)
     marked = [
         one.metadata.name

@@ -16,7 +16,7 @@ from slurm_operator.api.meta import ObjectKey
 from slurm_operator.install import rights as operators_rights
 from slurm_operator.kube.client import Client
 from slurm_operator.kube.discovery import Discovery
-from slurm_operator.kube.errors import KubeError, NotFound
+from slurm_operator.kube.errors import Forbidden, KubeError, NotFound
 from slurm_operator.kubectl.doctor_facts import Facts, Machine, Operator, Right, Serving, Webhook
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.meta import Manifest
@@ -47,7 +47,7 @@ async def facts(client: Client, namespace: str) -> Facts:
         protected = start(_tried(look.is_protected()))
         monitoring = start(_tried(Discovery(client).serves(kinds.SERVICE_MONITOR)))
         dns, pods = start(_tried(look.dns())), start(_tried(look.pods()))
-        cgroups = start(_tried(look.cgroups(await machines)))
+        cgroups = start(look.cgroups(await machines))
         databases = start(look.databases(await accountings))
     return Facts(
         namespace=namespace,
@@ -73,6 +73,8 @@ async def facts(client: Client, namespace: str) -> Facts:
 async def _tried(asked: Coroutine[Any, Any, T]) -> T | Unread:
     try:
         return await asked
+    except Forbidden as error:
+        return Unread(why=f"{error.attempted} is not allowed to you")
     except (KubeError, wire.DecodeError) as error:
         return Unread(why=str(error))
 
@@ -128,11 +130,15 @@ class _Look:
     async def machines(self) -> tuple[Machine, ...] | Unread:
         return await _tried(self._items(kinds.KUBE_NODE.path(), Machine))
 
-    async def cgroups(self, machines: tuple[Machine, ...] | Unread) -> dict[str, int]:
-        ready = [one.metadata.name for one in machines if one.is_ready] if isinstance(machines, tuple) else []
-        asked = ready[:_MOST_KUBELETS]
-        found = await asyncio.gather(*map(self._cgroup_version, asked))
-        return {name: version for name, version in zip(asked, found, strict=True) if version}
+    async def cgroups(self, machines: tuple[Machine, ...] | Unread) -> dict[str, int] | Unread:
+        """The version on each node; those that do not tell are left out."""
+        if isinstance(machines, Unread):
+            return machines
+        asked = [one.metadata.name for one in machines if one.is_ready][:_MOST_KUBELETS]
+        found = {name: await _tried(self._cgroup_version(name)) for name in asked}
+        refusal = next((one for one in found.values() if isinstance(one, Unread)), None)
+        told = {name: version for name, version in found.items() if isinstance(version, int) and version}
+        return refusal if refusal is not None and not told else told
 
     async def _cgroup_version(self, machine: str) -> int:
         """As the kubelet's metrics tell; 0 when it is too old to say so."""

@@ -1,6 +1,7 @@
 """`logs`: which containers of which pods are meant, and their lines as one stream."""
 
 import asyncio
+import contextlib
 import re
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
@@ -14,7 +15,7 @@ from slurm_operator.api.loginset import LoginSet
 from slurm_operator.api.nodeset import NodeSet
 from slurm_operator.api.restapi import RestApi
 from slurm_operator.kube.client import Client
-from slurm_operator.kube.errors import KubeError
+from slurm_operator.kube.errors import Forbidden, KubeError, NotFound
 from slurm_operator.kube.request import Selection
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.meta import Meta
@@ -170,10 +171,10 @@ def _nothing(pods: Sequence[LoggedPod], target: str) -> str:
     return f"Nothing here is called {target!r}. There are these pods: {', '.join(there[:8])}{more}."
 
 
-async def pods(client: Client, namespace: str) -> list[LoggedPod]:
-    """Every pod with a daemon of Slurm in it."""
+async def pods(client: Client, namespace: str, labels: str = OUR_CHILDREN) -> list[LoggedPod]:
+    """Every pod with a daemon of Slurm in it, or with these labels."""
     decode = wire.decoder(LoggedPod)
-    selection = Selection(kind=kinds.POD, namespace=namespace, label_selector=OUR_CHILDREN)
+    selection = Selection(kind=kinds.POD, namespace=namespace, label_selector=labels)
     return [decode(item) async for page in client.list_pages(selection) for item in page.items]
 
 
@@ -198,10 +199,12 @@ async def parts(client: Client, namespace: str) -> dict[str, set[str]]:
     decode = wire.decoder(_Part)
     found: defaultdict[str, set[str]] = defaultdict(set)
     for type_ in (Controller, RestApi, LoginSet, NodeSet):
-        async for page in client.list_pages(Selection(kind=type_.KIND, namespace=namespace)):
-            for part in map(decode, page.items):
-                cluster = part.spec.controller_ref.name or part.metadata.name
-                found[cluster] |= {part.metadata.name, part.spec.accounting_ref.name} - {""}
+        # Who may not list one kind still finds the logs of the others.
+        with contextlib.suppress(Forbidden, NotFound):
+            async for page in client.list_pages(Selection(kind=type_.KIND, namespace=namespace)):
+                for part in map(decode, page.items):
+                    cluster = part.spec.controller_ref.name or part.metadata.name
+                    found[cluster] |= {part.metadata.name, part.spec.accounting_ref.name} - {""}
     return dict(found)
 
 

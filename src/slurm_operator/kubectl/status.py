@@ -12,7 +12,7 @@ from slurm_operator.api.conditions import DEGRADED, PROGRESSING, READY, Conditio
 from slurm_operator.api.nodeset import NodeSet
 from slurm_operator.kubectl.clusters import DAEMONS, Part, SlurmCluster
 from slurm_operator.kubectl.drain import SLURM_USER, said
-from slurm_operator.kubectl.show import node_state
+from slurm_operator.kubectl.show import counted, node_state
 from slurm_operator.kubectl.verdict import Verdict
 from slurm_operator.manifests.objects import Pod
 from slurm_operator.manifests.troubles import troubles
@@ -102,6 +102,7 @@ class Status(wire.Record):
     created: datetime | None = None
     slurm_version: str = ""
     unreachable: str = ""
+    last_counted: str = ""
     daemons: tuple[Daemon, ...] = ()
     node_sets: tuple[Workers, ...] = ()
     nodes: tuple[Nodes, ...] = ()
@@ -136,8 +137,12 @@ _MEANINGS: Mapping[str, str] = {
 }
 
 
-def status(cluster: SlurmCluster, verdicts: Iterable[Verdict]) -> Status:
-    """Everything that is worth a line about one Slurm cluster."""
+def status(cluster: SlurmCluster, verdicts: Iterable[Verdict], *, is_whole: bool = True) -> Status:
+    """Everything that is worth a line about one Slurm cluster.
+
+    `is_whole` says that we have seen all that the operator sees: else its plans cannot be told from here, and
+    what it has said itself is taken instead.
+    """
     meta = cluster.about.metadata
     slurm = cluster.slurm
     jobs = counts.jobs(slurm) if isinstance(slurm, Snapshot) else JobCounts()
@@ -149,6 +154,7 @@ def status(cluster: SlurmCluster, verdicts: Iterable[Verdict]) -> Status:
         created=meta.creation_timestamp,
         slurm_version=slurm.release if isinstance(slurm, Snapshot) else cluster.about.status.slurm_version,
         unreachable=slurm.why if isinstance(slurm, Unreachable) else "",
+        last_counted=_last_counted(cluster.about) if isinstance(slurm, Unreachable) else "",
         daemons=tuple(_daemons(cluster)),
         node_sets=tuple(_workers(cluster, node_set) for node_set in cluster.node_sets),
         nodes=tuple(_nodes(slurm)) if isinstance(slurm, Snapshot) else (),
@@ -156,7 +162,7 @@ def status(cluster: SlurmCluster, verdicts: Iterable[Verdict]) -> Status:
         pending=jobs.pending,
         other_jobs=jobs.suspended + jobs.other,
         waiting_jobs=tuple(_pending(slurm.jobs.values())) if isinstance(slurm, Snapshot) else (),
-        waiting=tuple(_waiting(cluster, verdicts)),
+        waiting=tuple(_waiting(cluster, verdicts) if is_whole else _said_to_wait(cluster)),
     )
 
 
@@ -295,6 +301,25 @@ def _pending(jobs: Iterable[SlurmJob]) -> list[Pending]:
         for reason, waiting in groups.items()
     ]
     return sorted(found, key=lambda group: (-group.count, group.reason))
+
+
+def _last_counted(about: Cluster | Part) -> str:
+    """Nodes and jobs as the operator has written them down."""
+    if not isinstance(about, Cluster) or about.status.nodes is None or about.status.jobs is None:
+        return ""
+    nodes, jobs = about.status.nodes, about.status.jobs
+    states = ", ".join(f"{number} {state}" for state in _STATES if (number := getattr(nodes, state)))
+    kinds = f" ({states})" if states else ""
+    return f"{counted(nodes.total, 'node')}{kinds}, {jobs.running} running and {jobs.pending} pending jobs"
+
+
+def _said_to_wait(cluster: SlurmCluster) -> Iterator[Waiting]:
+    """What the objects themselves say that they are waiting for."""
+    for about in (cluster.about, *(part for part in cluster.parts if part is not cluster.about)):
+        for one in about.status.conditions:
+            if one.type == PROGRESSING and _holds(one):
+                subject = f"{type(about).__name__} {about.metadata.name}"
+                yield Waiting(subject=subject, reason=one.reason, message=one.message)
 
 
 def _waiting(cluster: SlurmCluster, verdicts: Iterable[Verdict]) -> Iterator[Waiting]:

@@ -14,7 +14,6 @@ from slurm_operator.kubectl.show import (
     HEAD,
     Cell,
     ago,
-    counted,
     joined,
     paragraph,
     table,
@@ -24,6 +23,8 @@ from slurm_operator.kubectl.status import SHOWN_JOBS, Daemon, Health, Nodes, Pen
 
 _DAEMON_COLUMNS = ("DAEMON", "OF", "READY", "RESTARTS", "STATE")
 _NODE_SET_COLUMNS = ("NODE SET", "WANTED", "READY", "IN SLURM", "BUSY", "LEAVING", "STATE")
+
+_SHOWN_RIGHTS = 4
 
 _GOOD_STATES = ("Ready", "idle", "allocated", "mixed")
 _BUSY_STATES = ("Progressing", "Changing", "Leaving", "draining", "drained")
@@ -69,6 +70,8 @@ def _slurm(status: Status, now: datetime) -> Iterator[Text]:
     yield title("\nNodes")
     if status.unreachable:
         yield paragraph(Cell(f"Slurm cannot be asked: {status.unreachable}", BAD), indent=True)
+        if status.last_counted:
+            yield paragraph(f"The operator last counted {status.last_counted}.", indent=True)
         return
     if status.nodes:
         rows = (_nodes(one, now) for one in status.nodes)
@@ -118,13 +121,15 @@ def _pending(one: Pending) -> list[str | Cell]:
     return [str(one.count), jobs, users, why]
 
 
+def is_whole(unseen: Sequence[Unseen]) -> bool:
+    """Whether nothing was kept from us that the operator may see."""
+    return not any(one.right for one in unseen)
+
+
 def _unseen(unseen: Sequence[Unseen]) -> Iterator[Text]:
     """What is missing on the screen because somebody may not look; kinds that are not there are no news."""
-    missing = [one for one in unseen if one.right]
-    if not missing:
-        return
-    rights = sorted({one.right for one in missing})
-    yield paragraph(
-        Cell(f"{counted(len(missing), 'thing')} could not be looked at.", BUSY),
-        f" Missing rights: {', '.join(rights)}.",
-    )
+    rights = sorted({one.right for one in unseen if one.right})
+    if rights:
+        more = f" and {len(rights) - _SHOWN_RIGHTS} more" if len(rights) > _SHOWN_RIGHTS else ""
+        missing = f" Missing rights: {', '.join(rights[:_SHOWN_RIGHTS])}{more}; see `kubectl slurm doctor`."
+        yield paragraph(Cell("Not everything could be looked at.", BUSY), missing)

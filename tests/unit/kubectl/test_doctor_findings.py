@@ -73,6 +73,13 @@ def imageless() -> Pod:
     return Pod(metadata=Meta(name="cpu-0"), status=PodStatus(phase="Pending", container_statuses=[status]))
 
 
+MISSING = (
+    Right(verb="list", resource="pods", namespace="slurm"),
+    Right(verb="get", resource="secrets", namespace="slurm"),
+    Right(verb="list", resource="jobs", group="batch", namespace="slurm"),
+    Right(verb="list", resource="nodes"),
+)
+
 OPERATOR = Operator(
     namespace="slurm-operator", name="slurm-operator", image="slurm-operator:1", account="slurm-operator/slurm-operator", wanted=1, ready=1,
 )  # fmt: skip
@@ -142,16 +149,17 @@ def test_a_user_who_may_look_at_nothing_is_told_so_for_each_thing():
         ({"machines": (machine("m1"), machine("m2", arch="arm64"))}, "Architecture", Level.NOTE, "1 amd64, 1 arm64"),
         ({"cgroups": {"m1": 2, "m2": 1}}, "cgroups", Level.WARN, "Version 1 on m2"),
         ({"cgroups": DENIED}, "cgroups", Level.NOTE, "forbidden"),
+        ({"cgroups": {}}, "cgroups", Level.NOTE, "No kubelet tells"),
         ({"dns": (Serving(namespace="kube-system", name="kube-dns", ready=0),)}, "DNS", Level.FAIL, "cannot find slurmctld"),
         ({"dns": ()}, "DNS", Level.WARN, "k8s-app=kube-dns"),
         ({"storage_classes": (storage_class("slow", default=False),)}, "Storage", Level.WARN, "There are slow"),
         ({"home": namespace("restricted")}, "Pod Security", Level.FAIL, "no slurmd can start"),
         ({"home": namespace("baseline")}, "Pod Security", Level.NOTE, "isolation: process"),
-        ({"missing_rights": (Right(verb="list", resource="pods", namespace="slurm"),)}, "Your rights", Level.FAIL, "ada may not: list pods in namespace slurm"),
+        ({"missing_rights": MISSING}, "Your rights", Level.WARN, "ada may not list pods, jobs.batch; get secrets (in namespace slurm); list nodes (in the whole cluster)."),
         ({"operators": (wire.replace(OPERATOR, ready=0),)}, "Operator", Level.FAIL, "0 of 1 pods ready"),
         ({"operators": (OPERATOR, wire.replace(OPERATOR, namespace="slinky"))}, "Operator", Level.WARN, "Several are installed"),
-        ({"operators": (wire.replace(OPERATOR, missing=(Right(verb="patch", resource="pods"),)),)}, "Operator's rights", Level.FAIL, "may not: patch pods"),
-        ({"operators": (wire.replace(OPERATOR, missing=(Right(verb="create", resource="events"),)),)}, "Operator's rights", Level.WARN, "may not: create events"),
+        ({"operators": (wire.replace(OPERATOR, missing=(Right(verb="patch", resource="pods"),)),)}, "Operator's rights", Level.FAIL, "may not patch pods"),
+        ({"operators": (wire.replace(OPERATOR, missing=(Right(verb="create", resource="events"),)),)}, "Operator's rights", Level.WARN, "may not create events"),
         ({"operators": (wire.replace(OPERATOR, missing=DENIED),)}, "Operator's rights", Level.NOTE, "forbidden"),
         ({"webhooks": (Webhook(configuration="w", service="a/b", is_blocking=True, trouble="refused"),)}, "Webhook", Level.FAIL, "cannot be changed"),
         ({"webhooks": (Webhook(configuration="w", service="a/b", is_blocking=False, trouble="refused"),)}, "Webhook", Level.WARN, "left out"),

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from slurm_operator import wire
-from slurm_operator.api import Controller, LoginSet, NodeSet, RestApi, names
+from slurm_operator.api import Controller, LoginSet, NodeSet, RestApi, names, reading
 from slurm_operator.api.cluster import Cluster
 from slurm_operator.api.meta import Meta, ObjectKey
 from slurm_operator.kubectl.clusters import NotFound, clusters, named, only
@@ -20,6 +20,7 @@ from slurm_operator.manifests.objects import (
     Pod,
     PodCondition,
     PodStatus,
+    Unread,
 )
 from slurm_operator.operator import reconcilers
 from slurm_operator.plan.actions import Wait
@@ -192,6 +193,30 @@ def test_what_waits_is_what_the_operators_own_plans_hold_back():
     held = [wait for verdict in judged for wait in verdict.plan.waits]
     assert [(wait.reason, wait.message) for wait in found.waiting] == [(w.reason, w.message) for w in held]
     assert any("demo-auth-slurm" in wait.message for wait in found.waiting)
+
+
+def test_who_may_not_see_everything_is_told_what_the_objects_say_and_not_a_guess():
+    there = settled(
+        world(cluster(SPEC, status={**TOLD, "nodes": {"total": 3, "idle": 3}, "jobs": {"running": 1}}))
+    )
+    progress = "waiting for job 2 of bob"
+    saying(there, NodeSet, "demo-cpu", "True", message="2 of 2 workers are available", progress=progress)
+    there.things = [_progressing(thing) if isinstance(thing, NodeSet) else thing for thing in there.things]
+    there.with_secret(Unread(why="forbidden"), ObjectKey("ns", "demo-auth-jwt"))
+    judged = list(verdicts(reconcilers(Settings()), there))
+
+    [found] = [status(one, judged, is_whole=False) for one in clusters(there)]
+
+    assert [(wait.subject, wait.message) for wait in found.waiting] == [("NodeSet demo-cpu", progress)]
+    assert "you may not read Secret demo-auth-jwt" in found.unreachable
+    assert found.last_counted == "3 nodes (3 idle), 1 running and 0 pending jobs"
+
+
+def _progressing(node_set: NodeSet) -> NodeSet:
+    plain = reading.plain(node_set)
+    for condition in plain["status"]["conditions"]:
+        condition["status"] = "True"
+    return reading.read(NodeSet, plain)
 
 
 @pytest.mark.parametrize(
