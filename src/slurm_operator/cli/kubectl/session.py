@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -27,8 +28,26 @@ Command = Callable[..., None]
 class Session:
     """Where to look, as the user said."""
 
-    access: Access
-    namespace: str  # Empty is all of them.
+    kubeconfig: Path | None = None
+    context: str = ""
+    given_namespace: str = ""
+    everywhere: bool = False
+
+    @cached_property
+    def access(self) -> Access:
+        """Looked for when it is first needed: who reads an archive needs no API server."""
+        try:
+            found = config.find(self.kubeconfig, self.context)
+        except ConfigProblem as problem:
+            raise click.ClickException(str(problem)) from problem
+        for note in found.notes:
+            click.echo(note, err=True)
+        return found
+
+    @property
+    def namespace(self) -> str:
+        """Empty is all of them."""
+        return "" if self.everywhere else self.given_namespace or self.access.namespace
 
     @asynccontextmanager
     async def looker(self, *, may_write: bool = False) -> AsyncIterator[Looker]:
@@ -48,13 +67,7 @@ def where(command: Command) -> Command:
         kubeconfig: Path | None, context: str, namespace: str, everywhere: bool, **kw: Any
     ) -> None:
         configure("plain", "error")
-        try:
-            access = config.find(kubeconfig, context)
-        except ConfigProblem as problem:
-            raise click.ClickException(str(problem)) from problem
-        for note in access.notes:
-            click.echo(note, err=True)
-        command(session=Session(access, "" if everywhere else namespace or access.namespace), **kw)
+        command(session=Session(kubeconfig, context, namespace, everywhere), **kw)
 
     with_session.__name__, with_session.__doc__ = command.__name__, command.__doc__
     given = getattr(command, "__click_params__", [])

@@ -1,44 +1,50 @@
 """`kubectl slurm status`."""
 
 import sys
+from pathlib import Path
 
 import click
 
 from slurm_operator.cli.kubectl.session import Session, output, run, where
 from slurm_operator.kubectl import show
+from slurm_operator.kubectl.bundle import NotABundle, replayed, unpack
 from slurm_operator.kubectl.clusters import NotFound, clusters, named
-from slurm_operator.kubectl.look import Looker, Sight
+from slurm_operator.kubectl.look import Sight
 from slurm_operator.kubectl.status import Status
 from slurm_operator.kubectl.status import status as status_of
-from slurm_operator.kubectl.status_screen import screen
+from slurm_operator.kubectl.status_screen import is_whole, screen
 from slurm_operator.kubectl.verdict import verdicts
+from slurm_operator.operator import program
+from slurm_operator.runtime.settings import Settings
 
 
 @click.command()
 @click.argument("cluster", default="")
+@click.option(
+    "--bundle",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Show what is in a support archive instead.",
+)
 @output
 @where
-def status(session: Session, cluster: str, output: str) -> None:
+def status(session: Session, cluster: str, bundle: Path | None, output: str) -> None:
     """Show Slurm clusters on one screen: daemons, node sets, nodes, jobs, and what waits for what.
 
     CLUSTER is the name of a Cluster, or of a Controller that no Cluster made. Without it, all are shown.
     Fails when one of them is not ready.
     """
-    statuses, sight = run(_look(session, cluster))
-    show.emit(output, statuses, lambda: screen(statuses, sight.unseen, sight.picture.now))
-    if not all(one.health.state in ("Ready", "Progressing") for one in statuses):
+    try:
+        sight = replayed(unpack(bundle), program(Settings())) if bundle else run(session.look())
+        found = statuses(sight, cluster)
+    except (NotABundle, NotFound) as problem:
+        raise click.ClickException(str(problem)) from problem
+    show.emit(output, found, lambda: screen(found, sight.unseen, sight.picture.now))
+    if not all(one.health.state in ("Ready", "Progressing") for one in found):
         sys.exit(1)
 
 
-async def _look(session: Session, name: str) -> tuple[list[Status], Sight]:
-    async with session.looker() as looker:
-        sight = await looker.look()
-        try:
-            return statuses(looker, sight, name), sight
-        except NotFound as problem:
-            raise click.ClickException(str(problem)) from problem
-
-
-def statuses(looker: Looker, sight: Sight, name: str) -> list[Status]:
-    judged = list(verdicts(looker.program.reconcilers, sight.picture))
-    return [status_of(one, judged) for one in named(clusters(sight.picture), name)]
+def statuses(sight: Sight, name: str) -> list[Status]:
+    judged = list(verdicts(program(Settings()).reconcilers, sight.picture))
+    whole = is_whole(sight.unseen)
+    return [status_of(one, judged, is_whole=whole) for one in named(clusters(sight.picture), name)]
