@@ -3,6 +3,7 @@
 import importlib
 
 import click
+from click.shell_completion import CompletionItem
 
 # name -> (module with the click command, its attribute, one line of help). The help stands in the table so
 # that `--help` imports nothing.
@@ -27,6 +28,12 @@ class LazyGroup(click.Group):
         command = getattr(importlib.import_module(module), attribute)
         assert isinstance(command, click.Command)
         return command
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """From the table too: somebody waits for it at a keyboard."""
+        fitting = [name for name in self.list_commands(ctx) if name.startswith(incomplete)]
+        commands = [CompletionItem(name, help=self._table[name][2]) for name in fitting]
+        return [*commands, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
