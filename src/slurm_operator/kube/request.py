@@ -41,7 +41,7 @@ class Request:
 
     @property
     def is_write(self) -> bool:
-        return self.method not in READS and not self.is_question
+        return self.method not in READS and not self.is_question and self.params.get("dryRun") != "All"
 
 
 class Selection(wire.Record):

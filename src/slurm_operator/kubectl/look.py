@@ -95,14 +95,19 @@ class Looker:
         """Read every Secret and ConfigMap that a reconciler asks for by name."""
         for _ in range(_MOST_ROUNDS):
             self._observe_everything(sight.picture)
-            missed = sight.picture.missed_secrets, sight.picture.missed_config_maps
-            if not any(missed):
+            if not await self.read_missed(sight):
                 return
-            sight.picture.missed_secrets, sight.picture.missed_config_maps = set(), set()
-            await asyncio.gather(
-                *(self._read_secret(sight, key) for key in missed[0]),
-                *(self._read_config_map(sight, key) for key in missed[1]),
-            )
+
+    async def read_missed(self, sight: Sight) -> bool:
+        """Read what was asked for by name and is not in the picture; whether there was anything."""
+        missed = set(sight.picture.missed_secrets), set(sight.picture.missed_config_maps)
+        sight.picture.missed_secrets.clear()
+        sight.picture.missed_config_maps.clear()
+        await asyncio.gather(
+            *(self._read_secret(sight, key) for key in missed[0]),
+            *(self._read_config_map(sight, key) for key in missed[1]),
+        )
+        return any(missed)
 
     async def slurm(self, key: ObjectKey, server: SlurmServer) -> SlurmRest:
         """The way to one Slurm cluster. Raises KubeError when its signing key cannot be read."""

@@ -96,7 +96,7 @@ class Picture:
         self.parts.get(kind, {}).pop(key, None)
 
     def copy(self) -> "Picture":
-        """The same, to be changed without changing this one. The records in it are frozen and shared."""
+        """The same, to be changed without changing this one. What is missed there is missed here too."""
         return Picture(
             now=self.now,
             records={type_: dict(things) for type_, things in self.records.items()},
@@ -106,6 +106,8 @@ class Picture:
             slurms=dict(self.slurms),
             served=set(self.served),
             is_whole=self.is_whole,
+            missed_secrets=self.missed_secrets,
+            missed_config_maps=self.missed_config_maps,
         )
 
 

@@ -86,6 +86,7 @@ class Slurm:
 
     def pass_time(self) -> None:
         """slurmctlds start and read their files, slurmds register, jobs end when their time is over."""
+        self._forget()
         for controller in self.picture.all(Controller):
             key = key_of(controller)
             self._start(controller, key)
@@ -95,6 +96,13 @@ class Slurm:
                 self.picture.slurms[key] = wire.replace(snapshot, nodes_asked_at=now, jobs_asked_at=now)
                 self._register(key)
                 self._end_jobs(key)
+
+    def _forget(self) -> None:
+        """With its Controller a cluster goes."""
+        for key in [key for key in self._heads if self.picture.get(Controller, *key) is None]:
+            del self._heads[key]
+            self.changes += 1
+            self.picture.slurms.pop(key, None)
 
     def _start(self, controller: Controller, key: ObjectKey) -> None:
         head = self._head(key)

@@ -92,7 +92,8 @@ def _version(record: SlurmNode, seen: Seen) -> Iterator[str]:
     assert isinstance(seen.slurm, Snapshot)
     ours, heads = _series(record.version), _series(seen.slurm.release)
     if ours and heads and ours > heads:
-        yield f"slurmd {record.version} is newer than slurmctld {seen.slurm.release}; update the Controller first"
+        head = f"slurmctld {seen.slurm.release}"
+        yield f"slurmd {record.version} is newer than {head}; update the Controller first"
 
 
 def _series(version: str) -> tuple[int, ...]:

@@ -1,0 +1,171 @@
+"""What applying a file would lead to: tried on the API server, which keeps nothing, then played through."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import yaml
+
+from slurm_operator import wire
+from slurm_operator.api import KINDS, reading
+from slurm_operator.api.kind import Kind
+from slurm_operator.api.meta import Meta, ObjectKey, key_of
+from slurm_operator.kube.client import Client
+from slurm_operator.kube.errors import ApiError, Conflict, NotFound
+from slurm_operator.kube.request import APPLY_PATCH, JSON, MERGE_PATCH, on_object
+from slurm_operator.kube.secret_values import decode_secret
+from slurm_operator.kubectl.look import Looker
+from slurm_operator.kubectl.picture import Picture
+from slurm_operator.kubectl.planning.forecast import Forecast, forecast
+from slurm_operator.kubectl.planning.kubernetes import NEW, OUR_TYPES, Kubernetes
+from slurm_operator.kubectl.planning.patches import three_way
+from slurm_operator.manifests import kinds
+from slurm_operator.manifests.meta import Child, Manifest
+from slurm_operator.manifests.objects import ConfigMap
+
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+
+# What a plan can say something about: our kinds, and what they refer to.
+PLANNED: dict[tuple[str, str], Kind] = {
+    (kind.group, kind.kind): kind for kind in (*(one.KIND for one in KINDS), kinds.CONFIG_MAP, kinds.SECRET)
+}
+
+# A play may ask for names that nobody asked for before; then it is played again with what they are.
+_MOST_LOOKS = 8
+
+
+class BadFile(Exception):  # noqa: N818 - it is the user's to mend
+    """The file cannot be planned with: which document, and why."""
+
+
+class Refused(Exception):  # noqa: N818 - the API server's word
+    """The API server would not take this file; its own words."""
+
+
+def manifests(text: str, namespace: str) -> list[Manifest]:
+    """The objects in a file of YAML documents, Lists included, each with its namespace. Raises BadFile."""
+    try:
+        documents = [one for one in yaml.safe_load_all(text) if one]
+    except yaml.YAMLError as error:
+        raise BadFile(f"This is no YAML: {error}") from error
+    found: list[Manifest] = []
+    for document in documents:
+        items = document.get("items", []) if _word(document, "kind") == "List" else [document]
+        found += [_placed(item, namespace) for item in items]
+    if not found:
+        raise BadFile("There is no object in it.")
+    return found
+
+
+def _word(document: Any, key: str) -> str:
+    return str(document.get(key, "")) if isinstance(document, Mapping) else ""
+
+
+def _placed(item: Any, namespace: str) -> Manifest:
+    kind = planned_kind(item)
+    metadata = item.get("metadata") or {}
+    if not metadata.get("name"):
+        raise BadFile(f"A {kind.kind} without metadata.name.")
+    return {**item, "metadata": {"namespace": namespace, **metadata}}
+
+
+def planned_kind(item: Any) -> Kind:
+    """The kind of an object, in the version that the file uses."""
+    group, _, version = _word(item, "apiVersion").rpartition("/")
+    kind = PLANNED.get((group, _word(item, "kind")))
+    if kind is None:
+        known = ", ".join(sorted(kind.kind for kind in PLANNED.values()))
+        what = f"{_word(item, 'kind') or 'something without a kind'} ({_word(item, 'apiVersion')})"
+        raise BadFile(f"Nothing is known about {what}; this plans: {known}.")
+    return wire.replace(kind, version=version)
+
+
+async def tried(client: Client, manifest: Manifest, *, server_side: bool = False) -> Manifest:
+    """The object as the API server would have it, with its defaults. Nothing is written. Raises Refused."""
+    kind, key = planned_kind(manifest), _key(manifest)
+    params = {"dryRun": "All", "fieldValidation": "Strict", "fieldManager": "kubectl-client-side-apply"}
+    try:
+        live = await _live(client, kind, key)
+        if server_side:
+            params["fieldManager"] = "kubectl"
+            request = on_object(
+                "apply", "PATCH", kind, key, params=params, body=manifest, content_type=APPLY_PATCH
+            )
+        elif live is None:
+            place = ObjectKey(key.namespace, "")
+            request = on_object(
+                "create", "POST", kind, place, params=params, body=manifest, content_type=JSON
+            )
+        else:
+            last = wire.decode_any(live["metadata"].get("annotations", {}).get(LAST_APPLIED, "{}"))
+            patch = three_way(last, manifest, live)
+            request = on_object(
+                "patch", "PATCH", kind, key, params=params, body=patch, content_type=MERGE_PATCH
+            )
+        found: Manifest = wire.decode_any(await client.send(request))
+    except Conflict as error:
+        raise Refused(f"{kind.kind} {key}: {error.message}") from error
+    except ApiError as error:
+        raise Refused(f"{kind.kind} {key}: {error.message or error}") from error
+    return found if live is not None else _unborn(found)
+
+
+async def _live(client: Client, kind: Kind, key: ObjectKey) -> Manifest | None:
+    try:
+        return await client.get(kind, key)
+    except NotFound:
+        return None
+
+
+def _unborn(manifest: Manifest) -> Manifest:
+    """The API server gives a uid that it forgets again; ours says that there is none yet."""
+    metadata = {**manifest["metadata"], "uid": f"{NEW}{manifest['kind']}-{manifest['metadata']['name']}"}
+    return {**manifest, "metadata": metadata}
+
+
+def laid_over(picture: Picture, objects: Sequence[Manifest]) -> Picture:
+    """The picture as it would be right after these objects were applied."""
+    changed = picture.copy()
+    for body in objects:
+        put(changed, body)
+    return changed
+
+
+def put(picture: Picture, body: Manifest) -> None:
+    kind = PLANNED[planned_kind(body).group, body["kind"]]
+    if kind in OUR_TYPES:
+        picture.put(reading.read(OUR_TYPES[kind], body))
+    elif kind == kinds.SECRET:
+        secret = decode_secret(memoryview(wire.encode(body)))
+        picture.secrets[key_of(secret)] = secret
+    else:
+        config_map = wire.convert(body, ConfigMap)
+        picture.config_maps[key_of(config_map)] = config_map
+        if picture.child(kind, *key_of(config_map)) is not None:
+            picture.put_child(kind, Child(metadata=reading.read(Meta, body["metadata"]), body=body))
+
+
+def without(picture: Picture, objects: Sequence[Manifest]) -> Picture:
+    """The picture as it would be right after somebody asked to delete these objects."""
+    changed = picture.copy()
+    kubernetes = Kubernetes(changed)
+    for body in objects:
+        kubernetes.delete(PLANNED[planned_kind(body).group, body["kind"]], _key(body))
+    return changed
+
+
+async def plan(
+    looker: Looker, given: Sequence[Manifest], *, delete: bool = False, server_side: bool = False
+) -> Forecast:
+    """What applying, or deleting, these objects would lead to. Raises Refused."""
+    objects = [] if delete else [await tried(looker.client, one, server_side=server_side) for one in given]
+    sight, found = await looker.look(), Forecast()
+    for _ in range(_MOST_LOOKS):
+        then = without(sight.picture, given) if delete else laid_over(sight.picture, objects)
+        found = forecast(sight.picture, then, looker.program.reconcilers)
+        if not await looker.read_missed(sight):
+            break
+    return wire.replace(found, unseen=tuple(sight.unseen))
+
+
+def _key(manifest: Manifest) -> ObjectKey:
+    return ObjectKey(manifest["metadata"]["namespace"], manifest["metadata"]["name"])
