@@ -2,13 +2,15 @@
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from slurm_operator import wire
 from slurm_operator.api.cluster import Cluster
 from slurm_operator.api.controller import Controller, ControllerSettings
 from slurm_operator.api.meta import HasMeta
 from slurm_operator.api.nodeset import NodeSet
+
+T = TypeVar("T", bound=HasMeta)
 
 _ALWAYS: Final = datetime.min.replace(tzinfo=UTC)
 
@@ -46,6 +48,11 @@ def _about(settings: ControllerSettings, siblings: type[Controller] | None) -> Q
 def age(thing: HasMeta) -> tuple[datetime, str]:
     """Sorts the older first: of two objects that are in each other's way, it stays."""
     return thing.metadata.creation_timestamp or _ALWAYS, thing.metadata.name
+
+
+def older(thing: T, others: Iterable[T]) -> list[T]:
+    """Those that were there before it."""
+    return [other for other in others if age(other) < age(thing)]
 
 
 def first_come(nodesets: Iterable[NodeSet]) -> list[NodeSet]:

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 from slurm_operator.api.meta import HasMeta
 from slurm_operator.api.nodeset import NodeSet
 from slurm_operator.api.problems import Problem, References, Severity
-from slurm_operator.api.references import age, node_set_names
+from slurm_operator.api.references import node_set_names, older
 from slurm_operator.plan.actions import Wait
 from slurm_operator.plan.conditions import DEGRADED, PROGRESSING, READY, Condition, false, true
 from slurm_operator.plan.plan import Outcome, Plan, lane, plan
@@ -55,8 +55,8 @@ def references(thing: HasMeta, world: World) -> References:
     """What the problems of an object depend on. Of two that are in each other's way the older one stays."""
     if not isinstance(thing, NodeSet):
         return References()
-    older = [one for one in world.all(NodeSet, thing.metadata.namespace) if age(one) < age(thing)]
-    return References(node_set_names=node_set_names(thing, older))
+    before = older(thing, world.all(NodeSet, thing.metadata.namespace))
+    return References(node_set_names=node_set_names(thing, before))
 
 
 def _conditions(message: str) -> list[Condition]:

@@ -124,6 +124,7 @@ def test_an_explicit_false_and_zero_of_the_user_count():
         pytest.param({"prologScriptRefs": [{"name": "f"}], "epilogScriptRefs": [{"name": "g"}]}, (files("f", {"run": "a"}), files("g", {"run": "b"})), "FilesCollide", "run", "ConfigMap f and ConfigMap g", id="two files, one name"),
         pytest.param({"prologScriptRefs": [{"name": "f"}]}, (files("f", {"run": "x" * 1_000_000}),), "FilesTooLarge", "", "fit into a ConfigMap", id="too much for one object"),
         pytest.param({"clusterName": "x" * 41}, (), "SpecRefused", "", "longer than 40", id="too long a name"),
+        pytest.param({"clusterName": "lab", "accountingRef": {"name": "books"}}, (thing("Controller", "a-first", {"clusterName": "lab", "accountingRef": {"name": "books"}}),), "SpecRefused", "", "Controller 'a-first' is already known as 'lab'", id="a name that is taken"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_named_before_any_daemon_sees_it(spec, things, reason, where, says):

@@ -28,6 +28,18 @@ def keeping_records_in(accounting: Accounting, world: World) -> Iterator[ObjectK
             yield key_of(controller)
 
 
+def beside(controller: Controller, world: World) -> Iterator[ObjectKey]:
+    """Others on the same Accounting: a name that was taken may be free now."""
+    own, accounting = key_of(controller), controller.spec.accounting
+    for other in world.all(Controller, own.namespace) if accounting else ():
+        if key_of(other) != own and other.spec.accounting == accounting:
+            yield key_of(other)
+
+
+def is_still_known_the_same(old: Controller, new: Controller) -> bool:
+    return (old.cluster_name, old.spec.accounting) == (new.cluster_name, new.spec.accounting)
+
+
 def of_workers(nodeset: NodeSet, world: World) -> Iterator[ObjectKey]:
     yield ObjectKey(nodeset.metadata.namespace, nodeset.spec.controller)
 
@@ -78,6 +90,7 @@ RECONCILER = Reconciler[Seen](
     judges=True,
     wakes=(
         Wake(Accounting, keeping_records_in),
+        Wake(Controller, beside, ignores=is_still_known_the_same),
         Wake(NodeSet, of_workers),
         Wake(RestApi, of_clients),
         Wake(LoginSet, of_clients),

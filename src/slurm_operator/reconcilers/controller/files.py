@@ -222,6 +222,7 @@ def _spec_problems(seen: Seen) -> Iterator[Problem]:
             if isinstance(found, ConfigMap)
         },
         claims={seen.claim.metadata.name: seen.claim.spec.access_modes} if seen.claim is not None else {},
+        cluster_names=seen.taken_names,
     )
     problems = [
         *spec_problems(controller.spec, None, refs),

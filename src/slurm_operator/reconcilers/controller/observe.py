@@ -9,6 +9,7 @@ from slurm_operator.api.controller import Controller
 from slurm_operator.api.loginset import LoginSet
 from slurm_operator.api.meta import ObjectKey
 from slurm_operator.api.nodeset import NodeSet
+from slurm_operator.api.references import cluster_names, older
 from slurm_operator.api.refs import SecretKey
 from slurm_operator.api.restapi import RestApi
 from slurm_operator.manifests import key_ring, kinds
@@ -45,6 +46,7 @@ class Seen:
     dependents: tuple[str, ...] = ()
     has_restapi: bool = False
     references: Mapping[str, ConfigMap | Unread | None] = field(default_factory=dict)
+    taken_names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # Of older Controllers.
     children: Mapping[tuple[Kind, str], Child] = field(default_factory=dict)
     rehearsals: tuple[Child, ...] = ()
     rehearsal_pods: Mapping[str, Pod] = field(default_factory=dict)
@@ -97,6 +99,7 @@ def observe(key: ObjectKey, world: World) -> Seen | None:
         dependents=tuple(_dependents(key, nodesets, world)),
         has_restapi=any(_is_of(key, restapi) for restapi in world.all(RestApi, key.namespace)),
         references={name: world.config_map(key.namespace, name) for name in referenced(controller)},
+        taken_names=cluster_names(controller, older(controller, world.all(Controller, key.namespace))),
         children=children,
         rehearsals=rehearsals,
         rehearsal_pods={
