@@ -142,6 +142,8 @@ def _history(seen: Seen, revision: Revision) -> Lane:
         manifest = revisions.manifest(seen.nodeset, revision)
         message = f"revision {revision.hash}: what workers are made from has changed"
         return lane("revisions", [Create(manifest=manifest, reason="NewRevision", message=message)])
+    if revision.former is not None:
+        return lane("revisions", [revisions.renewal(revision.former, seen.revisions)])
     in_use = {revision.hash, *(member.revision for member in seen.members)}
     return lane(
         "revisions",

@@ -6,10 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from slurm_operator.api import names, reading
+from slurm_operator.api.meta import key_of
 from slurm_operator.api.nodeset import NodeSet
+from slurm_operator.manifests import kinds
 from slurm_operator.manifests.digests import digest
 from slurm_operator.manifests.meta import Child, Manifest
 from slurm_operator.manifests.owners import owner_reference
+from slurm_operator.plan.actions import PatchObject
 
 # The parts of a spec that a worker is made from; the rest is about how many there are and how they go.
 INTENT = ("template", "slurmd", "logfile", "ssh", "extraConf", "ordinalPadding", "oversubscribeNode")
@@ -27,6 +30,7 @@ class Revision:
     number: int
     is_new: bool
     collisions: int = 0  # How often its hash had to be changed, because another intent has it.
+    former: Child | None = None  # It was meant before, and others since: the user went back to it.
 
 
 def current(nodeset: NodeSet, there: Sequence[Child]) -> Revision:
@@ -37,7 +41,8 @@ def current(nodeset: NodeSet, there: Sequence[Child]) -> Revision:
     for child in sorted(there, key=_number, reverse=True):
         is_loose = INTENT_NOTE not in child.metadata.annotations
         if intent(_stored(child), loose=is_loose) == (intent(spec, loose=True) if is_loose else meant):
-            return Revision(_hash(child, nodeset), _number(child), is_new=False)
+            former = child if _number(child) < newest else None
+            return Revision(_hash(child, nodeset), _number(child), is_new=False, former=former)
     taken = {_hash(child, nodeset) for child in there}
     collisions = next(n for n in itertools.count() if _hashed(meant, n) not in taken)
     return Revision(_hashed(meant, collisions), newest + 1, is_new=True, collisions=collisions)
@@ -85,6 +90,19 @@ def manifest(nodeset: NodeSet, revision: Revision) -> Manifest:
         "revision": revision.number,
         "data": {"spec": intent(reading.plain(nodeset.spec))},
     }
+
+
+def renewal(former: Child, there: Sequence[Child]) -> PatchObject:
+    """A revision that the user went back to is the newest again, and the last to be forgotten."""
+    number = max(map(_number, there)) + 1
+    return PatchObject(
+        kind=kinds.CONTROLLER_REVISION,
+        key=key_of(former),
+        uid=former.metadata.uid,
+        operations=({"op": "replace", "path": "/revision", "value": number},),
+        reason="RolledBack",
+        message=f"back to {former.metadata.name}, as revision {number}",
+    )
 
 
 def surplus(nodeset: NodeSet, there: Sequence[Child], in_use: set[str]) -> list[Child]:
