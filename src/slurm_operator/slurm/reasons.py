@@ -10,8 +10,8 @@ OUR_REASON_PREFIX = "slurm-operator: "
 # slurmctld takes longer ones, but they ruin every table they stand in.
 MAX_REASON_CHARACTERS = 256
 
-# What slurmctld and slurmd write by themselves when they drain a node (the texts stand in the daemons of 26.05).
-# They are about the slurmd that runs there now: with its pod, they go.
+# What slurmctld and slurmd write by themselves when they drain a node (the texts stand in the daemons of
+# 26.05). They are about the slurmd that runs there now: with its pod, they go.
 SLURMS_OWN_DRAINS = (
     "Kill task failed",
     "Low CPUs",
@@ -24,8 +24,8 @@ SLURMS_OWN_DRAINS = (
     "Duplicate jobid",
 )
 
-# And what they write when they set a node down. Where a drain stands beside one of these, somebody else made it
-# and gave no reason: slurmctld puts its own words where there are none.
+# And what they write when they set a node down. Where a drain stands beside one of these, somebody else made
+# it and gave no reason: slurmctld puts its own words where there are none.
 SLURMS_OWN_DOWNS = (
     "Not responding",
     "Node unexpectedly rebooted",
