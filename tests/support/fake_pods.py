@@ -2,7 +2,7 @@
 
 import copy
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from slurm_operator import wire
 from slurm_operator.manifests.objects import Pod
@@ -67,7 +67,8 @@ class FakePods:
         meta = pod["metadata"]
         if meta["uid"] != uid or resource_version not in ("", meta["resourceVersion"]):
             raise Rejected(f"{name} has changed")
-        meta |= {"deletionTimestamp": _text(self.now), "deletionGracePeriodSeconds": grace}
+        ends = self.now + timedelta(seconds=grace)
+        meta |= {"deletionTimestamp": _text(ends), "deletionGracePeriodSeconds": grace}
         if waits:
             self.waiting.add(uid)
         else:
@@ -80,13 +81,16 @@ class FakePods:
     # ---- What machines do
 
     def place(self) -> None:
-        """One worker to a machine, and none on a cordoned one."""
+        """Where a pod has to be, else one worker to a machine; none on a cordoned one."""
         taken = {pod["spec"].get("nodeName") for pod in self.pods.values()}
-        free = [it.name for it in self.machines if not it.is_cordoned and it.name not in taken]
+        fit = [it.name for it in self.machines if not it.is_cordoned]
+        free = [name for name in fit if name not in taken]
         for pod in self.pods.values():
-            if not pod["spec"].get("nodeName") and free:
-                pod["spec"]["nodeName"] = free.pop(0)
-                self._touch(pod)
+            bound = _bound_to(pod["spec"])
+            if pod["spec"].get("nodeName") or not (bound in fit or (not bound and free)):
+                continue
+            pod["spec"]["nodeName"] = bound or free.pop(0)
+            self._touch(pod)
 
     def start(self, name: str) -> None:
         """slurmd runs, unless its image cannot be pulled."""
@@ -137,3 +141,13 @@ def _carry_out(pod: dict, operation: dict) -> None:
             where.insert(key, operation["value"])
         case "add" | "replace":
             where[key] = operation["value"]
+
+
+def _bound_to(spec: dict) -> str:
+    """The one machine that a pod may be on; empty when it may be anywhere."""
+    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
+    terms = (affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}).get(
+        "nodeSelectorTerms", []
+    )
+    rules = [rule for term in terms for rule in term.get("matchFields", [])]
+    return rules[0]["values"][0] if rules else ""

@@ -146,6 +146,8 @@ class FakeSlurm:
 
     def write(self, write) -> None:
         """As the one writer would: screened against the nodes as they are. Raises Refused."""
+        if isinstance(write, UpdateJob | RequeueJob | CancelJob) and write.job_id not in self.jobs:
+            raise Refused(f"there is no job {write.job_id}")
         match write:
             case UpdateJob(job_id=job_id, admin_comment=comment):
                 self.jobs[job_id].admin_comment = comment or ""

@@ -124,7 +124,8 @@ class Story:
                 self.slurm.drain(record.name, reason, "root")
             if self.jobs_in(meta["uid"]):
                 return
-        asked_at = reading.read(Meta, {"creationTimestamp": meta["deletionTimestamp"]}).creation_timestamp
+        ends_at = reading.read(Meta, {"creationTimestamp": meta["deletionTimestamp"]}).creation_timestamp
+        asked_at = ends_at - timedelta(seconds=meta["deletionGracePeriodSeconds"])
         if self.now - asked_at >= ENDS_AFTER or not pod["status"]["containerStatuses"]:
             self.broken += [
                 f"{self.second}: {name} took job {job.job_id} along" for job in self.jobs_in(meta["uid"])
@@ -213,6 +214,9 @@ class Story:
                 self._put(manifest)
             case PatchObject(kind=kinds.POD, key=key, uid=uid, operations=operations):
                 self.pods.patch(key[1], uid, operations)
+            case PatchObject(kind=kinds.CONTROLLER_REVISION, key=key, operations=({"value": number},)):
+                [child] = [c for c in self.children[kinds.CONTROLLER_REVISION] if c.metadata.name == key[1]]
+                self._put({**child.body, "revision": number})
             case PatchObject(operations=operations):
                 self.meta["finalizers"] = operations[-1]["value"]
             case DeleteObject(kind=kind, key=key):

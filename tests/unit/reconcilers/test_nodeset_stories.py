@@ -158,7 +158,17 @@ def node_drain() -> Story:
     return story.tick(4)
 
 
-@pytest.mark.parametrize("tell", [scale_in, rolling_update, node_drain])
+def mode_switch() -> Story:
+    story = Story({"replicas": 2, "oversubscribeNode": True}, machines=2).tick(5)
+    story.submit(25)
+    story.tick(2).change(scalingMode="DaemonSet").tick(10)
+    story.pods.machines[1].is_cordoned = True  # Meanwhile, a cordon like any other.
+    story.tick(4).pods.machines[1].is_cordoned = False
+    story.submit(15)
+    return story.tick(5).change(scalingMode="StatefulSet").tick(40)
+
+
+@pytest.mark.parametrize("tell", [scale_in, rolling_update, node_drain, mode_switch])
 def test_a_story_goes_as_written(tell):
     """SLURM_OPERATOR_GOLDEN=write writes it anew; what changed is then in the diff."""
     story = tell()

@@ -83,8 +83,7 @@ def _numbered(seen: Seen) -> Choices:
     cause = Cause(Leaving.SCALE_IN, f"leaving NodeSet {nodeset.metadata.name}, which has {desired} workers")
     leaving = {member.uid: cause for member in surplus}
     create = tuple(_slot(ordinal, seen) for ordinal in _free_ordinals(seen, desired - len(own)))
-    if not create:
-        leaving |= _other_mode(seen, own)
+    leaving |= _other_mode(seen, own, are_all_there=not create)
     return Choices(desired=desired, create=create, leaving=leaving)
 
 
@@ -121,12 +120,19 @@ def _pinned(ordinal: int, seen: Seen) -> str:
     return name if kube_node is not None and placement.is_selected(kube_node, seen.nodeset) else ""
 
 
-def _other_mode(seen: Seen, own: list[Member]) -> dict[str, Cause]:
-    """Workers of the mode before, once those of the new mode are all there."""
+def _other_mode(seen: Seen, own: list[Member], *, are_all_there: bool) -> dict[str, Cause]:
+    """Workers of the mode before, once those of the new mode are all there. Nobody is let go half-way."""
     mode = seen.nodeset.spec.scaling_mode
     cause = Cause(Leaving.MODE_SWITCH, f"the NodeSet is in {mode} mode now")
     mine = {member.uid for member in own}
-    return {member.uid: cause for member in seen.members if member.uid not in mine}
+    others = [member for member in seen.members if member.uid not in mine]
+    return {member.uid: cause for member in others if are_all_there or _drains_for_the_switch(member)}
+
+
+def _drains_for_the_switch(member: Member) -> bool:
+    """It was chosen in an earlier pass; the drain says so."""
+    ours = member.drain
+    return ours is not None and ours.cause == Leaving.MODE_SWITCH and ours.pod_uid == member.uid
 
 
 def _daemons(seen: Seen) -> Choices:
@@ -152,8 +158,7 @@ def _daemons(seen: Seen) -> Choices:
             leaving |= {member.uid: unfit for member in there}
     vanished = Cause(Leaving.NODE_UNFIT, "its Kubernetes node is gone")
     leaving |= {member.uid: vanished for there in by_node.values() for member in there}
-    if not create:
-        leaving |= _other_mode(seen, own)
+    leaving |= _other_mode(seen, own, are_all_there=not create)
     return Choices(desired=desired, create=tuple(create), leaving=leaving)
 
 

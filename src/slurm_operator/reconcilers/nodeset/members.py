@@ -11,6 +11,7 @@ from slurm_operator.plan.gate import Worker, is_record_of, jobs_on
 from slurm_operator.reconcilers.nodeset import identity
 from slurm_operator.slurm.job import SlurmJob
 from slurm_operator.slurm.node import SlurmNode
+from slurm_operator.slurm.reasons import OurReason
 from slurm_operator.slurm.snapshot import Snapshot
 
 
@@ -68,6 +69,12 @@ class Member(Worker):
             return None
         found = self.slurm.nodes.get(self.slurm_node)
         return found if found is not None and is_record_of(found, self) else None
+
+    @property
+    def drain(self) -> OurReason | None:
+        """Our own drain of this worker, as its reason tells it."""
+        record = self.record
+        return OurReason.read(record.reason) if record is not None and record.state.is_drain else None
 
     @property
     def has_remains(self) -> bool:

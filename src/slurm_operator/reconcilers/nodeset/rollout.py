@@ -14,7 +14,6 @@ from slurm_operator.reconcilers.nodeset.observe import Seen
 from slurm_operator.reconcilers.nodeset.pod import RESOURCES_DIGEST, resources_digest
 from slurm_operator.reconcilers.nodeset.revisions import Revision
 from slurm_operator.reconcilers.nodeset.victims import victims_first
-from slurm_operator.slurm.reasons import OurReason
 from slurm_operator.slurm.snapshot import Snapshot
 
 # How long a worker that Slurm counts on may be unready before an update takes it for broken.
@@ -93,8 +92,7 @@ def is_broken(member: Member, now: datetime) -> bool:
 
 def _drains_for_update(member: Member) -> bool:
     """It was chosen in an earlier pass; the drain says so. Nobody is let go half-way."""
-    record = member.record
-    ours = OurReason.read(record.reason) if record is not None and record.state.is_drain else None
+    ours = member.drain
     is_update = ours is not None and ours.cause in (Leaving.UPDATE, Leaving.RESOURCES)
     return is_update and ours is not None and ours.pod_uid == member.uid
 
