@@ -57,6 +57,11 @@ def worker_options(command: Callable[..., None]) -> Callable[..., None]:
     default="",
     help="Node conditions to quote in drain reasons, comma-separated.",
 )
+@click.option(
+    "--record",
+    type=click.Path(path_type=Path),
+    help="Keep the last plans, with the facts they came from, in this folder.",
+)
 @switch("--profile", "Serve /debug/profile?seconds=5.")
 @click.option("--profile-addr", default="localhost:6060", show_default=True)
 @switch("--enable-http2", "Accepted for compatibility; our servers speak HTTP/1.1 only.")
@@ -100,6 +105,7 @@ def settings_of(flags: dict[str, Any]) -> Settings:
             if flags[f"{name}_workers"] is not None
         },
         propagated_node_conditions=comma_separated(flags["propagated_node_conditions"]),
+        record=flags["record"],
     )
     if not settings.retry_seconds < settings.renew_deadline_seconds < settings.lease_seconds:
         raise SettingsProblem(

@@ -33,6 +33,7 @@ from slurm_operator.runtime.lag import LagMeter
 from slurm_operator.runtime.metrics import Metrics
 from slurm_operator.runtime.queue import WorkQueue
 from slurm_operator.runtime.reconcile import Loop, Shell
+from slurm_operator.runtime.recording import Recorder as FlightRecorder
 from slurm_operator.runtime.report import Reporter
 from slurm_operator.runtime.retries import Retries
 from slurm_operator.runtime.serve import health_routes, metrics_route, profile_route, serving
@@ -98,7 +99,9 @@ class Manager:
             Reporter(self._client, self.known, self._recorder),
             self.metrics,
             Retries(settings.client_max_retries, settings.client_retry_interval_seconds),
+            recorder=FlightRecorder(settings.record) if settings.record is not None else None,
         )
+        self._flights = shell.recorder
         self.loops = {
             reconciler.name: Loop(
                 reconciler,
@@ -131,6 +134,9 @@ class Manager:
             loop.add_signal_handler(number, self.end, 0)
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(self._client)
+            if self._flights is not None:
+                self._flights.start()
+                stack.callback(self._flights.close)
             await self._start_servers(stack)
             await stack.enter_async_context(self._running("lag", self._lag.run()))
             await stack.enter_async_context(self._running("gauges", self._keep_gauges()))

@@ -15,12 +15,14 @@ from slurm_operator.plan import refusal
 from slurm_operator.plan.plan import Outcome, Plan
 from slurm_operator.plan.wiring import Reconciler
 from slurm_operator.runtime.act import act
-from slurm_operator.runtime.known import Known
+from slurm_operator.runtime.known import Known, View
 from slurm_operator.runtime.metrics import Metrics
 from slurm_operator.runtime.perform import Performer, Written, wait_until_seen
 from slurm_operator.runtime.queue import WorkQueue
+from slurm_operator.runtime.recording import Recorder
 from slurm_operator.runtime.report import Reporter
 from slurm_operator.runtime.retries import NEXT_PASS, Retries
+from slurm_operator.runtime.witness import Witness
 
 log = structlog.get_logger(__name__)
 
@@ -49,6 +51,7 @@ class Shell:
     retries: Retries = NEXT_PASS
     now: Callable[[], datetime] = utc_now
     spent: Callable[[], float] = time.thread_time  # Seconds of work so far; waiting is none.
+    recorder: Recorder | None = None
 
 
 @dataclass
@@ -77,15 +80,19 @@ class Loop:
     async def reconcile(self, key: ObjectKey) -> str:
         await wait_until_seen(self._unseen.pop(key, ()), WRITES_SEEN_WITHIN_SECONDS)
         began = self.shell.spent()
-        seen = self._observe(key)
+        view = self.shell.known.view()
+        world = view if self.shell.recorder is None else Witness(view)
+        seen = self._observe(key, view, world)
         if seen is _NOT_YET:
             return "waiting"
-        about = self.shell.known.records[self.reconciler.about].get(key)
+        about = world.get(self.reconciler.about, key.namespace, key.name)
         if seen is None or about is None:
             self._forget(key)
             return "gone"  # Owner references take its children along.
 
-        plan = refusal.decide(self.reconciler, about, seen, self.shell.known.view(), self.shell.now())
+        now = self.shell.now()
+        plan = refusal.decide(self.reconciler, about, seen, world, now)
+        self._record(key, world, plan, now)
         self.queue.rest(key, COST_FACTOR * (self.shell.spent() - began))
         self._want_slurm(key, plan.waits_on)
         performer = Performer(self.shell.client, self.shell.known, self.shell.now, self.shell.retries)
@@ -94,15 +101,19 @@ class Loop:
         trouble = await self._report(about, seen, plan, outcome)
         return self._settle(key, plan, outcome, trouble)
 
-    def _observe(self, key: ObjectKey) -> Any:
+    def _record(self, key: ObjectKey, world: View | Witness, plan: Plan, now: datetime) -> None:
+        if self.shell.recorder is not None and isinstance(world, Witness):
+            name, answers = self.reconciler.name, world.answers
+            self.shell.recorder.note(name, key, answers, plan, seen_at=world.now, decided_at=now)
+
+    def _observe(self, key: ObjectKey, view: View, world: View | Witness) -> Any:
         """What the reconciler chose from the World, or _NOT_YET while objects it names are being read.
 
         They wake this key when they have been read, so a pass ends here instead of waiting. One that cannot
         be read for seconds is left to the reconciler, which sees it as Unread.
         """
         owner = (self.reconciler.name, key)
-        view = self.shell.known.view()
-        seen = self.reconciler.observe(key, view)
+        seen = self.reconciler.observe(key, world)
         self.shell.known.want(owner, view)
         if not view.unread():
             self._unread_since.pop(key, None)

@@ -55,6 +55,7 @@ class Settings:
     client_retry_interval_seconds: float = 1.0
     client_max_retries: int = 0
     propagated_node_conditions: tuple[str, ...] = ()
+    record: Path | None = None
 
     def workers_of(self, reconciler: str) -> int:
         return self.workers.get(reconciler, self.default_workers)

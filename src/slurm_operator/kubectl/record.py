@@ -1,0 +1,111 @@
+"""What the operator decided and why, read back: the same facts give the same plan, or the program changed."""
+
+import io
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from slurm_operator import wire
+from slurm_operator.api.meta import ObjectKey, key_of
+from slurm_operator.plan import refusal
+from slurm_operator.plan.plan import Plan
+from slurm_operator.plan.wiring import Reconciler
+from slurm_operator.plan.world import World
+from slurm_operator.runtime.recording import PATTERN, Fact, Flight, Line, lines
+from slurm_operator.runtime.witness import NotRecorded, Retold, Witness, read
+
+_decode_line: Callable[[bytes], Line] = wire.decoder(Line)  # type: ignore[arg-type]
+
+
+class Recorded(wire.Record):
+    """One decision with its facts."""
+
+    flight: Flight
+    answers: dict[tuple[str, ...], Any]
+
+    @property
+    def plan(self) -> bytes:
+        """The plan as it was written; equal plans have equal bytes."""
+        return _canonical(self.flight.plan)
+
+
+class Replayed(wire.Record):
+    """What became of deciding once more: the same, or in what it differs."""
+
+    reconciler: str
+    key: ObjectKey
+    decided_at: datetime
+    is_same: bool
+    why: str = ""
+
+
+def _canonical(plan: object) -> bytes:
+    """Equal plans have equal bytes, whether they were just made or read from a file."""
+    return wire.encode_sorted(wire.decode_any(wire.encode_sorted(plan)))
+
+
+def recorded(files: Iterable[bytes]) -> Iterator[Recorded]:
+    """The decisions in these files. A file that breaks off in a line, as after a crash, ends there."""
+    for content in files:
+        facts: dict[str, Any] = {}
+        for text in io.BytesIO(content):
+            try:
+                line = _decode_line(text)
+            except wire.DecodeError:
+                break
+            if isinstance(line, Fact):
+                facts[line.digest] = read(line.value)
+            else:
+                answers = {tuple(question): facts[fact] for question, fact in line.facts}
+                yield Recorded(flight=line, answers=answers)
+
+
+def read_files(path: Path) -> list[bytes]:
+    """One file, or every file of a recorder's folder, oldest first."""
+    found = sorted(path.glob(PATTERN)) if path.is_dir() else [path]
+    return [one.read_bytes() for one in found]
+
+
+def replay(one: Recorded, reconcilers: Sequence[Reconciler[Any]]) -> Replayed:
+    """Decide again from the recorded facts."""
+    flight = one.flight
+    key = ObjectKey(*flight.key)
+    found = next((it for it in reconcilers if it.name == flight.reconciler), None)
+    why = "there is no such reconciler any more"
+    if found is not None:
+        try:
+            plan = decided(found, key, Retold(flight.seen_at, one.answers), flight.decided_at)
+            why = "" if _canonical(plan) == one.plan else "the plan is another one"
+        except NotRecorded as missing:
+            why = f"it looks at something that was not looked at then: {missing}"
+    return Replayed(
+        reconciler=flight.reconciler, key=key, decided_at=flight.decided_at, is_same=not why, why=why
+    )
+
+
+def decided(reconciler: Reconciler[Any], key: ObjectKey, world: World, now: datetime) -> Plan | None:
+    """As the operator does it in a pass."""
+    seen = reconciler.observe(key, world)
+    about = world.get(reconciler.about, key.namespace, key.name)
+    return None if seen is None or about is None else refusal.decide(reconciler, about, seen, world, now)
+
+
+def taken(world: World, reconcilers: Sequence[Reconciler[Any]]) -> bytes:
+    """A recording of what the operator would decide about everything right now, from this picture."""
+    known: set[str] = set()
+    found = []
+    for reconciler in reconcilers:
+        for thing in world.all(reconciler.about):
+            witness = Witness(world)
+            plan = decided(reconciler, key_of(thing), witness, world.now)
+            flight = Flight(
+                reconciler=reconciler.name,
+                key=key_of(thing),
+                seen_at=world.now,
+                decided_at=world.now,
+                facts=(),
+                plan=plan,
+            )
+            found.append(lines(flight, witness.answers, known))
+    return b"".join(found)

@@ -1,0 +1,161 @@
+"""A World that remembers what it was asked and what it answered, so that a decision can be made once more."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, TypeVar
+
+from slurm_operator import wire
+from slurm_operator.api import KINDS, reading
+from slurm_operator.api.kind import Kind
+from slurm_operator.api.meta import HasMeta
+from slurm_operator.manifests.events import Event
+from slurm_operator.manifests.meta import Child, Manifest
+from slurm_operator.manifests.objects import ConfigMap, KubeNode, Pod, Secret, Unread
+from slurm_operator.manifests.platform import Namespace, StorageClass
+from slurm_operator.plan.world import World
+from slurm_operator.slurm.snapshot import Snapshot, Unreachable
+
+T = TypeVar("T", bound=HasMeta)
+
+A = TypeVar("A")
+
+Question = tuple[str, ...]
+
+_RECORDS = (
+    Child,
+    ConfigMap,
+    Event,
+    KubeNode,
+    Namespace,
+    Pod,
+    Secret,
+    Snapshot,
+    StorageClass,
+    Unreachable,
+    Unread,
+)
+_NAMED: tuple[type[Any], ...] = (*KINDS, *_RECORDS)
+_TYPES: dict[str, type[Any]] = {type_.__name__: type_ for type_ in _NAMED}
+_OURS = set(KINDS)
+
+
+class Witness:
+    """Passes every question on, and keeps the answers. They are frozen, so keeping them costs nothing."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self.answers: dict[Question, Any] = {}
+
+    @property
+    def now(self) -> datetime:
+        return self._world.now
+
+    def get(self, type_: type[T], namespace: str, name: str) -> T | None:
+        return self._keep(("get", type_.__name__, namespace, name), self._world.get(type_, namespace, name))
+
+    def all(self, type_: type[T], namespace: str = "") -> Sequence[T]:
+        return self._keep(("all", type_.__name__, namespace), self._world.all(type_, namespace))
+
+    def find(self, type_: type[T], index: str, value: str) -> Sequence[T]:
+        return self._keep(("find", type_.__name__, index, value), self._world.find(type_, index, value))
+
+    def child(self, kind: Kind, namespace: str, name: str) -> Child | None:
+        return self._keep(("child", str(kind), namespace, name), self._world.child(kind, namespace, name))
+
+    def children(self, kind: Kind, owner_uid: str) -> Sequence[Child]:
+        return self._keep(("children", str(kind), owner_uid), self._world.children(kind, owner_uid))
+
+    def secret(self, namespace: str, name: str) -> Secret | Unread | None:
+        return self._keep(("secret", namespace, name), self._world.secret(namespace, name))
+
+    def config_map(self, namespace: str, name: str) -> ConfigMap | Unread | None:
+        return self._keep(("config_map", namespace, name), self._world.config_map(namespace, name))
+
+    def slurm(self, namespace: str, controller: str) -> Snapshot | Unreachable:
+        return self._keep(("slurm", namespace, controller), self._world.slurm(namespace, controller))
+
+    def serves(self, kind: Kind) -> bool:
+        return self._keep(("serves", str(kind)), self._world.serves(kind))
+
+    def _keep(self, question: Question, answer: A) -> A:
+        self.answers[question] = answer
+        return answer
+
+
+class NotRecorded(Exception):  # noqa: N818 - it says what is the case
+    """A question that was not asked when this was recorded: the program has changed since."""
+
+
+class Retold:
+    """A World that gives the recorded answers again, and no others."""
+
+    def __init__(self, now: datetime, answers: Mapping[Question, Any]) -> None:
+        self.now = now
+        self._answers = answers
+
+    def get(self, type_: type[T], namespace: str, name: str) -> T | None:
+        found: T | None = self._answer(("get", type_.__name__, namespace, name))
+        return found
+
+    def all(self, type_: type[T], namespace: str = "") -> Sequence[T]:
+        found: Sequence[T] = self._answer(("all", type_.__name__, namespace))
+        return found
+
+    def find(self, type_: type[T], index: str, value: str) -> Sequence[T]:
+        found: Sequence[T] = self._answer(("find", type_.__name__, index, value))
+        return found
+
+    def child(self, kind: Kind, namespace: str, name: str) -> Child | None:
+        found: Child | None = self._answer(("child", str(kind), namespace, name))
+        return found
+
+    def children(self, kind: Kind, owner_uid: str) -> Sequence[Child]:
+        found: Sequence[Child] = self._answer(("children", str(kind), owner_uid))
+        return found
+
+    def secret(self, namespace: str, name: str) -> Secret | Unread | None:
+        found: Secret | Unread | None = self._answer(("secret", namespace, name))
+        return found
+
+    def config_map(self, namespace: str, name: str) -> ConfigMap | Unread | None:
+        found: ConfigMap | Unread | None = self._answer(("config_map", namespace, name))
+        return found
+
+    def slurm(self, namespace: str, controller: str) -> Snapshot | Unreachable:
+        found: Snapshot | Unreachable = self._answer(("slurm", namespace, controller))
+        return found
+
+    def serves(self, kind: Kind) -> bool:
+        return bool(self._answer(("serves", str(kind))))
+
+    def _answer(self, question: Question) -> Any:
+        if question not in self._answers:
+            raise NotRecorded(" ".join(question))
+        return self._answers[question]
+
+
+def written(answer: Any) -> Manifest | list[Manifest] | bool | None:
+    """An answer as plain data that says of what type it is."""
+    if answer is None or isinstance(answer, bool):
+        return answer
+    if isinstance(answer, list | tuple):
+        return [_one(item) for item in answer]
+    return _one(answer)
+
+
+def _one(thing: Any) -> Manifest:
+    type_ = type(thing)
+    value = reading.plain(thing) if type_ in _OURS else thing
+    return {"type": type_.__name__, "value": wire.decode_any(wire.encode(value))}
+
+
+def read(answer: Any) -> Any:
+    """The answer that was written."""
+    if answer is None or isinstance(answer, bool):
+        return answer
+    if isinstance(answer, list):
+        return [read(item) for item in answer]
+    type_ = _TYPES[answer["type"]]
+    if type_ in _OURS:
+        return reading.read(type_, answer["value"])
+    return wire.decode(wire.encode(answer["value"]), type_)
