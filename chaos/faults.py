@@ -81,6 +81,10 @@ def switched_mode(stage: Stage, chance: random.Random) -> frozenset[str]:
     return ALL
 
 
+def switched_back(stage: Stage) -> None:
+    stage.patch("nodeset", "cpu", {"scalingMode": "StatefulSet"})
+
+
 def deleted_nodeset(stage: Stage, chance: random.Random) -> frozenset[str]:
     stage.cluster.kubectl("delete", "nodeset", "cpu", "-n", NAMESPACE, "--wait=false")
     return ALL
@@ -236,7 +240,7 @@ FAULTS = {
         Fault("scale in", scaled_in, scaled_out),
         Fault("template changed", changed_template),
         Fault("image broken", broken_image, restored),
-        Fault("mode switched", switched_mode, restored),
+        Fault("mode switched", switched_mode, switched_back),
         Fault("NodeSet deleted", deleted_nodeset, recreated_nodeset),
         Fault("machine unplugged", unplugged, plugged_in, is_deadly=True),
     )
