@@ -4,7 +4,7 @@ from typing import Final
 
 from slurm_operator.install import rights
 from slurm_operator.install.chosen import NAME, Installation, Manifest, granted, labels
-from slurm_operator.install.pods import CONTAINER_SECURITY, HEALTH_PORT, POD_SECURITY, probes
+from slurm_operator.install.pods import HEALTH_PORT, deployment, network_policy
 from slurm_operator.manifests.admission import service as through
 from slurm_operator.manifests.admission import validating
 
@@ -14,15 +14,19 @@ SERVER_PORT: Final = 9443
 RESOURCES: Final = {"requests": {"cpu": "20m", "memory": "96Mi"}, "limits": {"memory": "512Mi"}}
 
 
+# A new pod answers before an old one goes: the API server must not ask in vain.
+_NO_GAP: Final = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
+
+
 def admission(chosen: Installation) -> list[Manifest]:
     """Everything about the webhook."""
     return [
         {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": chosen.metadata(WEBHOOK)},
         *access(chosen),
         service(chosen),
-        deployment(chosen),
+        deployment(chosen, WEBHOOK, _container(chosen), replicas=1, strategy=_NO_GAP),
         configuration(chosen),
-        network_policy(chosen),
+        network_policy(chosen, WEBHOOK, ["webhook", "health"]),
     ]
 
 
@@ -53,32 +57,6 @@ def service(chosen: Installation) -> Manifest:
     return {"apiVersion": "v1", "kind": "Service", "metadata": chosen.metadata(WEBHOOK), "spec": spec}
 
 
-def deployment(chosen: Installation) -> Manifest:
-    """A new pod answers before an old one goes: the API server must not ask in vain."""
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": chosen.metadata(WEBHOOK),
-        "spec": {
-            "replicas": 1,
-            "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}},
-            "selector": {"matchLabels": labels(WEBHOOK)},
-            "template": {
-                "metadata": {
-                    "labels": labels(WEBHOOK),
-                    "annotations": {"kubectl.kubernetes.io/default-container": "webhook"},
-                },
-                "spec": {
-                    "serviceAccountName": WEBHOOK,
-                    "terminationGracePeriodSeconds": 15,
-                    "securityContext": POD_SECURITY,
-                    "containers": [_container(chosen)],
-                },
-            },
-        },
-    }
-
-
 def _container(chosen: Installation) -> Manifest:
     args = [
         f"--health-addr=:{HEALTH_PORT}",
@@ -100,9 +78,7 @@ def _container(chosen: Installation) -> Manifest:
             {"name": "webhook", "containerPort": SERVER_PORT},
             {"name": "health", "containerPort": HEALTH_PORT},
         ],
-        **probes(),
         "resources": RESOURCES,
-        "securityContext": CONTAINER_SECURITY,
     }
 
 
@@ -110,18 +86,3 @@ def configuration(chosen: Installation) -> Manifest:
     """What the API server asks about: our kinds only. The webhook itself says whom to believe."""
     asked = validating(through(chosen.namespace), namespaces=chosen.namespaces)
     return asked | {"metadata": asked["metadata"] | {"labels": labels(WEBHOOK)}}
-
-
-def network_policy(chosen: Installation) -> Manifest:
-    """The API server may be anywhere, so it is the ports that are narrowed."""
-    ports = [{"protocol": "TCP", "port": name} for name in ("webhook", "health")]
-    return {
-        "apiVersion": "networking.k8s.io/v1",
-        "kind": "NetworkPolicy",
-        "metadata": chosen.metadata(WEBHOOK),
-        "spec": {
-            "podSelector": {"matchLabels": labels(WEBHOOK)},
-            "policyTypes": ["Ingress"],
-            "ingress": [{"ports": ports}],
-        },
-    }

@@ -4,14 +4,7 @@ from slurm_operator.api import images
 from slurm_operator.install import rights
 from slurm_operator.install.admission import admission
 from slurm_operator.install.chosen import NAME, Installation, Manifest, granted, labels
-from slurm_operator.install.pods import (
-    CONTAINER_SECURITY,
-    HEALTH_PORT,
-    METRICS_PORT,
-    POD_SECURITY,
-    RESOURCES,
-    probes,
-)
+from slurm_operator.install.pods import HEALTH_PORT, METRICS_PORT, RESOURCES, deployment, network_policy
 from slurm_operator.manifests.protection import protection, service_account
 
 
@@ -22,9 +15,9 @@ def installation(chosen: Installation) -> list[Manifest]:
         {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": chosen.metadata(NAME)},
         *access(chosen),
         service(chosen),
-        deployment(chosen),
+        deployment(chosen, NAME, manager(chosen), replicas=chosen.replicas),
         *([budget(chosen)] if chosen.replicas > 1 else []),
-        network_policy(chosen),
+        network_policy(chosen, NAME, ["health", "metrics"]),
         *(admission(chosen) if chosen.webhook_image else []),
         *(protected(chosen) if chosen.is_protecting else []),
     ]
@@ -73,30 +66,6 @@ def service(chosen: Installation) -> Manifest:
     return {"apiVersion": "v1", "kind": "Service", "metadata": chosen.metadata(NAME), "spec": spec}
 
 
-def deployment(chosen: Installation) -> Manifest:
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": chosen.metadata(NAME),
-        "spec": {
-            "replicas": chosen.replicas,
-            "selector": {"matchLabels": labels(NAME)},
-            "template": {
-                "metadata": {
-                    "labels": labels(NAME),
-                    "annotations": {"kubectl.kubernetes.io/default-container": "manager"},
-                },
-                "spec": {
-                    "serviceAccountName": NAME,
-                    "terminationGracePeriodSeconds": 15,
-                    "securityContext": POD_SECURITY,
-                    "containers": [manager(chosen)],
-                },
-            },
-        },
-    }
-
-
 def manager(chosen: Installation) -> Manifest:
     """The container that runs the reconcilers."""
     args = [f"--health-addr=:{HEALTH_PORT}", f"--metrics-addr=:{METRICS_PORT}", "--leader-elect=true"]
@@ -117,9 +86,7 @@ def manager(chosen: Installation) -> Manifest:
             {"name": "health", "containerPort": HEALTH_PORT},
             {"name": "metrics", "containerPort": METRICS_PORT},
         ],
-        **probes(),
         "resources": RESOURCES,
-        "securityContext": CONTAINER_SECURITY,
     }
 
 
@@ -131,23 +98,4 @@ def budget(chosen: Installation) -> Manifest:
         "kind": "PodDisruptionBudget",
         "metadata": chosen.metadata(NAME),
         "spec": spec,
-    }
-
-
-def network_policy(chosen: Installation) -> Manifest:
-    """Nobody has to reach the operator but probes and Prometheus.
-
-    Where it may go itself is not narrowed: API servers stand outside the cluster's own addresses, and
-    slurmrestd may listen on any port.
-    """
-    ports = [{"protocol": "TCP", "port": name} for name in ("health", "metrics")]
-    return {
-        "apiVersion": "networking.k8s.io/v1",
-        "kind": "NetworkPolicy",
-        "metadata": chosen.metadata(NAME),
-        "spec": {
-            "podSelector": {"matchLabels": labels(NAME)},
-            "policyTypes": ["Ingress"],
-            "ingress": [{"ports": ports}],
-        },
     }
