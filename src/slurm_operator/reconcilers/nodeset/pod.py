@@ -17,7 +17,7 @@ from slurm_operator.manifests.dns import controller_address, worker_domain
 from slurm_operator.manifests.merge import merged_pod
 from slurm_operator.manifests.meta import Manifest
 from slurm_operator.manifests.owners import owner_reference
-from slurm_operator.reconcilers.nodeset import identity
+from slurm_operator.reconcilers.nodeset import host_network, identity
 from slurm_operator.reconcilers.nodeset.placement import DAEMON_TOLERATED, TOLERATED
 from slurm_operator.reconcilers.nodeset.volumes import mounted
 from slurm_operator.slurm.conf.merge import worker_conf
@@ -137,7 +137,7 @@ def _spec(nodeset: NodeSet, controller: Controller, slot: Slot) -> Manifest:
     wishes = nodeset.spec.template.spec | {"hostname": slot.hostname}
     whole = merged_pod({"automountServiceAccountToken": False, **base}, wishes, ("slurmd", "logfile"))
     whole.pop("nodeName", None)  # The scheduler places workers, so that priorities and preemption work.
-    return whole
+    return host_network.adapted(whole, is_daemon=slot.is_daemon)
 
 
 def slurmd(nodeset: NodeSet, controller: Controller, slot: Slot) -> Manifest:
