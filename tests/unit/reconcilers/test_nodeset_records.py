@@ -65,6 +65,18 @@ def test_a_record_stays_for_a_worker_that_comes_back():
     assert told(made) == ["create Pod gpu-0"]
 
 
+def test_a_record_goes_first_when_the_worker_comes_back_with_other_resources_after_it_failed():
+    made = seen(left(*DOWN, reason="Not responding", name="gpu-0"), replicas=1, extraConf="CPUs=9")
+
+    assert told(made) == ["forget gpu-0", "create Pod gpu-0"]
+
+
+def test_the_record_of_a_numbered_worker_goes_in_daemonset_mode_too():
+    there = machine("rack1", cordoned=True)
+
+    assert told(seen(left(*DOWN), there, scalingMode="DaemonSet")) == ["forget gpu-5"]
+
+
 @pytest.mark.parametrize(
     ("policy", "there", "words", "goes"),
     [

@@ -4,11 +4,13 @@ from slurm_operator.plan.actions import Action, Create, Wait
 from slurm_operator.plan.plan import Lane, lane
 from slurm_operator.reconcilers.nodeset import ssh
 from slurm_operator.reconcilers.nodeset.choices import Choices
+from slurm_operator.reconcilers.nodeset.mismatches import declares_otherwise
 from slurm_operator.reconcilers.nodeset.observe import Seen
 from slurm_operator.reconcilers.nodeset.pod import Slot, WorkerPods
-from slurm_operator.reconcilers.nodeset.records import FRESH_RECORD, forget, is_outdated
+from slurm_operator.reconcilers.nodeset.records import FRESH_RECORD, forget, is_outdated, may_forget
 from slurm_operator.reconcilers.nodeset.revisions import Revision
 from slurm_operator.reconcilers.nodeset.volumes import missing_claims
+from slurm_operator.slurm.snapshot import Snapshot
 
 NEW = "new workers"
 
@@ -56,7 +58,12 @@ def _first(slot: Slot, seen: Seen) -> list[list[Action]]:
 
 
 def _needs_new_record(slot: Slot, seen: Seen) -> bool:
-    return is_outdated(slot.hostname, seen.slurm, seen.reservation_name)
+    """Also when the worker before it ended by itself, and nobody noted that its resources had changed."""
+    if is_outdated(slot.hostname, seen.slurm, seen.reservation_name):
+        return True
+    record = seen.slurm.nodes.get(slot.hostname) if isinstance(seen.slurm, Snapshot) else None
+    is_other = record is not None and declares_otherwise(record, seen.nodeset)
+    return is_other and may_forget(slot.hostname, seen.slurm, seen.reservation_name)
 
 
 def _creation(slot: Slot, pods: WorkerPods, seen: Seen) -> Create:

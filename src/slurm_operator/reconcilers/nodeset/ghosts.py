@@ -35,12 +35,21 @@ def _why_gone(record: SlurmNode, seen: Seen) -> str | None:
         return "its worker was sent away and is gone"
     if not record.state.is_defunct:
         return None
-    if seen.is_daemon:
-        machines = {identity.daemon_hostname(kube_node) for kube_node in seen.kube_nodes.values()}
+    if seen.is_daemon and not _is_of_a_number(record.name, seen):
         policy = seen.nodeset.spec.prune_slurm_node_records
         is_asked_for = policy is Pruning.NODE_NOT_FOUND and seen.sees_machines
-        return "its Kubernetes node is gone" if is_asked_for and record.name not in machines else None
+        is_known = record.name in _machines(seen)
+        return "its Kubernetes node is gone" if is_asked_for and not is_known else None
     return "no worker of this number is wanted" if _is_numbered(record.name, seen) else None
+
+
+def _is_of_a_number(name: str, seen: Seen) -> bool:
+    """In DaemonSet mode: left behind by a numbered worker, from the time before."""
+    return seen.sees_machines and _is_numbered(name, seen) and name not in _machines(seen)
+
+
+def _machines(seen: Seen) -> set[str]:
+    return {identity.daemon_hostname(kube_node) for kube_node in seen.kube_nodes.values()}
 
 
 def _was_sent_away(record: SlurmNode) -> bool:

@@ -102,6 +102,13 @@ def _series(version: str) -> tuple[int, ...]:
     return tuple(map(int, words)) if len(words) == 2 and all(word.isdecimal() for word in words) else ()
 
 
+def declares_otherwise(record: SlurmNode, nodeset: NodeSet) -> bool:
+    """A worker that comes now would not be what this record says: extraConf has other numbers."""
+    said = Declared.by(nodeset).conf
+    pairs = ((said.get("cpus", ""), record.cpus), (said.get("realmemory", ""), record.real_memory_mb))
+    return any(wanted.isdecimal() and int(wanted) != there for wanted, there in pairs)
+
+
 def _cpus(record: SlurmNode, declared: Declared) -> Iterator[str]:
     if declared.conf.get("cpus", "").isdecimal():
         yield from _differs("CPUs", "extraConf", int(declared.conf["cpus"]), record.cpus)
