@@ -22,6 +22,9 @@ _SHORTEST_PAUSE_SECONDS = 0.1
 _LONGEST_PAUSE_SECONDS = 5.0
 _LARGE_BYTES = 256 * 1024
 
+# A call may wait for others so many times longer than for its own answer.
+PATIENCE = 6
+
 
 class Pool(Enum):
     """Connections that must not wait for each other."""
@@ -60,6 +63,7 @@ class Transport:
         self._access = access
         self._on_call = on_call
         self._connections = {Pool.CALLS: connections, Pool.WATCHES: 0, Pool.LEASE: 2}  # 0 is no limit
+        self._free = asyncio.Semaphore(connections)
         self._tls = TlsContexts(access.trust)
         self._sessions: dict[Pool, aiohttp.ClientSession] = {}
 
@@ -82,6 +86,28 @@ class Transport:
         may_send: Callable[[], bool] = lambda: True,
     ) -> bytes:
         """The body of the answer. Waits and tries again when asked to, until the deadline."""
+        async with self._turn(request, pool, PATIENCE * deadline_seconds):
+            return await self._send(request, deadline_seconds, pool, may_send)
+
+    @asynccontextmanager
+    async def _turn(self, request: Request, pool: Pool, seconds: float) -> AsyncIterator[None]:
+        """A free connection. That a thousand calls wait for each other is not the server's silence."""
+        if pool is not Pool.CALLS:
+            yield
+            return
+        try:
+            async with asyncio.timeout(seconds):
+                await self._free.acquire()
+        except TimeoutError as error:
+            raise errors.Timeout(f"{request}: no connection was free in time") from error
+        try:
+            yield
+        finally:
+            self._free.release()
+
+    async def _send(
+        self, request: Request, deadline_seconds: float, pool: Pool, may_send: Callable[[], bool]
+    ) -> bytes:
         clock = asyncio.get_running_loop().time
         ends = clock() + deadline_seconds
         attempt = 0

@@ -384,3 +384,13 @@ async def test_read_decodes_into_the_record_asked_for() -> None:
 
     async with FakeApi(others=[ok]) as api, api.client() as client:
         assert await client.read(POD, KEY, wire.decoder(Named)) == Named(kind="Pod")
+
+
+async def test_waiting_for_other_calls_is_not_taken_for_the_servers_silence() -> None:
+    async with (
+        FakeApi(others=[silence, silence, ok]) as api,
+        api.client(connections=1, deadline_seconds=5.0) as client,
+    ):
+        found = await asyncio.gather(*(client.get(POD, KEY) for _ in range(3)), return_exceptions=True)
+
+    assert [type(answer) for answer in found] == [errors.Timeout, errors.Timeout, dict]
