@@ -102,10 +102,13 @@ def logs(name: str, component: str | None, *, follow: bool) -> None:
 @_named
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
 def kubectl(name: str, args: tuple[str, ...]) -> None:
-    """kubectl as administrator of the cluster."""
+    """kubectl as administrator of the cluster; `kubectl slurm` included."""
     with _in_words():
         cluster = _running(name)
-        _become(str(cluster.kubectl_program), f"--kubeconfig={cluster.kubeconfig}", *args)
+        # A plugin is found on PATH, and wants to be the first word after kubectl.
+        os.environ["KUBECONFIG"] = str(cluster.kubeconfig)
+        os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
+        _become(str(cluster.kubectl_program), *args)
 
 
 @click.command(context_settings=_PASS_ON)
