@@ -1,9 +1,12 @@
 """Why pods are not ready, and how far a workload has come, in words and numbers for conditions."""
 
+from datetime import UTC, datetime
+
 import pytest
 
+from slurm_operator.manifests.events import Event, Regarding
 from slurm_operator.manifests.meta import Child, Meta
-from slurm_operator.manifests.troubles import troubles
+from slurm_operator.manifests.troubles import refusals, troubles
 from slurm_operator.manifests.workloads import Rollout, rollout
 from support.children import pod
 
@@ -89,3 +92,28 @@ def test_a_workload_that_cannot_go_on_says_why():
 
     assert rollout(workload({**COUNTS, "conditions": [stuck]})).stuck == "exceeded quota"
     assert rollout(None) is None
+
+
+def _workload(replicas: int) -> Child:
+    body = {"spec": {"replicas": 1}, "status": {"replicas": replicas, "observedGeneration": 1}}
+    return Child(metadata=Meta(name="slurm-controller", uid="u", generation=1), body=body)
+
+
+def _complaint(note: str, minute: int, uid: str = "u", reason: str = "FailedCreate") -> Event:
+    about = Regarding(kind="StatefulSet", name="slurm-controller", uid=uid)
+    when = datetime(2026, 1, 1, 12, minute, tzinfo=UTC)
+    return Event(metadata=Meta(name=note), regarding=about, reason=reason, note=note, event_time=when)
+
+
+def test_a_workload_without_its_pods_says_who_refused_them_last():
+    said = "create Pod slurm-controller-0 in StatefulSet slurm-controller failed error: {}"
+    events = [
+        _complaint(said.format("exceeded quota"), 2),
+        _complaint(said.format("an older complaint"), 1),
+        _complaint(said.format("about another one"), 3, uid="other"),
+        _complaint("pulled an image", 4, reason="Pulled"),
+    ]
+
+    assert refusals(_workload(0), events) == ["no pod can be made: exceeded quota"]
+    assert refusals(_workload(1), events) == []
+    assert refusals(None, events) == []

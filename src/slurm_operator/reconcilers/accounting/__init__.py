@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from slurm_operator.api import names
 from slurm_operator.api.accounting import Accounting
 from slurm_operator.api.controller import Controller
-from slurm_operator.api.meta import ObjectKey
+from slurm_operator.api.meta import ObjectKey, key_of
+from slurm_operator.manifests.events import Event
 from slurm_operator.manifests.objects import Pod
 from slurm_operator.plan.wiring import Reconciler, Wake
 from slurm_operator.plan.world import World
@@ -27,6 +28,14 @@ def of_pod(pod: Pod, world: World) -> Iterator[ObjectKey]:
         yield ObjectKey(pod.metadata.namespace, labels.get(names.APP_INSTANCE, ""))
 
 
+def of_complaint(event: Event, world: World) -> Iterator[ObjectKey]:
+    """Pods of slurmdbd or of its database were refused."""
+    for accounting in world.all(Accounting, event.metadata.namespace):
+        name = accounting.metadata.name
+        if event.regarding.name in (names.accounting_workload(name), names.database_workload(name)):
+            yield key_of(accounting)
+
+
 # Keys, the password and the configuration are asked for by name, so their changes wake us too.
 RECONCILER = Reconciler[Seen](
     name="accounting",
@@ -35,6 +44,6 @@ RECONCILER = Reconciler[Seen](
     observe=observe,
     decide=decide,
     status=status,
-    wakes=(Wake(Controller, of_controller), Wake(Pod, of_pod)),
+    wakes=(Wake(Controller, of_controller), Wake(Pod, of_pod), Wake(Event, of_complaint)),
     children=OWNED,
 )

@@ -10,10 +10,11 @@ from slurm_operator.api.kind import Kind
 from slurm_operator.api.meta import ObjectKey
 from slurm_operator.api.refs import ConfigMapKey, SecretKey
 from slurm_operator.manifests import kinds
+from slurm_operator.manifests.events import Event
 from slurm_operator.manifests.meta import Child
 from slurm_operator.manifests.objects import ConfigMap, Pod, Secret, Unread
 from slurm_operator.manifests.secrets import SecretHandle
-from slurm_operator.manifests.troubles import troubles
+from slurm_operator.manifests.troubles import refusals, troubles
 from slurm_operator.manifests.workloads import Rollout, rollout
 from slurm_operator.plan import needs
 from slurm_operator.plan.needs import Need
@@ -112,8 +113,8 @@ def observe(key: ObjectKey, world: World) -> Seen | None:
         children=children,
         rollout=rollout(children.get((kinds.STATEFUL_SET, workload))),
         mariadb=rollout(children.get((kinds.STATEFUL_SET, mariadb))),
-        troubles=troubles([pod] if pod is not None else []),
-        mariadb_troubles=troubles([mariadb_pod] if mariadb_pod is not None else []),
+        troubles=_troubles(children.get((kinds.STATEFUL_SET, workload)), pod, world),
+        mariadb_troubles=_troubles(children.get((kinds.STATEFUL_SET, mariadb)), mariadb_pod, world),
         verdict=check.verdict(pod, address) if address is not None else None,
         controllers=[
             controller
@@ -122,6 +123,12 @@ def observe(key: ObjectKey, world: World) -> Seen | None:
         ],
         key_hash=needs.slurm_key_hash(world, key.namespace, shared_keys.slurm_key(accounting)),
     )
+
+
+def _troubles(workload: Child | None, pod: Pod | None, world: World) -> list[str]:
+    """What keeps the one pod of a StatefulSet from being ready, or from being made."""
+    events = world.all(Event, workload.metadata.namespace) if workload is not None else ()
+    return [*refusals(workload, events), *troubles([pod] if pod is not None else [])]
 
 
 def password(

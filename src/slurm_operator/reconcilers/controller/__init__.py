@@ -10,6 +10,7 @@ from slurm_operator.api.meta import ObjectKey, key_of
 from slurm_operator.api.nodeset import NodeSet
 from slurm_operator.api.restapi import RestApi
 from slurm_operator.manifests import kinds
+from slurm_operator.manifests.events import Event
 from slurm_operator.manifests.objects import Pod
 from slurm_operator.manifests.platform import VolumeClaim
 from slurm_operator.plan.wiring import Reconciler, SlurmWake, Wake
@@ -63,6 +64,13 @@ def sharing_volume(claim: VolumeClaim, world: World) -> Iterator[ObjectKey]:
             yield key_of(controller)
 
 
+def of_complaint(event: Event, world: World) -> Iterator[ObjectKey]:
+    """Pods of slurmctld were refused."""
+    for controller in world.all(Controller, event.metadata.namespace):
+        if event.regarding.name == names.controller_workload(controller.metadata.name):
+            yield key_of(controller)
+
+
 def in_slurm(controller: ObjectKey, changes: Changes, world: World) -> Iterator[ObjectKey]:
     """What slurmctld says about itself. Nodes and jobs come and go without us, unless it forgets them."""
     if changes.everything or (changes.nodes and _may_have_forgotten(controller, changes, world)):
@@ -95,6 +103,7 @@ RECONCILER = Reconciler[Seen](
         Wake(RestApi, of_clients),
         Wake(LoginSet, of_clients),
         Wake(Pod, behind),
+        Wake(Event, of_complaint),
         Wake(VolumeClaim, sharing_volume),
     ),
     slurm_wake=SlurmWake(in_slurm),

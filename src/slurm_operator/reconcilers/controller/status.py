@@ -146,7 +146,7 @@ def ready(seen: Seen, plan: Plan) -> Condition:
         return true(
             READY, "Serving", f"{version} answers at {host}:{port}; {head.metadata.name} is in charge."
         )
-    if told := troubles(seen.pods):
+    if told := [*seen.refused_pods, *troubles(seen.pods)]:
         return false(READY, "PodsNotReady", f"slurmctld does not run: {'; '.join(told)}.")
     if seen.pods:
         return false(READY, "Starting", f"{seen.pods[0].metadata.name} has started and is not ready yet.")
@@ -191,7 +191,7 @@ def degraded(seen: Seen, plan: Plan, outcome: Outcome, refusal: Refusal | None) 
     for wait in _in_the_way(plan):
         if wait.reason not in _ON_ITS_WAY:
             return true(DEGRADED, wait.reason, wait.message)
-    if told := troubles(seen.pods):
+    if told := [*seen.refused_pods, *troubles(seen.pods)]:
         return true(DEGRADED, "PodsNotReady", "; ".join(told))
     return false(DEGRADED, "AsExpected", _passed_over(seen))
 
