@@ -9,11 +9,14 @@ from slurm_operator.manifests.meta import Manifest
 VOLUME = "slurm-logfile"
 DIRECTORY = "/var/log/slurm"
 
-# A named pipe in memory: nothing fills up, and a daemon that is restarted finds it again.
-_FOLLOW = """\
+# A named pipe in memory: nothing fills up, and a daemon that is restarted finds it again. It is held open for
+# reading and writing, so that it has a reader at every moment: without one a daemon that starts its successor
+# would wait, or be killed by its own next line.
+FOLLOW = """\
 trap 'exit 0' TERM
-rm -f "$SOCKET" && mkfifo -m 777 "$SOCKET"
-while true; do cat "$SOCKET" & wait $!; sleep 1; done
+[ -p "$SOCKET" ] || { rm -f "$SOCKET" && mkfifo -m 777 "$SOCKET"; }
+exec 3<> "$SOCKET"
+cat <&3 & wait $!
 """
 
 
@@ -22,7 +25,7 @@ def sidecar(file: str, image: str, wishes: Mapping[str, Any]) -> Manifest:
     base: Manifest = {
         "name": "logfile",
         "restartPolicy": "Always",
-        "command": ["sh", "-c", _FOLLOW],
+        "command": ["sh", "-c", FOLLOW],
         "env": [{"name": "SOCKET", "value": f"{DIRECTORY}/{file}"}],
         "volumeMounts": [mount()],
     }
