@@ -103,6 +103,7 @@ def test_a_database_in_order_is_found_so_and_left_as_it_was(box, account):
 
     assert (code, verdict.reason, verdict.advice) == (0, "", "")
     assert "MariaDB" in verdict.version
+    assert verdict.slurm_version.startswith("26.")
     assert sql(box, "SHOW TABLES IN books; SHOW PROCEDURE STATUS WHERE Db = 'books'") == ""
 
 

@@ -346,10 +346,14 @@ def test_what_is_wrong_with_the_database_is_named(said, reason, word):
 
 
 def test_a_good_database_is_told_with_its_version_and_a_dangerous_setting_with_a_warning():
-    told = report(RECONCILER, *decide(checked("innodb_lock_wait_timeout\t900\nversion\t11.8.9-MariaDB", 0)))
+    told = report(
+        RECONCILER,
+        *decide(checked("slurmdbd\t26.05.5\ninnodb_lock_wait_timeout\t900\nversion\t11.8.9-MariaDB", 0)),
+    )
     assert told["Ready"] == ("True", "Serving", "slurmdbd answers at slurm-accounting.ns:6819.")
     assert told["Degraded"][0] == "False"
     assert (told["database"]["reachable"], told["database"]["version"]) == (True, "11.8.9-MariaDB")
+    assert told["slurmVersion"] == "26.05.5"
 
     told = report(RECONCILER, *decide(checked("innodb_snapshot_isolation\tON\nversion\t11.8", 0)))
     assert told["Ready"][0] == "True"

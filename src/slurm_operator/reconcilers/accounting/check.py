@@ -57,8 +57,11 @@ while ! is_usable; do
   fi
   sleep 2 & wait $!
 done
-[ -z "$client" ] || ask "SHOW GLOBAL VARIABLES WHERE Variable_name IN
-  ('version', 'innodb_snapshot_isolation', 'innodb_lock_wait_timeout')" > /dev/termination-log
+{
+  slurmdbd -V | sed 's/^slurm */slurmdbd\t/'
+  [ -z "$client" ] || ask "SHOW GLOBAL VARIABLES WHERE Variable_name IN
+  ('version', 'innodb_snapshot_isolation', 'innodb_lock_wait_timeout')"
+} > /dev/termination-log
 """
 
 
@@ -92,6 +95,7 @@ class Verdict(wire.Record):
     message: str = ""
     version: str = ""
     advice: str = ""
+    slurm_version: str = ""
 
 
 def verdict(pod: Pod | None, address: Address) -> Verdict | None:
@@ -127,7 +131,9 @@ def _found(said: str) -> Verdict:
         advice = "innodb_snapshot_isolation is on: slurmdbd ends when two writes meet. Set it to OFF."
     elif facts.get("innodb_lock_wait_timeout", "900").isdigit() and _seconds(facts) < 900:
         advice = f"innodb_lock_wait_timeout is {_seconds(facts)}; slurmdbd asks for 900."
-    return Verdict(version=facts.get("version", ""), advice=advice)
+    return Verdict(
+        version=facts.get("version", ""), advice=advice, slurm_version=facts.get("slurmdbd", "").strip()
+    )
 
 
 def _seconds(facts: dict[str, str]) -> int:

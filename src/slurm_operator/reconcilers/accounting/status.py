@@ -87,6 +87,7 @@ def facts(seen: Seen) -> Manifest:
     rollout = seen.rollout
     fields: Manifest = {
         "observedGeneration": seen.accounting.metadata.generation,
+        "slurmVersion": version(seen),
         "endpoint": endpoint(seen),
         "replicas": rollout.replicas if rollout is not None else 0,
         "readyReplicas": rollout.ready if rollout is not None else 0,
@@ -97,6 +98,12 @@ def facts(seen: Seen) -> Manifest:
     if seen.address is not None and not seen.is_external:
         fields["database"] = database_facts(seen)
     return fields
+
+
+def version(seen: Seen) -> str:
+    """As slurmdbd told before it started; what was told last, while another one is about to."""
+    told = seen.verdict.slurm_version if seen.verdict is not None else ""
+    return told or ("" if seen.is_external else seen.accounting.status.slurm_version)
 
 
 def database_facts(seen: Seen) -> Manifest:
