@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from slurm_operator import wire
 from slurm_operator.api import names
+from slurm_operator.api.cluster import Cluster
 from slurm_operator.api.controller import Controller
 from slurm_operator.api.nodeset import NodeSet
 from slurm_operator.manifests import kinds
@@ -40,8 +41,8 @@ def may_leave_config(nodeset: NodeSet, world: World) -> Stays | None:
         return Stays(reason="InUse", message="the NodeSet is there")
     if world.find(Pod, OWNER, nodeset.metadata.uid):
         return Stays(reason="WorkersLeft", message="its workers are let go one by one")
-    if controller is None or controller.metadata.is_terminating or controller.spec.external:
-        return None  # There is no configuration of ours, or it goes as a whole.
+    if controller is None or controller.spec.external or _goes_as_a_whole(controller, world):
+        return None
     if lines := _naming(controller.spec.extra_conf, nodeset.slurm_name):
         return Stays(
             reason="NamedInExtraConf",
@@ -51,8 +52,20 @@ def may_leave_config(nodeset: NodeSet, world: World) -> Stays | None:
     return _jobs_of(nodeset, world)
 
 
+def _goes_as_a_whole(controller: Controller, world: World) -> bool:
+    """It is being deleted, or the Cluster is that it belongs to: then there is no configuration to leave."""
+    meta = controller.metadata
+    cluster = world.get(Cluster, meta.namespace, meta.owner.name) if meta.owner is not None else None
+    return meta.is_terminating or (cluster is not None and cluster.metadata.is_terminating)
+
+
 def is_configured(nodeset: NodeSet, world: World) -> bool:
-    """Whether the files that slurmctld is known to run with have its lines."""
+    """Whether its lines have to go, and slurmctld is known to run with files that have them."""
+    if not nodeset.metadata.is_terminating or may_leave_config(nodeset, world) is not None:
+        return False
+    found = world.get(Controller, nodeset.metadata.namespace, nodeset.spec.controller)
+    if found is None or found.spec.external or _goes_as_a_whole(found, world):
+        return False
     namespace, controller = nodeset.metadata.namespace, nodeset.spec.controller
     child = world.child(kinds.CONFIG_MAP, namespace, f"{names.controller_config(controller)}-good")
     text = (child.body.get("data") or {}).get(SLURM_CONF, "") if child is not None else ""

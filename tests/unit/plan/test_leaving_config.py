@@ -3,6 +3,7 @@
 import pytest
 
 from slurm_operator.api import names, reading
+from slurm_operator.api.cluster import Cluster
 from slurm_operator.api.controller import Controller
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.meta import Child, Meta
@@ -12,12 +13,27 @@ from slurm_operator.reconcilers.nodeset import RECONCILER
 from support.workers import CONTROLLER, KEY, NOW, job, nodeset, slurm, worker
 from support.world import HandmadeWorld
 
+DELETED = {"deletionTimestamp": "2026-01-01T11:00:00Z"}
+OWNER = {
+    "apiVersion": "slinky.slurm.net/v1beta1",
+    "kind": "Cluster",
+    "name": "demo",
+    "uid": "d",
+    "controller": True,
+}
 
-def controller(*, deleted=False, **spec) -> Controller:
-    meta = {"name": "slurm", "namespace": "ns", "uid": "c"}
+
+def controller(*, deleted=False, owners=(), **spec) -> Controller:
+    meta = {"name": "slurm", "namespace": "ns", "uid": "c", "ownerReferences": list(owners)}
     if deleted:
-        meta["deletionTimestamp"] = "2026-01-01T11:00:00Z"
+        meta |= DELETED
     return reading.read(Controller, {"metadata": meta, "spec": spec})
+
+
+def cluster(**more) -> Cluster:
+    return reading.read(
+        Cluster, {"metadata": {"name": "demo", "namespace": "ns", "uid": "d", **more}, "spec": {}}
+    )
 
 
 def world(*things, snapshot=None, conf="") -> HandmadeWorld:
@@ -32,6 +48,7 @@ def world(*things, snapshot=None, conf="") -> HandmadeWorld:
 IN_CONFIG = "NodeSet=gpu Feature=gpu\nPartitionName=gpu Nodes=gpu State=INACTIVE\n"
 GOING = nodeset(deleted=True, partition={"enabled": True})
 NAMED = controller(extraConf="# ours\nPartitionName=all Nodes=cpu,gpu\n")
+OWNED = controller(extraConf="PartitionName=all Nodes=gpu\n", owners=[OWNER])
 PENDING = job(7, words=("PENDING",), partition="other,gpu")
 
 
@@ -48,6 +65,8 @@ PENDING = job(7, words=("PENDING",), partition="other,gpu")
         pytest.param(world(GOING, controller(extraConf="PartitionName=all Nodes=gpus,ALL\n"), snapshot=slurm()), None, id="extraConf names others"),
         pytest.param(world(GOING, controller()), "SlurmUnreachable", id="Slurm is silent"),
         pytest.param(world(GOING, controller(deleted=True)), None, id="the Controller goes too"),
+        pytest.param(world(GOING, OWNED, cluster(**DELETED), snapshot=slurm()), None, id="the Cluster of both goes"),
+        pytest.param(world(GOING, OWNED, cluster(), snapshot=slurm()), "NamedInExtraConf", id="the Cluster stays"),
         pytest.param(world(GOING), None, id="there is no Controller"),
     ],
 )  # fmt: skip
@@ -73,6 +92,7 @@ def test_jobs_that_wait_are_told_by_their_id():
         pytest.param(world(GOING, controller(), snapshot=slurm(), conf="ClusterName=x\n"), "Released", id="then itself"),
         pytest.param(world(GOING, controller(), conf=IN_CONFIG), "Released", id="Slurm is away: its lines stay without it"),
         pytest.param(world(GOING, controller(deleted=True), snapshot=slurm(), conf=IN_CONFIG), "Released", id="all goes"),
+        pytest.param(world(GOING, OWNED, cluster(**DELETED), snapshot=slurm(), conf=IN_CONFIG), "Released", id="all of a Cluster goes"),
         pytest.param(world(GOING, NAMED, snapshot=slurm(), conf=IN_CONFIG), "NamedInExtraConf", id="a person has to act"),
     ],
 )  # fmt: skip

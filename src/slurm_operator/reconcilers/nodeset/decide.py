@@ -28,7 +28,6 @@ from slurm_operator.reconcilers.nodeset.revisions import Revision
 from slurm_operator.reconcilers.nodeset.rollout import replaced
 from slurm_operator.reconcilers.nodeset.traits import traits
 from slurm_operator.reconcilers.nodeset.volumes import SCALED, retention
-from slurm_operator.slurm.snapshot import Snapshot
 
 A_SECOND = timedelta(seconds=1)
 
@@ -112,9 +111,11 @@ def _configured(seen: Seen) -> list[Action]:
     stays, name = seen.in_config, seen.nodeset.slurm_name
     if stays is not None and stays.reason != UNREACHABLE:
         return [Wait(subject=name, reason=stays.reason, message=stays.message, jobs=stays.jobs)]
-    is_alive = seen.controller is not None and not seen.controller.metadata.is_terminating
-    if seen.is_configured and is_alive and isinstance(seen.slurm, Snapshot):
-        message = f"partition {name} is taken out of slurm.conf"
+    if seen.is_configured:
+        message = (
+            f"waiting for Controller {seen.controller_key.name} to take {name} out of slurm.conf; "
+            "its conditions say what is in the way"
+        )
         return [Wait(subject=name, reason="LeavingConfiguration", message=message)]
     return []
 

@@ -77,7 +77,7 @@ def observe(key: ObjectKey, world: World, propagated: tuple[str, ...] = ()) -> S
         propagated_conditions=propagated,
         sees_machines=world.serves(kinds.KUBE_NODE),
         in_config=may_leave_config(nodeset, world),
-        is_configured=nodeset.metadata.is_terminating and is_configured(nodeset, world),
+        is_configured=is_configured(nodeset, world),
         is_abandoned=is_abandoned(nodeset, world),
     )
 
