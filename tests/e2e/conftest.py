@@ -3,6 +3,7 @@
 import os
 import uuid
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,11 +12,14 @@ from e2e_pods import make_namespace
 from slurm_operator.local import containerd, image, status, stop
 from slurm_operator.local.cell import born
 from slurm_operator.local.cluster import Cluster
+from slurm_operator.local.commands import audit_flags
 from slurm_operator.local.paths import Paths
 from slurm_operator.local.progress import PlainProgress, Progress, Quiet
 from slurm_operator.local.start import Wanted, prepare, up
+from support import rights
 
 _MARK = "e2e"
+_LAST = "test_rbac_used.py"
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -32,6 +36,16 @@ def pytest_collection_finish(session: pytest.Session) -> None:
             image.operator_archive(paths, progress)
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """The look back on all rights comes last, and only when there is everything to look back on."""
+    last = [item for item in items if item.path.name == _LAST]
+    others = [item for item in items if item.path.name != _LAST]
+    is_whole = not config.option.keyword and {"integration", "e2e"} <= {Path(arg).name for arg in config.args}
+    config.hook.pytest_deselected(items=[] if is_whole else last)
+    items[:] = [*others, *(last if is_whole else [])]
+
+
 @pytest.fixture(scope="session")
 def paths() -> Paths:
     """The user's own directories: builds and images are shared with `make up`."""
@@ -46,9 +60,13 @@ def wanted(paths: Paths) -> Wanted:
 
 
 @pytest.fixture(scope="session")
-def cluster(wanted: Wanted, paths: Paths) -> Iterator[Cluster]:
-    """The cluster that all tests share: stay in your namespace."""
-    yield from _running("shared", wanted, paths)
+def cluster(wanted: Wanted, paths: Paths, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """The cluster that all tests share: stay in your namespace. It writes down what the operator asks of it."""
+    place = tmp_path_factory.mktemp("audit")
+    flags = tuple(audit_flags(place, "Metadata"))
+    rights.LOGS.append(place / "audit.log")
+    yield from _running("shared", replace(wanted, api_flags=flags), paths)
+    assert rights.refused(place / "audit.log") == []
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +97,7 @@ def _archives(paths: Paths, progress: Progress) -> tuple[Path, Path]:
 
 def _running(name: str, wanted: Wanted, paths: Paths) -> Iterator[Cluster]:
     own = f"{_MARK}-{name}-{os.getpid()}"
-    cluster, _ = up(Wanted(own, wanted.nodes, archives=wanted.archives), paths, Quiet())
+    cluster, _ = up(replace(wanted, name=own), paths, Quiet())
     yield cluster
     stop.down(own, paths, Quiet())
 
