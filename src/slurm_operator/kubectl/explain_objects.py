@@ -1,5 +1,7 @@
 """Why one of our objects is not as it should be: its reconciler's verdict, and behind it the next one's."""
 
+from datetime import timedelta
+
 from slurm_operator.api.accounting import Accounting
 from slurm_operator.api.cluster import Cluster
 from slurm_operator.api.conditions import DEGRADED, PROGRESSING, READY, Condition, Truth
@@ -21,6 +23,9 @@ from slurm_operator.slurm.snapshot import Snapshot
 
 # What only the operator knows, because it tried: it stands in the conditions that it wrote.
 TRIED = {"WriteFailed", "ActionFailed", "SigningFailed"}
+
+# A running operator needs seconds for its first word about an object.
+LOOKED_AT_WITHIN = timedelta(minutes=1)
 
 # A part that waits for another one has the same trouble as that one.
 _OF_THE_CONTROLLER = {
@@ -62,6 +67,8 @@ def telling(found: Verdict) -> Condition | None:
 def why(found: Verdict, case: Case) -> Finding:
     """From what this object says to the root of it. Without a remedy nothing has to be done."""
     condition = telling(found)
+    if _is_overlooked(found, case):
+        return _overlooked(found)
     if condition is None:
         return _underway(found)
     link = Link(subject=found.name, says=_says(found, condition))
@@ -72,6 +79,24 @@ def why(found: Verdict, case: Case) -> Finding:
         return Finding(chain=(link,))
     way = remedy(condition.reason, condition.message, found.key, found.reconciler.kind.kind)
     return Finding(chain=(link,), remedy=_unless_unseen(found, way, case))
+
+
+def _is_overlooked(found: Verdict, case: Case) -> bool:
+    """Old enough to have been looked at, and without a word from the operator."""
+    made = found.about.metadata.creation_timestamp
+    is_old = made is not None and case.picture.now - made > LOOKED_AT_WITHIN
+    return is_old and found.told(READY) is None
+
+
+def _overlooked(found: Verdict) -> Finding:
+    says = "has never been looked at by the operator: it has no conditions."
+    advice = (
+        "See whether the operator runs, watches this namespace, and may read what it needs; its log says so."
+    )
+    commands = ("kubectl get pods -A -l app.kubernetes.io/name=slurm-operator", "kubectl slurm doctor")
+    return Finding(
+        chain=(Link(subject=found.name, says=says),), remedy=Remedy(advice=advice, commands=commands)
+    )
 
 
 def _says(found: Verdict, condition: Condition) -> str:

@@ -37,6 +37,7 @@ class Picture:
     slurms: dict[ObjectKey, Snapshot | Unreachable] = field(default_factory=dict)
     served: set[Kind] = field(default_factory=set)
     is_whole: bool = False
+    taken_at: datetime | None = None  # When `now` has moved on since.
     missed_secrets: set[ObjectKey] = field(default_factory=set)
     missed_config_maps: set[ObjectKey] = field(default_factory=set)
 
@@ -74,7 +75,7 @@ class Picture:
         return self.config_maps.get(key)
 
     def slurm(self, namespace: str, controller: str) -> Snapshot | Unreachable:
-        nothing = Unreachable(since=self.now, why=_NOBODY)
+        nothing = Unreachable(since=self.taken_at or self.now, why=_NOBODY)
         return self.slurms.get(ObjectKey(namespace, controller), nothing)
 
     def serves(self, kind: Kind) -> bool:
@@ -106,6 +107,7 @@ class Picture:
             slurms=dict(self.slurms),
             served=set(self.served),
             is_whole=self.is_whole,
+            taken_at=self.taken_at,
             missed_secrets=self.missed_secrets,
             missed_config_maps=self.missed_config_maps,
         )

@@ -342,5 +342,19 @@ def test_what_works_is_said_to_work(what: str, healthy: Picture) -> None:
     assert explanation(healthy, what).is_well
 
 
+def test_an_object_that_nobody_looks_at_asks_for_the_operator(healthy: Picture) -> None:
+    made = healthy.copy()
+    nodeset = made.get(NodeSet, NS, "demo-cpu")
+    silent = wire.replace(nodeset, status=wire.replace(nodeset.status, conditions=[]))
+    made.put(silent)
+    assert explanation(made, "nodeset/demo-cpu").is_well  # It is seconds old.
+    made.now += timedelta(hours=1)
+    _fresh(made)
+    found = explanation(made, "nodeset/demo-cpu")
+
+    assert "never been looked at by the operator" in found.summary
+    assert "kubectl slurm doctor" in found.remedy.commands
+
+
 def test_a_pod_of_a_deployment_is_found_by_its_name(healthy: Picture) -> None:
     assert explanation(healthy, f"pod/{one_of(healthy, 'demo-restapi-')}").is_well

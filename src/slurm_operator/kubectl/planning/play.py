@@ -57,6 +57,7 @@ class Play:
 
     def __init__(self, picture: Picture, reconcilers: Sequence[Reconciler[Any]]) -> None:
         self.picture = picture
+        picture.taken_at = picture.taken_at or picture.now
         self.kubernetes = Kubernetes(picture)
         self.slurm = Slurm(picture)
         self.story = Story()
