@@ -21,6 +21,7 @@ _RBAC = "rbac.authorization.k8s.io"
 
 # Rights that no request of an ordinary run takes, and why they are given all the same.
 RARE = {
+    "patch": "of events: how often one has come back, seconds after it first did",
     "get": "after a JSON patch was refused, to see whether the object is another one by now",
     "update": "asked for by an admission plugin of some API servers, not by us",
 }
@@ -63,9 +64,11 @@ def granted() -> set[Use]:
 
 
 def is_rare(use: Use) -> bool:
-    """Whether a run may well pass without this right being used."""
+    """Whether a run may well pass without this right being used: see RARE."""
     if use.verb == "update":
         return use.resource.endswith("/finalizers")
+    if use.resource == "events":
+        return use.verb == "patch"
     return use.verb == "get" and use.resource not in ("secrets", "configmaps", "leases")
 
 
