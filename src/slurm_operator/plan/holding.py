@@ -11,6 +11,9 @@ from slurm_operator.api.names import FORCE_DELETION
 from slurm_operator.api.names import IN_USE_FINALIZER as FINALIZER
 from slurm_operator.plan.actions import Action, PatchObject, Wait
 
+# How Kubernetes notes that an object waits for its children to be gone.
+_FOREGROUND = "foregroundDeletion"
+
 
 def holding(kind: Kind, meta: Meta, dependents: Sequence[str]) -> list[Action]:
     """The step that is due: hold on, let go, or say who is in the way of a deletion."""
@@ -24,8 +27,18 @@ def holding(kind: Kind, meta: Meta, dependents: Sequence[str]) -> list[Action]:
         message = f"{kind.kind} {meta.name} is kept while these need it: {_listed(dependents)}"
         return [_patch(kind, meta, [*meta.finalizers, FINALIZER], "Held", message)]
     if held and meta.is_terminating:
-        return [Wait(subject=f"{kind.kind} {meta.name}", reason="InUse", message=_in_use(kind, dependents))]
+        waiting = Wait(subject=f"{kind.kind} {meta.name}", reason="InUse", message=_in_use(kind, dependents))
+        return [*_children_stay(kind, meta), waiting]
     return []
+
+
+def _children_stay(kind: Kind, meta: Meta) -> list[Action]:
+    """A deletion in the foreground takes the children first, again and again while we put them back."""
+    if _FOREGROUND not in meta.finalizers:
+        return []
+    kept = [finalizer for finalizer in meta.finalizers if finalizer != _FOREGROUND]
+    message = f"{kind.kind} {meta.name} is deleted before its children, not after them: they are still needed"
+    return [_patch(kind, meta, kept, "NotInForeground", message)]
 
 
 def _in_use(kind: Kind, dependents: Sequence[str]) -> str:

@@ -478,6 +478,16 @@ def test_a_controller_is_held_while_others_name_it():
     assert conditions(made)["Progressing"].reason == "InUse"
 
 
+def test_a_deletion_in_the_foreground_does_not_take_its_children_first():
+    held = controller(deletionTimestamp="2026-01-01T11:00:00Z", finalizers=["foregroundDeletion", FINALIZER])
+
+    _, _, actions = decide(world(held, RESTAPI))
+
+    [patched] = [a for a in actions if a.reason == "NotInForeground"]
+    assert patched.operations[-1]["value"] == [FINALIZER]
+    assert not [a for a in decide(world(held))[2] if a.reason == "NotInForeground"], "nobody needs them"
+
+
 @pytest.mark.parametrize(
     "made",
     [

@@ -58,7 +58,7 @@ while ! is_usable; do
   sleep 2 & wait $!
 done
 {
-  slurmdbd -V | sed 's/.* /slurmdbd\t/'
+  PATH="$PATH:/usr/sbin" slurmdbd -V | sed 's/.* /slurmdbd\t/'
   [ -z "$client" ] || ask "SHOW GLOBAL VARIABLES WHERE Variable_name IN
   ('version', 'innodb_snapshot_isolation', 'innodb_lock_wait_timeout')"
 } > /dev/termination-log
