@@ -118,11 +118,19 @@ def test_what_cannot_be_meant_is_refused_with_a_reason(chart, values, words):
         rendered(chart, values)
 
 
-@pytest.mark.parametrize("namespaces", ["", "blue,red"], ids=["everywhere", "in two namespaces"])
-def test_the_chart_and_the_manifests_are_the_same_installation(namespaces):
-    values = {"operator": {"namespaces": namespaces}, "webhook": {"namespaces": namespaces}}
+@pytest.mark.parametrize(
+    ("namespaces", "is_reader"),
+    [("", True), ("blue,red", True), ("blue,red", False)],
+    ids=["everywhere", "in two namespaces", "with roles alone"],
+)
+def test_the_chart_and_the_manifests_are_the_same_installation(namespaces, is_reader):
+    values = {
+        "operator": {"namespaces": namespaces, "clusterReader": is_reader},
+        "webhook": {"namespaces": namespaces},
+    }
     by_helm = objects(rendered("slurm-operator", values, "--skip-tests"))
-    printed = objects(CliRunner().invoke(main, ["manifests", "--no-crds", "--namespaces", namespaces]).output)
+    flags = ["--no-crds", "--namespaces", namespaces, *([] if is_reader else ["--no-cluster-reader"])]
+    printed = objects(CliRunner().invoke(main, ["manifests", *flags]).output)
     printed.pop(("Namespace", "slurm-operator"))  # Helm makes it by itself.
 
     assert {key: without_helm(thing) for key, thing in by_helm.items()} == printed

@@ -44,6 +44,12 @@ WEBHOOK_IMAGE = f"docker.io/local/slurm-operator-webhook:{slurm_operator.__versi
 @click.option(
     "--namespaces", default="", help="Comma-separated: where Slurm clusters may be; empty is everywhere."
 )
+@click.option(
+    "--cluster-reader/--no-cluster-reader",
+    default=True,
+    show_default=True,
+    help="With --namespaces: whether a ClusterRole lets the operator look at machines and storage classes.",
+)
 @click.option("--crds/--no-crds", default=True, show_default=True, help="With the resource definitions.")
 def manifests(
     namespace: str,
@@ -57,6 +63,7 @@ def manifests(
     *,
     webhook: bool,
     protection: bool,
+    cluster_reader: bool,
     crds: bool,
 ) -> None:
     """Print everything that an installation consists of, for `kubectl apply --server-side -f -`."""
@@ -64,6 +71,7 @@ def manifests(
         image=image,
         webhook_image=webhook_image if webhook else "",
         is_protecting=protection,
+        sees_cluster=cluster_reader,
         namespace=namespace,
         pull_policy=image_pull_policy,
         replicas=replicas,

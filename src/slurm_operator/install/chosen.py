@@ -22,6 +22,7 @@ class Installation(wire.Record):
     slurm_images: str = ""
     mariadb_image: str = ""
     namespaces: tuple[str, ...] = ()  # Slurm clusters live in these only; empty is everywhere.
+    sees_cluster: bool = True  # With namespaces: whether it may look at machines and storage classes.
     is_protecting: bool = True
 
     def metadata(self, component: str, name: str = "", *, namespace: str | None = None) -> Manifest:

@@ -37,7 +37,7 @@ def access(chosen: Installation) -> list[Manifest]:
         everything = (*rights.CLUSTER_WIDE, *rights.IN_NAMESPACES)
         return [*granted(chosen, NAME, "ClusterRole", "", everything), *at_home]
     return [
-        *granted(chosen, NAME, "ClusterRole", "", rights.CLUSTER_WIDE),
+        *(granted(chosen, NAME, "ClusterRole", "", rights.CLUSTER_WIDE) if chosen.sees_cluster else []),
         *at_home,
         *(
             manifest

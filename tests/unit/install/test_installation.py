@@ -70,6 +70,12 @@ def test_confined_to_namespaces_it_has_no_right_to_change_anything_elsewhere():
     assert "--namespaces=blue,red" in deployment["spec"]["template"]["spec"]["containers"][0]["args"]
 
 
+def test_with_roles_alone_it_has_no_right_outside_its_namespaces():
+    chosen = wire.replace(CHOSEN, namespaces=("blue",), sees_cluster=False)
+
+    assert made(chosen, "ClusterRole") == made(chosen, "ClusterRoleBinding") == []
+
+
 def test_pods_are_fit_for_the_restricted_level_that_their_namespace_enforces():
     [namespace] = made(CHOSEN, "Namespace")
     [deployment] = made(CHOSEN, "Deployment")
