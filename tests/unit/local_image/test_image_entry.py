@@ -9,7 +9,7 @@ from slurm_operator.local.image.entry.__main__ import ENTRIES
 from slurm_operator.local.image.entry.follow import named_main
 from slurm_operator.local.image.entry.leave import drain_reason
 from slurm_operator.local.image.entry.slurmctld import NodeRecord, Unreachable, node_name, record_from
-from slurm_operator.local.image.entry.steps import steps_here
+from slurm_operator.local.image.entry.steps import steps_here, work_here
 from slurm_operator.local.image.images import SLURM_DAEMONS
 from slurm_operator.slurm.reasons import OurReason
 
@@ -76,20 +76,36 @@ def test_the_operator_reads_the_drain_of_a_leaving_worker_as_its_own():
     assert (read.cause, read.pod_uid) == ("PodTerminating", "4f1c-22")
 
 
-def test_jobs_are_seen_by_their_steps(tmp_path):
-    lines = [
-        "slurmstepd: [17.batch]\0",
-        "slurmstepd: [17.0]\0",
-        "slurmstepd: [9.extern]\0",
-        "sleep\x00600\0",
-        "",
-    ]
-    for pid, line in enumerate(lines):
-        (tmp_path / str(pid)).mkdir()
-        (tmp_path / str(pid) / "cmdline").write_text(line)
-    (tmp_path / "99").mkdir()  # Has just ended.
+def running(proc, *processes: tuple[int, int, str]):
+    """/proc with these: number, number of the parent, command line."""
+    for pid, parent, line in processes:
+        (proc / str(pid)).mkdir()
+        (proc / str(pid) / "cmdline").write_text(line.replace(" ", "\0") + "\0")
+        (proc / str(pid) / "stat").write_text(f"{pid} (a) b) S {parent} 1 1 0")
+    (proc / "99").mkdir()  # Has just ended.
+    return proc
 
-    assert steps_here(tmp_path) == {"17", "9"}
+
+def test_jobs_are_seen_by_their_steps(tmp_path):
+    there = running(
+        tmp_path, (1, 0, "tini"), (2, 1, "slurmstepd: [17.batch]"), (3, 1, "slurmstepd: [17.0]"), (4, 1, "slurmstepd: [9.extern]"), (5, 3, "sleep 600")
+    )  # fmt: skip
+
+    assert steps_here(there) == {"17", "9"}
+
+
+def test_a_step_that_only_waits_for_slurmctld_is_no_work(tmp_path):
+    there = running(
+        tmp_path,
+        (1, 0, "tini"), (2, 1, "slurmd -Z"),
+        (10, 1, "slurmstepd: [17.batch]"), (11, 10, "bash script"), (12, 11, "python train.py"),
+        (20, 1, "slurmstepd: [18.batch]"),
+        (30, 1, "slurmstepd: [19.extern]"), (31, 30, "sleep 100000000"),
+        (40, 1, "slurmstepd: [20.extern]"), (41, 40, "sleep 100000000"), (42, 40, "sshd: ada"),
+        (50, 1, "slurmstepd: [21.0]"), (51, 50, "sleep 600"),
+    )  # fmt: skip
+
+    assert work_here(there) == {"17", "20", "21"}
 
 
 def test_a_mounted_file_is_told_from_one_of_the_image():

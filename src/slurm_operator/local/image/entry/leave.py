@@ -6,7 +6,7 @@ The pod's grace period is the limit. A drain that is there already keeps its rea
 import time
 
 from .slurmctld import NodeRecord, Unreachable, command, node_record, unfinished_jobs
-from .steps import steps_here
+from .steps import steps_here, work_here
 from .watch import LEAVING
 
 _POLL_S = 2.0
@@ -24,7 +24,7 @@ def leave(name: str, pod_uid: str) -> int:
         here = steps_here()
         if isinstance(jobs, Unreachable):
             # Nobody can send a job now, and what runs in this container is the only witness left.
-            if not here and time.monotonic() - heard > _SILENCE_S:
+            if not work_here() and time.monotonic() - heard > _SILENCE_S:
                 return 0
         else:
             heard = time.monotonic()
