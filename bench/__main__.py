@@ -11,7 +11,7 @@ from rich.table import Table
 
 from bench.rows import Row
 
-SUITES = ("kube", "slurmrest", "kernel")
+SUITES = ("kube", "slurmrest", "kernel", "passes", "workers")
 
 
 def main(chosen: list[str]) -> None:

@@ -73,15 +73,18 @@ def node(number: int) -> dict[str, object]:
     }
 
 
+def command(program: Path, kubeconfig: Path, config: Path) -> list[str]:
+    """kwok, looking after our fake nodes and nobody else's; `config` holds the stages."""
+    flags = ["--manage-all-nodes=false", f"--manage-nodes-with-annotation-selector={_MARK}=fake"]
+    flags += ["--node-lease-duration-seconds=40", "--enable-crds=", "--v=WARN"]
+    return [str(program), f"--kubeconfig={kubeconfig}", f"--config={config}", *flags]
+
+
 def start(cluster: Cluster, programs: Path, count: int, step: Step) -> None:
     """Makes the nodes and waits until all are Ready."""
     file = cluster.directory / "stages.yaml"
     file.write_text(stages())
-    flags = ["--manage-all-nodes=false", f"--manage-nodes-with-annotation-selector={_MARK}=fake"]
-    flags += ["--node-lease-duration-seconds=40", "--enable-crds=", "--v=WARN"]
-    cluster.parts.start(
-        "kwok", [str(programs / "kwok"), f"--kubeconfig={cluster.kubeconfig}", f"--config={file}", *flags]
-    )
+    cluster.parts.start("kwok", command(programs / "kwok", cluster.kubeconfig, file))
     caller = cluster.caller
     with ThreadPoolExecutor(8) as pool:
         for _ in pool.map(

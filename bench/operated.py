@@ -1,0 +1,66 @@
+"""The operator as it is, talking to stub slurmrestds: each Controller says in an annotation where its one is.
+
+Run as a program: `python -m bench.operated KUBECONFIG METRICS_PORT [NAMESPACE]`.
+"""
+
+import asyncio
+import cProfile
+import os
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+from slurm_operator.api import shared_keys
+from slurm_operator.api.controller import Controller
+from slurm_operator.api.meta import ObjectKey, key_of
+from slurm_operator.kube import config
+from slurm_operator.manifests.objects import Secret
+from slurm_operator.manifests.secrets import SecretHandle
+from slurm_operator.operator import program
+from slurm_operator.plan.wiring import SlurmServer
+from slurm_operator.plan.world import World
+from slurm_operator.runtime.logs import configure
+from slurm_operator.runtime.manager import Manager
+from slurm_operator.runtime.settings import Address, Settings
+
+STUB = "bench.slurm-operator/stub"
+
+
+def stub_servers(world: World) -> dict[ObjectKey, SlurmServer]:
+    found = {}
+    for controller in world.all(Controller):
+        url, ref = controller.metadata.annotations.get(STUB), shared_keys.signing_key(controller)
+        secret = world.secret(controller.metadata.namespace, ref.name)
+        if url and isinstance(secret, Secret) and ref.key in secret.digests:
+            handle = SecretHandle(
+                namespace=controller.metadata.namespace,
+                name=ref.name,
+                key=ref.key,
+                digest=secret.digests[ref.key],
+            )
+            found[key_of(controller)] = SlurmServer(urls=(url,), key=handle)
+    return found
+
+
+def main(kubeconfig: str, metrics: str, *namespaces: str) -> int:
+    configure("json", "info")
+    settings = Settings(
+        kubeconfig=Path(kubeconfig),
+        namespaces=namespaces,
+        health=Address("127.0.0.1", 0),
+        metrics=Address("127.0.0.1", int(metrics)),
+        leader_elect=True,
+        leader_elect_namespace="default",
+    )
+    bench = replace(program(settings), slurm_servers=stub_servers)
+    if profile := os.environ.get("BENCH_PROFILE"):
+        with cProfile.Profile(time.process_time) as run:
+            code = asyncio.run(Manager(config.find(settings.kubeconfig, ""), bench, settings).run())
+        run.dump_stats(profile)
+        return code
+    return asyncio.run(Manager(config.find(settings.kubeconfig, ""), bench, settings).run())
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
