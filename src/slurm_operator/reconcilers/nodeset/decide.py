@@ -54,7 +54,7 @@ def decide(seen: Seen, now: datetime) -> Plan:
         *forgotten(seen, choices),
         lane("maintenance", arranged(seen, now)),
         look_again=_look_again(seen, workers, policy.next_end(seen, leaving, now), now),
-        waits_on=(seen.controller_key,) if leaving or any(map(_awaits_release, seen.members)) else (),
+        waits_on=(seen.controller_key,) if leaving or _awaits_slurm(seen, now) else (),
     )
 
 
@@ -77,6 +77,18 @@ def _steps(member: Member, seen: Seen, cause: Cause | None, now: datetime) -> St
     if isinstance(gate(member, now), Shut) and seen.is_abandoned:
         return let_go(member)
     return retire(member, cause, seen.controller_key, now)
+
+
+def _awaits_slurm(seen: Seen, now: datetime) -> bool:
+    """Something is about to change in Slurm that we should see soon."""
+    return any(map(_awaits_release, seen.members)) or _awaits_registration(seen, now)
+
+
+def _awaits_registration(seen: Seen, now: datetime) -> bool:
+    """Everybody is up, so the last of them registers in a moment. While pods still start, nobody hurries."""
+    waits = [unregistered_for(member, now) for member in seen.members]
+    is_up = all(member.is_ready or member.is_terminating for member in seen.members)
+    return is_up and timedelta(0) < max(waits, default=timedelta(0)) < REGISTERS_WITHIN
 
 
 def _awaits_release(member: Member) -> bool:
