@@ -6,10 +6,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from aiohttp import web
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
 from slurm_operator.kube.client import Client
 from slurm_operator.kube.errors import KubeError
@@ -60,6 +56,12 @@ class MetricsGuard:
 
 def self_signed_context() -> ssl.SSLContext:
     """TLS with a certificate made for this process, as nobody gave us one."""
+    # Megabytes, and a tenth of the start-up, that most operators never need.
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.x509.oid import NameOID
+
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "slurm-operator-metrics")])
     now = datetime.now(UTC)
