@@ -4,6 +4,10 @@ The API server refuses rules that might cost too much. It takes `==` between opt
 as it cannot see how long they are, but thinks little of `in`; so that is how values are compared here.
 """
 
+import re
+from collections.abc import Callable
+from typing import Any
+
 from slurm_operator.api import durations
 from slurm_operator.api.model import Rule
 
@@ -26,6 +30,22 @@ def matches(pattern: str) -> str:
 def as_duration(expression: str) -> str:
     """The expression holds, unless the string is no duration at all: another rule says that better."""
     return f"!{matches(durations.PATTERN)} || {expression}"
+
+
+def stays(part: Callable[[Any], Any]) -> Callable[[Any, Any], bool]:
+    """In Python: this part of the value is the same before and after."""
+    return lambda new, old: old is None or part(new) == part(old)
+
+
+def stays_once_set(part: Callable[[Any], str]) -> Callable[[Any, Any], bool]:
+    """In Python: this part of the value may get a value, and then keeps it."""
+    return lambda new, old: old is None or part(old) in ("", part(new))
+
+
+def looks_like(pattern: str) -> Callable[[Any, Any], bool]:
+    """In Python: the string looks like the pattern, to its very end."""
+    compiled = re.compile(pattern, re.ASCII)
+    return lambda new, old: compiled.fullmatch(new) is not None
 
 
 def name_fits(limit: int, unless: str = "false") -> Rule:

@@ -9,7 +9,7 @@ from slurm_operator.api.controller_status import ControllerStatus
 from slurm_operator.api.crd import METADATA, READY, STATUS, Column, Definition
 from slurm_operator.api.kind import Kind
 from slurm_operator.api.meta import Meta
-from slurm_operator.api.model import Rule, fields_of, model, prop
+from slurm_operator.api.model import Rule, cannot_change, fields_of, model, prop
 from slurm_operator.api.pods import ClaimSpec, Container, PodTemplate
 from slurm_operator.api.problems import Problem, References, spec_problems, warning
 from slurm_operator.api.reading import plain
@@ -37,6 +37,9 @@ class Persistence(ClaimSpec):
             + unchanged("self.?existingClaim.orValue('')"),
             message="existingClaim cannot change: slurmctld would lose its state and forget all jobs",
             path=".existingClaim",
+            holds=lambda new, old: (
+                old is None or False in (new.enabled, old.enabled) or new.existing_claim == old.existing_claim
+            ),
         ),
     )
 
@@ -89,6 +92,8 @@ class ControllerSettings:
 
     def problems(self, old: Self | None, refs: References) -> Iterator[Problem]:
         yield from (problem.under("service") for problem in self.service.problems())
+        if old is not None and old.persistence.enabled != self.persistence.enabled:
+            yield Problem(path="persistence.enabled", message=cannot_change("enabled"))
         for index, ref in enumerate(self.config_file_refs):
             for problem in _config_file_problems(ref.name, refs):
                 yield problem.under(f"configFileRefs[{index}].name")

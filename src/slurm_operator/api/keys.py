@@ -2,7 +2,7 @@
 
 from typing import Any, Final, Protocol
 
-from slurm_operator.api.cel import kept_once_set
+from slurm_operator.api.cel import kept_once_set, stays_once_set
 from slurm_operator.api.model import Rule, prop
 from slurm_operator.api.refs import SecretKey
 
@@ -28,8 +28,18 @@ _SIGNED = "cannot change: what was signed with the old key would be refused"
 
 # The reference that counts stays what it is; moving it from the old field to the new one is fine.
 SIGNING_KEY_STAYS: Final = (
-    Rule(expression=kept_once_set(_JWT_NAME), message=f"jwtKeyRef.name {_SIGNED}", path=".jwtKeyRef"),
-    Rule(expression=kept_once_set(_JWT_KEY), message=f"jwtKeyRef.key {_SIGNED}", path=".jwtKeyRef"),
+    Rule(
+        expression=kept_once_set(_JWT_NAME),
+        message=f"jwtKeyRef.name {_SIGNED}",
+        path=".jwtKeyRef",
+        holds=stays_once_set(lambda spec: _of(signing_key(spec)).name),
+    ),
+    Rule(
+        expression=kept_once_set(_JWT_KEY),
+        message=f"jwtKeyRef.key {_SIGNED}",
+        path=".jwtKeyRef",
+        holds=stays_once_set(lambda spec: _of(signing_key(spec)).key),
+    ),
 )
 KEYS_STAY: Final = (
     *SIGNING_KEY_STAYS,
@@ -38,6 +48,7 @@ KEYS_STAY: Final = (
         message="slurmKeyRef.name cannot change: daemons with the old key would be locked out; "
         "to rotate the key, change the content of the Secret",
         path=".slurmKeyRef",
+        holds=stays_once_set(lambda spec: _of(spec.slurm_key_ref).name),
     ),
 )
 
@@ -52,3 +63,7 @@ class HasSigningKey(Protocol):
 def signing_key(spec: HasSigningKey) -> SecretKey | None:
     """The reference that counts; None means a generated key."""
     return spec.jwt_key_ref or spec.jwt_hs256_key_ref
+
+
+def _of(ref: SecretKey | None) -> SecretKey:
+    return ref if ref is not None else SecretKey(key="")

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any, ClassVar, Self
 
 from slurm_operator.api import names
-from slurm_operator.api.cel import name_fits, unchanged
+from slurm_operator.api.cel import name_fits, stays, unchanged
 from slurm_operator.api.conditions import Condition
 from slurm_operator.api.crd import METADATA, STATUS, Column, Definition
 from slurm_operator.api.kind import Kind
@@ -43,7 +43,16 @@ class LoginSetSettings:
     root_ssh_authorized_keys: str = prop("Public keys that may log in as root, one per line.", default="")
     extra_sshd_config: str = prop("Lines added to sshd_config.", default="")
     sssd_conf_ref: SecretKey | None = prop(
-        "Secret with sssd.conf, which says where users come from. Left out: users of the image.", default=None
+        "Secret with sssd.conf, which says where users come from. Left out: users of the image.",
+        default=None,
+        rules=[
+            Rule(
+                expression="self.?name.orValue('') != ''",
+                message="sssdConfRef.name says which Secret holds sssd.conf; it is needed, "
+                "or leave sssdConfRef out",
+                holds=lambda ref, old: ref.name != "",
+            )
+        ],
     )
     ssh_host_keys_ref: Reference | None = prop(
         "Secret with host keys of your own (ssh_host_ed25519_key and so on). Left out: made once and kept.",
@@ -66,10 +75,12 @@ class LoginSetSpec(LoginSetSettings):
             Rule(
                 expression="self.?name.orValue('') != ''",
                 message="controllerRef.name says which cluster people use here; it is needed",
+                holds=lambda ref, old: ref.name != "",
             ),
             Rule(
                 expression=unchanged("self.?name.orValue('')"),
                 message="controllerRef cannot change; make a new LoginSet for another cluster",
+                holds=stays(lambda ref: ref.name),
             ),
         ],
     )

@@ -5,7 +5,7 @@ and the warnings about old fields (`problems`).
 """
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from functools import cache
 from types import NoneType
@@ -24,11 +24,16 @@ _NOT_OURS: Final = {"__dict__", "__weakref__", "__annotate__", "__annotate_func_
 
 
 class Rule(wire.Record):
-    """A check in CEL that the API server runs on every write, and what the user reads when it fails."""
+    """A check in CEL that the API server runs on every write, and what the user reads when it fails.
+
+    Some say the same in Python too: `holds` gets the value and the one before, or None. An API server with
+    CRDs of the operator before us does not know these rules, and the webhook and the reconcilers do.
+    """
 
     expression: str
     message: str
     path: str = ""
+    holds: Callable[[Any, Any], bool] | None = None
 
 
 class Prop(wire.Record):
@@ -98,6 +103,11 @@ def model(cls: type[T]) -> type[T]:
     # Newer Pythons keep annotations as a function of the class they were written in.
     body["__annotations__"] = inspect.get_annotations(cls)
     return cast("type[T]", _ModelMeta(cls.__name__, (_Model,), body))
+
+
+def cannot_change(name: str) -> str:
+    """What is said about an `immutable` field."""
+    return f"{name} cannot change; delete the object and create it anew to use another one"
 
 
 class Choice(StrEnum):

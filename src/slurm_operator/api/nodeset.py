@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any, ClassVar, Self
 
 from slurm_operator.api import names
-from slurm_operator.api.cel import matches, unchanged
+from slurm_operator.api.cel import looks_like, matches, stays, unchanged
 from slurm_operator.api.crd import METADATA, STATUS, Column, Definition
 from slurm_operator.api.kind import Kind
 from slurm_operator.api.meta import Meta
@@ -24,6 +24,7 @@ from slurm_operator.api.workers import (
     WorkerTemplate,
 )
 
+_PARAMETERS = r"^\s*([^\s=]*=\S*(\s+|$))*$"
 _CONTROLLER = "self.?controllerRef.name.orValue(self.?clusterName.orValue(''))"
 
 
@@ -36,6 +37,7 @@ class NodeSetSettings:
             expression=unchanged("self.?volumeClaimTemplates.orValue([])"),
             message="volumeClaimTemplates cannot change: the volumes exist; make a new NodeSet for others",
             path=".volumeClaimTemplates",
+            holds=stays(lambda spec: spec.volume_claim_templates),
         ),
     )
 
@@ -52,8 +54,9 @@ class NodeSetSettings:
         max_length=32768,
         rules=[
             Rule(
-                expression=matches(r"^\s*([^\s=]*=\S*(\s+|$))*$"),
+                expression=matches(_PARAMETERS),
                 message="is a list of Key=Value, with spaces between them and none inside",
+                holds=looks_like(_PARAMETERS),
             )
         ],
     )
@@ -133,11 +136,13 @@ class NodeSetSpec(NodeSetSettings):
             expression=f"{_CONTROLLER} != ''",
             message="controllerRef.name says which Controller these workers register with; it is needed",
             path=".controllerRef",
+            holds=lambda spec, old: spec.controller != "",
         ),
         Rule(
             expression=unchanged(_CONTROLLER),
             message="controllerRef cannot change: running jobs belong to the old cluster; make a new NodeSet",
             path=".controllerRef",
+            holds=stays(lambda spec: spec.controller),
         ),
     )
 

@@ -4,12 +4,12 @@ What a schema or CEL can say stands in the models' props and rules, where the AP
 the webhook is away. Here is the rest: what needs another object, the namespace, or only deserves a warning.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from typing import Any, Protocol, TypeVar
 
 from slurm_operator import wire
-from slurm_operator.api.model import fields_of, is_model, item_type
+from slurm_operator.api.model import Field, Rule, fields_of, is_model, item_type
 
 T = TypeVar("T")
 
@@ -64,8 +64,44 @@ class HasProblems(Protocol[T_contra]):
 
 def spec_problems(spec: HasProblems[T], old: T | None, refs: References) -> Iterator[Problem]:
     """What is wrong with the `spec` of an object, old fields included."""
-    for problem in (*deprecations(spec), *spec.problems(old, refs)):
+    for problem in (*deprecations(spec), *broken_rules(spec, old), *spec.problems(old, refs)):
         yield problem.under("spec")
+
+
+def broken_rules(value: Any, old: Any) -> Iterator[Problem]:
+    """Rules of the CRD that do not hold, as far as they can be told without the API server.
+
+    Items of lists are compared with nothing: which one was which before, only the API server says.
+    """
+    cls: type = type(value)
+    yield from _broken(getattr(cls, "RULES", ()), value, old)
+    for field in fields_of(cls):
+        inner = getattr(value, field.attribute)
+        before = getattr(old, field.attribute) if old is not None else None
+        for problem in _below(field, inner, before):
+            yield problem.under(field.name)
+
+
+def _below(field: Field, inner: Any, before: Any) -> Iterator[Problem]:
+    if inner is None:
+        return
+    yield from _broken(field.prop.rules, inner, before)
+    if is_model(type(inner)):
+        yield from broken_rules(inner, before)
+    elif isinstance(inner, list) and is_model(item_type(field.type)):
+        for index, item in enumerate(inner):
+            yield from (problem.under(f"[{index}]") for problem in broken_rules(item, None))
+    elif isinstance(inner, dict) and field.prop.shape is not None:
+        for part in fields_of(field.prop.shape):
+            said = inner.get(part.name)
+            if isinstance(said, str):  # Of foreign JSON we have rules for words only.
+                yield from (problem.under(part.name) for problem in _broken(part.prop.rules, said, None))
+
+
+def _broken(rules: Iterable[Rule], value: Any, old: Any) -> Iterator[Problem]:
+    for rule in rules:
+        if rule.holds is not None and not rule.holds(value, old):
+            yield Problem(path=rule.path.removeprefix("."), message=rule.message)
 
 
 def deprecations(value: Any) -> Iterator[Problem]:

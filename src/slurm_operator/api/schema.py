@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final, Union, get_args, get_origin
 from slurm_operator.api import durations
 from slurm_operator.api.cel import matches
 from slurm_operator.api.meta import Meta
-from slurm_operator.api.model import Choice, Field, Prop, Rule, fields_of, is_model, item_type
+from slurm_operator.api.model import Choice, Field, Prop, Rule, cannot_change, fields_of, is_model, item_type
 from slurm_operator.api.reading import plain
 
 Schema = dict[str, Any]
@@ -128,7 +128,7 @@ def _rules(field: Field) -> Iterator[Rule]:
     if field.prop.immutable:
         yield Rule(
             expression="self == oldSelf",
-            message=f"{field.name} cannot change; delete the object and create it anew to use another one",
+            message=cannot_change(field.name),
         )
     if field.type is timedelta:
         yield Rule(expression=matches(durations.PATTERN), message="write a duration like 90s, 15m or 1h30m")

@@ -28,6 +28,7 @@ class RollingUpdate:
             Rule(
                 expression="type(self) == int ? self >= 1 : !(self in ['0%'])",
                 message="with 0 no worker could ever be replaced; use 1 or more, or a percentage",
+                holds=lambda share, old: share >= 1 if isinstance(share, int) else share != "0%",
             )
         ],
     )
@@ -56,6 +57,7 @@ class ScheduledUpdate:
                     "duration(self) == duration('0s') || duration(self) >= duration('1m')"
                 ),
                 message="Slurm counts reservations in minutes; use 1m or more",
+                holds=lambda lasts, old: not lasts or lasts >= timedelta(minutes=1),
             )
         ],
     )

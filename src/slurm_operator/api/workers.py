@@ -3,10 +3,12 @@
 from datetime import timedelta
 from typing import Any, ClassVar
 
-from slurm_operator.api.cel import as_duration, matches
+from slurm_operator.api.cel import as_duration, looks_like, matches
 from slurm_operator.api.model import Choice, Rule, model, prop
 from slurm_operator.api.pods import Metadata, PodSpec
 from slurm_operator.api.refs import SecretKey
+
+_HOSTNAME_PREFIX = r"^(([a-z0-9]([-a-z0-9]*[a-z0-9])?\.)*[a-z0-9][-a-z0-9]*)?$"
 
 
 class ScalingMode(Choice):
@@ -71,6 +73,18 @@ class DrainPolicy:
 class WorkerSsh:
     """ssh into workers, for users who have a job there (pam_slurm_adopt)."""
 
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            expression="!self.enabled || !has(self.sssdConfRef) || self.sssdConfRef.?name.orValue('') != ''",
+            message="ssh needs to know its users: sssdConfRef.name says which Secret holds sssd.conf, "
+            "or leave sssdConfRef out",
+            path=".sssdConfRef",
+            holds=lambda ssh, old: (
+                not ssh.enabled or ssh.sssd_conf_ref is None or ssh.sssd_conf_ref.name != ""
+            ),
+        ),
+    )
+
     enabled: bool = prop("Whether workers run sshd.", default=False)
     extra_sshd_config: str = prop("Lines added to sshd_config.", default="")
     sssd_conf_ref: SecretKey | None = prop(
@@ -116,8 +130,9 @@ class WorkerPodSpec(PodSpec):
         max_length=253,
         rules=[
             Rule(
-                expression=matches(r"^(([a-z0-9]([-a-z0-9]*[a-z0-9])?\.)*[a-z0-9][-a-z0-9]*)?$"),
+                expression=matches(_HOSTNAME_PREFIX),
                 message="starts host names, so it may have lower-case letters, digits, '-' and '.' only",
+                holds=looks_like(_HOSTNAME_PREFIX),
             )
         ],
     )
