@@ -168,8 +168,10 @@ async def keep(keeper: Keeper, heard: Callable[[str | None], None]) -> None:
             await keeper.look()
             heard(None)
             pause = keeper.seconds
-        except (Unusable, KubeError) as error:
-            log.warning("certificates not looked after", why=str(error))
-            heard(str(error))
+        except Exception as error:
+            # Whatever it is, it must not end this: nobody would notice before the certificate runs out.
+            is_expected = isinstance(error, Unusable | KubeError)
+            log.warning("certificates not looked after", why=str(error), exc_info=not is_expected)
+            heard(str(error) or type(error).__name__)
             pause = min(keeper.seconds, pause * 2)
         await asyncio.sleep(pause)

@@ -99,11 +99,9 @@ def _key(request: Request) -> str:
 @asynccontextmanager
 async def listening(app: web.Application, address: Address, served: Served) -> AsyncIterator[None]:
     """Answer over TLS while the block runs; requests that are under way at its end are finished."""
-    runner = web.AppRunner(app, access_log=None)
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=ANSWER_SECONDS)
     await runner.setup()
-    site = web.TCPSite(
-        runner, address.host, address.port, ssl_context=served.context, shutdown_timeout=ANSWER_SECONDS
-    )
+    site = web.TCPSite(runner, address.host, address.port, ssl_context=served.context)
     try:
         await site.start()
         yield

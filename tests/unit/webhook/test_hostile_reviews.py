@@ -73,11 +73,13 @@ def check(path: str, body: bytes) -> Reply:
     return answer
 
 
+@settings(deadline=None)
 @given(path=st.sampled_from(PATHS), body=st.binary(max_size=200))
 def test_bytes_that_are_nothing(path, body):
     check(path, body)
 
 
+@settings(deadline=None)
 @given(path=st.sampled_from(PATHS), value=JSON)
 def test_json_that_is_no_review(path, value):
     check(path, json.dumps(value).encode())
@@ -101,7 +103,7 @@ def reviews(draw: Any) -> dict[str, Any]:
     return {"apiVersion": version, "kind": kind, "request": {key: request[key] for key in kept}}
 
 
-@settings(max_examples=100)
+@settings(max_examples=100, deadline=None)
 @given(path=st.sampled_from(PATHS), review=reviews())
 def test_reviews_with_anything_inside(path, review):
     check(path, json.dumps(review).encode())
@@ -124,7 +126,7 @@ def planted(value: Any, path: tuple[Any, ...], thing: Any) -> Any:
     return result
 
 
-@settings(max_examples=100)
+@settings(max_examples=100, deadline=None)
 @given(data=st.data())
 def test_good_manifests_with_something_strange_in_any_place(data):
     manifest = data.draw(st.sampled_from(MANIFESTS))
