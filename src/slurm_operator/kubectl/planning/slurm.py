@@ -1,7 +1,6 @@
 """Slurm in a picture: what slurmctld would answer after our writes, when slurmds register and jobs end."""
 
 from collections.abc import Iterable
-from datetime import datetime, timedelta
 
 from slurm_operator import wire
 from slurm_operator.api import names
@@ -11,6 +10,17 @@ from slurm_operator.api.nodeset import NodeSet
 from slurm_operator.api.restapi import RestApi
 from slurm_operator.kubectl.picture import Picture
 from slurm_operator.kubectl.planning.kubernetes import NEW
+from slurm_operator.kubectl.planning.slurm_records import (
+    drained,
+    is_over,
+    nodes_of,
+    partitions,
+    registered,
+    reserved,
+    resumed,
+    updated,
+    without_jobs,
+)
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.objects import Pod
 from slurm_operator.plan.gate import Worker, is_record_of
@@ -18,13 +28,10 @@ from slurm_operator.reconcilers.nodeset import identity
 from slurm_operator.reconcilers.nodeset.mismatches import Declared
 from slurm_operator.slurm.conf.lines import Conf, parse
 from slurm_operator.slurm.health import ControllerPing
-from slurm_operator.slurm.job import SlurmJob
 from slurm_operator.slurm.node import SlurmNode
-from slurm_operator.slurm.partition import Partition
 from slurm_operator.slurm.reasons import is_our_reason
-from slurm_operator.slurm.reservation import Reservation
-from slurm_operator.slurm.snapshot import Snapshot, jobs_by_node
-from slurm_operator.slurm.states import BUSY, JobState, NodeBase, NodeFlag, NodeState
+from slurm_operator.slurm.snapshot import Snapshot
+from slurm_operator.slurm.states import JobState
 from slurm_operator.slurm.writes import (
     CancelJob,
     DeleteNodes,
@@ -61,15 +68,19 @@ class Slurm:
         match write:
             case DrainNodes(nodes=nodes, reason=reason):
                 self._nodes(
-                    key, snapshot, [_drained(node, reason, self.picture.now) for node in _of(snapshot, nodes)]
+                    key,
+                    snapshot,
+                    [drained(node, reason, self.picture.now) for node in nodes_of(snapshot, nodes)],
                 )
             case ResumeNodes(nodes=nodes, over=over):
                 ours = [
-                    node for node in _of(snapshot, nodes) if is_our_reason(node.reason) or node.reason in over
+                    node
+                    for node in nodes_of(snapshot, nodes)
+                    if is_our_reason(node.reason) or node.reason in over
                 ]
-                self._nodes(key, snapshot, [_resumed(node) for node in ours])
+                self._nodes(key, snapshot, [resumed(node) for node in ours])
             case UpdateNodes(nodes=nodes):
-                self._nodes(key, snapshot, [_updated(node, write) for node in _of(snapshot, nodes)])
+                self._nodes(key, snapshot, [updated(node, write) for node in nodes_of(snapshot, nodes)])
             case DeleteNodes(nodes=nodes):
                 left = {name: node for name, node in snapshot.nodes.items() if name not in nodes}
                 self._put(key, wire.replace(snapshot, nodes=left))
@@ -80,7 +91,7 @@ class Slurm:
             case UpdateJob(job_id=job_id) if job_id in snapshot.jobs:
                 self._tell_owner(key, snapshot, write)
             case Reserve() | Unreserve():
-                self._put(key, _reserved(snapshot, write))
+                self._put(key, reserved(snapshot, write))
             case _:
                 pass
 
@@ -142,7 +153,7 @@ class Slurm:
         return wire.replace(
             snapshot,
             slurmctld_parameters=tuple((conf.last("SlurmctldParameters") or "").split(",")),
-            partitions=_partitions(conf, snapshot),
+            partitions=partitions(conf, snapshot),
             pings=pings,
         )
 
@@ -165,7 +176,7 @@ class Slurm:
                 if not pod.metadata.uid.startswith(NEW) or not pod.is_ready:
                     continue
                 if record is None or not is_record_of(record, Worker(pod, name, snapshot)):
-                    new.append(_registered(name, pod, record, nodeset, declared))
+                    new.append(registered(name, pod, record, nodeset, declared))
         self._nodes(key, snapshot, new)
 
     def _end_jobs(self, key: ObjectKey) -> None:
@@ -202,109 +213,3 @@ class Slurm:
         if self.picture.slurms.get(key) != snapshot:
             self.changes += 1
             self.picture.slurms[key] = snapshot
-
-
-def is_over(job: SlurmJob, now: datetime) -> bool:
-    """Its time limit has passed; one that is completing is taken to be done soon."""
-    return job.state.is_completing or (job.deadline is not None and job.deadline <= now)
-
-
-def without_jobs(snapshot: Snapshot, job_ids: Iterable[int]) -> Snapshot:
-    """The same cluster after these jobs are done."""
-    gone = set(job_ids)
-    jobs = {job_id: job for job_id, job in snapshot.jobs.items() if job_id not in gone}
-    by_node = jobs_by_node(jobs.values())
-    held = {name for job in jobs.values() if job.state.holds_node for name in job.named_nodes}
-    touched = {
-        name for job_id in gone if job_id in snapshot.jobs for name in snapshot.jobs[job_id].named_nodes
-    }
-    nodes = {
-        name: wire.replace(node, state=_idle(node.state)) if name in touched - held else node
-        for name, node in snapshot.nodes.items()
-    }
-    return wire.replace(snapshot, jobs=jobs, jobs_by_node=by_node, nodes=nodes)
-
-
-def _idle(state: NodeState) -> NodeState:
-    words = state.words - BUSY
-    return NodeState(words | {NodeBase.IDLE} if state.words & BUSY else words)
-
-
-def _of(snapshot: Snapshot, nodes: Iterable[str]) -> list[SlurmNode]:
-    return [snapshot.nodes[name] for name in nodes if name in snapshot.nodes]
-
-
-def _drained(node: SlurmNode, reason: str, now: datetime) -> SlurmNode:
-    if node.state.is_drain:
-        return node
-    state = NodeState(node.state.words | {NodeFlag.DRAIN})
-    return wire.replace(node, state=state, reason=reason, reason_changed_at=now, reason_set_by="slurm")
-
-
-def _resumed(node: SlurmNode) -> SlurmNode:
-    return wire.replace(node, state=NodeState(node.state.words - {NodeFlag.DRAIN}), reason="")
-
-
-def _updated(node: SlurmNode, write: UpdateNodes) -> SlurmNode:
-    fields = ("comment", "extra", "features", "active_features", "topology", "weight", "gres")
-    given = {name: getattr(write, name) for name in fields if getattr(write, name) is not None}
-    return wire.replace(node, **given)
-
-
-def _registered(
-    name: str, pod: Pod, record: SlurmNode | None, nodeset: NodeSet, declared: Declared
-) -> SlurmNode:
-    """A slurmd tells where it is; what else its record says is kept from before, a drain included."""
-    running = next(
-        one for one in pod.status.container_statuses if one.state.running is not None
-    ).state.running
-    assert running is not None
-    if record is not None:
-        return wire.replace(record, address=pod.status.pod_ip, slurmd_start_time=running.started_at)
-    return SlurmNode(
-        name=name,
-        state=NodeState.of("IDLE", "DYNAMIC_NORM"),
-        address=pod.status.pod_ip,
-        slurmd_start_time=running.started_at,
-        features=(nodeset.slurm_name,),
-        active_features=(nodeset.slurm_name,),
-        cpus=_number(declared.conf.get("cpus", "")) or declared.cpus or 1,
-        effective_cpus=declared.cpus or 1,
-        real_memory_mb=_number(declared.conf.get("realmemory", "")) or declared.memory_mb or 1,
-        gres=declared.conf.get("gres", "") or (f"gpu:{declared.gpus}" if declared.gpus else ""),
-    )
-
-
-def _number(text: str) -> int:
-    return int(text) if text.isdecimal() else 0
-
-
-def _partitions(conf: Conf, snapshot: Snapshot) -> dict[str, Partition]:
-    """Those in the file; of one that was there before, what slurmctld said about it is kept."""
-    found: dict[str, Partition] = {}
-    for line in conf.all("PartitionName"):
-        for name in line.value.split(","):
-            if name != "DEFAULT":
-                before = snapshot.partitions.get(name, Partition(name=name))
-                state = (line.option("State") or "UP").upper()
-                found[name] = wire.replace(before, state=frozenset({state}))
-    return found
-
-
-def _reserved(snapshot: Snapshot, write: Reserve | Unreserve) -> Snapshot:
-    others = {name: one for name, one in snapshot.reservations.items() if name != write.name}
-    if isinstance(write, Unreserve):
-        return wire.replace(snapshot, reservations=others)
-    before = snapshot.reservations.get(write.name, Reservation(name=write.name))
-    start = write.start_time or before.start_time
-    end = start + (write.duration or timedelta(days=365)) if start is not None else before.end_time
-    made = wire.replace(
-        before,
-        nodes=write.nodes,
-        start_time=start,
-        end_time=end,
-        users=write.users,
-        accounts=write.accounts,
-        flags=frozenset(write.flags),
-    )
-    return wire.replace(snapshot, reservations={**others, write.name: made})
