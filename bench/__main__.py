@@ -1,9 +1,10 @@
-"""`make bench`: run every benchmark, print a table, write build/bench.json."""
+"""`make bench`: run every benchmark, print tables, write build/bench.json and the tables for the docs."""
 
 import importlib
 import json
 import platform
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 from rich.console import Console
@@ -11,7 +12,7 @@ from rich.table import Table
 
 from bench.rows import Row
 
-SUITES = ("kube", "slurmrest", "kernel", "passes", "workers")
+SUITES = ("kube", "slurmrest", "kernel", "passes", "workers", "many")
 
 
 def main(chosen: list[str]) -> None:
@@ -28,21 +29,28 @@ def main(chosen: list[str]) -> None:
     out.parent.mkdir(exist_ok=True)
     rows = {suite: [row._asdict() for row in rows] for suite, rows in results.items()}
     out.write_text(json.dumps({"machine": machine(), "results": rows}, indent=2) + "\n")
-    console.print(f"written to {out}")
+    out.with_suffix(".md").write_text("\n".join(markdown(results)) + "\n")
+    console.print(f"written to {out} and {out.with_suffix('.md')}")
 
 
 def table(title: str, rows: list[Row]) -> Table:
     made = Table("what", "value", "unit", "ratio", "to", title=title, title_justify="left")
     for row in rows:
-        ratio = "" if row.ratio is None else f"{row.ratio:.2f}"
-        made.add_row(
-            row.name,
-            f"{row.value:,.4g}" if row.value < 100 else f"{row.value:,.0f}",
-            row.unit,
-            ratio,
-            row.ratio_to,
-        )
+        made.add_row(*cells(row))
     return made
+
+
+def markdown(results: dict[str, list[Row]]) -> Iterator[str]:
+    """The tables as they stand in docs/decisions/benchmarks.md."""
+    for suite, rows in results.items():
+        yield f"\n### {suite}\n\n| what | value | unit | ratio | to |\n|---|---:|---|---:|---|"
+        yield from (f"| {' | '.join(cells(row))} |" for row in rows)
+
+
+def cells(row: Row) -> tuple[str, str, str, str, str]:
+    ratio = "" if row.ratio is None else f"{row.ratio:.2f}"
+    value = f"{row.value:,.4g}" if row.value < 100 else f"{row.value:,.0f}"
+    return row.name, value, row.unit, ratio, row.ratio_to
 
 
 def machine() -> dict[str, str]:
