@@ -1,7 +1,8 @@
 """What an object cannot do without, and the words for its absence."""
 
 from slurm_operator import wire
-from slurm_operator.api import shared_keys
+from slurm_operator.api import keys, shared_keys
+from slurm_operator.api.accounting import Accounting
 from slurm_operator.api.controller import Controller
 from slurm_operator.api.refs import SecretKey
 from slurm_operator.manifests.key_ring import name_of, ring_of
@@ -55,13 +56,26 @@ def controller(world: World, namespace: str, name: str, kind: str) -> Controller
     """The Controller that an object names, or what to do about its absence."""
     found = world.get(Controller, namespace, name)
     if found is not None:
-        return found
+        return with_shared_keys(found, world)
     message = (
         f"waiting for Controller {name!r}: there is none in namespace {namespace!r}. "
         "Pods start as soon as there is one; if the name is a typo, correct spec.controllerRef, or make the "
         f"{kind} anew."
     )
     return Need(subject=f"Controller {name}", reason="ControllerNotFound", message=message)
+
+
+def with_shared_keys(of: Controller, world: World) -> Controller:
+    """The Controller as if it named the keys that its Accounting names: they only work with the same ones."""
+    there = world.get(Accounting, of.metadata.namespace, of.spec.accounting) if of.spec.accounting else None
+    if there is None:
+        return of
+    spec = of.spec
+    if spec.slurm_key_ref is None and there.spec.slurm_key_ref is not None:
+        spec = wire.replace(spec, slurm_key_ref=there.spec.slurm_key_ref)
+    if keys.signing_key(spec) is None and keys.signing_key(there.spec) is not None:
+        spec = wire.replace(spec, jwt_key_ref=keys.signing_key(there.spec))
+    return of if spec is of.spec else wire.replace(of, spec=spec)
 
 
 def controllers_slurm_key(world: World, of: Controller) -> SecretHandle | Need:

@@ -74,7 +74,7 @@ def _age(restapi: RestApi) -> tuple[str, str]:
 
 def _signing_key(controller: Controller, world: World) -> SecretHandle | None:
     namespace = controller.metadata.namespace
-    ref = shared_keys.signing_key(controller)
+    ref = shared_keys.signing_key(needs.with_shared_keys(controller, world))
     secret = world.secret(namespace, ref.name)
     if not isinstance(secret, Secret) or ref.key not in secret.digests:
         return None

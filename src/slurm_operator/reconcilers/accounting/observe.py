@@ -117,7 +117,7 @@ def observe(key: ObjectKey, world: World) -> Seen | None:
         mariadb_troubles=_troubles(children.get((kinds.STATEFUL_SET, mariadb)), mariadb_pod, world),
         verdict=check.verdict(pod, address) if address is not None else None,
         controllers=[
-            controller
+            needs.with_shared_keys(controller, world)
             for controller in world.all(Controller, key.namespace)
             if controller.spec.accounting == key.name
         ],

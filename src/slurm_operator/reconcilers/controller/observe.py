@@ -20,6 +20,7 @@ from slurm_operator.manifests.objects import ConfigMap, Pod, Secret, Unread
 from slurm_operator.manifests.platform import VolumeClaim
 from slurm_operator.manifests.troubles import refusals
 from slurm_operator.plan.leaving import may_leave_config
+from slurm_operator.plan.needs import with_shared_keys
 from slurm_operator.plan.world import World
 from slurm_operator.reconcilers.controller.marks import good_config, is_rehearsal
 from slurm_operator.reconcilers.controller.sharing import Sharing, sharing, worker_pods
@@ -77,9 +78,10 @@ class Seen:
 
 
 def observe(key: ObjectKey, world: World) -> Seen | None:
-    controller = world.get(Controller, key.namespace, key.name)
-    if controller is None:
+    found = world.get(Controller, key.namespace, key.name)
+    if found is None:
         return None
+    controller = with_shared_keys(found, world)
     spec = controller.spec
     nodesets = tuple(n for n in world.all(NodeSet, key.namespace) if n.spec.controller == key.name)
     rehearsals = tuple(
@@ -94,7 +96,7 @@ def observe(key: ObjectKey, world: World) -> Seen | None:
         signing_key=_key(
             controller, shared_keys.signing_key(controller), keys.signing_key(spec), workload, world
         ),
-        accounting=world.get(Accounting, key.namespace, spec.accounting) if spec.accounting else None,
+        accounting=_accounting(controller, world),
         nodesets=tuple(nodeset for nodeset in nodesets if may_leave_config(nodeset, world) is not None),
         dependents=tuple(_dependents(key, nodesets, world)),
         has_restapi=any(_is_of(key, restapi) for restapi in world.all(RestApi, key.namespace)),
@@ -193,6 +195,11 @@ def _is_of(key: ObjectKey, restapi: RestApi) -> bool:
     return restapi.spec.controller_ref.name == key.name
 
 
+def _accounting(controller: Controller, world: World) -> Accounting | None:
+    name = controller.spec.accounting
+    return world.get(Accounting, controller.metadata.namespace, name) if name else None
+
+
 def _key(
     controller: Controller, ref: SecretKey, given: SecretKey | None, workload: Child | None, world: World
 ) -> Key:
@@ -203,8 +210,10 @@ def _key(
         case None if given is None and workload is not None:
             return Key(ref, "", _lost(where, workload))
         case None:
-            # An external slurmctld has keys already; one of ours would open nothing.
-            is_ours = given is None and not controller.spec.external
+            # An external slurmctld has keys already, and an Accounting that comes may bring its own; one of
+            # ours would open nothing.
+            is_settled = not controller.spec.accounting or _accounting(controller, world) is not None
+            is_ours = given is None and not controller.spec.external and is_settled
             return Key(ref, "", f"There is no {where}; slurmctld starts as soon as there is one.", is_ours)
         case Unread(why=why):
             return Key(ref, "", f"{where} could not be read: {why}.")

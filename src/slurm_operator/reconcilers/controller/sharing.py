@@ -13,6 +13,7 @@ from slurm_operator.manifests.meta import Child
 from slurm_operator.manifests.objects import Pod
 from slurm_operator.manifests.worker_names import slurm_node_name
 from slurm_operator.manifests.workloads import Rollout, rollout
+from slurm_operator.plan.needs import with_shared_keys
 from slurm_operator.plan.world import World
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
 
@@ -52,7 +53,7 @@ def sharing(controller: Controller, world: World) -> Sharing | None:
     all_heads = [
         one
         for one in world.all(Controller, namespace)
-        if not one.spec.external and shared_keys.slurm_key(one).name == secret
+        if not one.spec.external and shared_keys.slurm_key(with_shared_keys(one, world)).name == secret
     ]
     if not all_heads or all_heads[0].metadata.name != controller.metadata.name:
         return None

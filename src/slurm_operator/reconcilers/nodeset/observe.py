@@ -13,6 +13,7 @@ from slurm_operator.manifests import kinds
 from slurm_operator.manifests.meta import Child
 from slurm_operator.manifests.objects import KubeNode, Pod, Secret, Unread
 from slurm_operator.plan.leaving import Stays, is_configured, may_leave_config
+from slurm_operator.plan.needs import with_shared_keys
 from slurm_operator.plan.world import NOBODY, OWNER, World
 from slurm_operator.reconcilers.nodeset import identity
 from slurm_operator.reconcilers.nodeset.abandoned import is_abandoned
@@ -59,7 +60,8 @@ def observe(key: ObjectKey, world: World, propagated: tuple[str, ...] = ()) -> S
     if nodeset is None:
         return None
     slurm = world.slurm(key.namespace, nodeset.spec.controller)
-    controller = world.get(Controller, key.namespace, nodeset.spec.controller)
+    found = world.get(Controller, key.namespace, nodeset.spec.controller)
+    controller = with_shared_keys(found, world) if found is not None else None
     lost_since = controller.status.state_lost_since if controller is not None else None
     pods = [*world.find(Pod, OWNER, nodeset.metadata.uid), *_orphans(nodeset, world)]
     kube_nodes = _kube_nodes(nodeset, pods, world)

@@ -10,6 +10,7 @@ from slurm_operator.api.refs import SecretKey
 from slurm_operator.api.token import Token
 from slurm_operator.manifests.objects import Secret, Unread
 from slurm_operator.manifests.secrets import SecretHandle
+from slurm_operator.plan.needs import with_shared_keys
 from slurm_operator.plan.world import World
 
 # What we note on the Secret about the token in it, so that nobody has to read the token to know.
@@ -84,7 +85,7 @@ def controllers_key(token: Token, world: World) -> SecretKey | None:
     if token.spec.controller_ref is None:
         return None
     controller = world.get(Controller, token.metadata.namespace, token.spec.controller_ref.name)
-    return shared_keys.signing_key(controller) if controller is not None else None
+    return shared_keys.signing_key(with_shared_keys(controller, world)) if controller is not None else None
 
 
 def issued_in(secret: Secret) -> Issued | None:

@@ -1,0 +1,69 @@
+"""Several Controllers on one Accounting: they have its keys, generated or named by it, and so does everybody else."""
+
+from slurm_operator.api import names, reading
+from slurm_operator.api.meta import ObjectKey
+from slurm_operator.api.token import Token
+from slurm_operator.plan import needs
+from slurm_operator.plan.actions import GenerateSecret
+from slurm_operator.reconcilers.accounting.observe import observe as observe_accounting
+from slurm_operator.reconcilers.accounting.status import key_complaints
+from slurm_operator.reconcilers.connections import slurm_servers
+from slurm_operator.reconcilers.controller import RECONCILER
+from slurm_operator.reconcilers.controller.observe import observe
+from slurm_operator.reconcilers.nodeset.observe import observe as observe_nodeset
+from slurm_operator.reconcilers.nodeset.pod import volumes
+from slurm_operator.reconcilers.token.observe import observe as observe_token
+from support.controller_play import NOON
+from support.controllers import KEY, NS, controller, secret, thing, world
+
+NAMED = {"slurmKeyRef": {"name": "own", "key": "k"}, "jwtKeyRef": {"name": "own", "key": "j"}}
+BOOKED = {"accountingRef": {"name": "books"}}
+RESTAPI = thing("RestApi", "rest", {"controllerRef": {"name": "slurm"}})
+CPU = thing("NodeSet", "cpu", {"controllerRef": {"name": "slurm"}})
+OWN = secret("own", k="k1", j="j1")
+
+
+def test_keys_that_an_accounting_names_are_those_of_its_controllers_and_their_clients():
+    token = reading.read(
+        Token,
+        {"metadata": {"name": "robot", "namespace": NS}, "spec": {"controllerRef": {"name": "slurm"}, "username": "robot"}},
+    )  # fmt: skip
+    made = world(
+        controller(BOOKED), thing("Accounting", "books", NAMED), RESTAPI, CPU, token, OWN, keys=False
+    )
+
+    seen = observe(KEY, made)
+    assert (seen.slurm_key.ref.name, seen.slurm_key.ref.key, seen.slurm_key.digest) == ("own", "k", "k1")
+    assert (seen.signing_key.ref.key, seen.signing_key.digest) == ("j", "j1")
+    assert slurm_servers(made)[KEY].key.name == "own"
+    assert observe_token(ObjectKey(NS, "robot"), made).key.name == "own"
+    assert needs.controllers_slurm_key(made, seen.controller).name == "own"
+    worker = observe_nodeset(ObjectKey(NS, "cpu"), made)
+    [etc] = [one for one in volumes(worker.nodeset, worker.controller) if one["name"] == "slurm-etc"]
+    assert [one["secret"]["name"] for one in etc["projected"]["sources"]] == ["own", "own-ring"]
+    assert key_complaints(observe_accounting(ObjectKey(NS, "books"), made)) == []
+
+
+def test_what_a_controller_names_itself_stands_and_is_complained_about():
+    mine = {"slurmKeyRef": {"name": "mine", "key": "k"}}
+    made = world(
+        controller({**BOOKED, **mine}), thing("Accounting", "books", NAMED), OWN, secret("mine", k="k2")
+    )
+
+    assert observe(KEY, made).slurm_key.ref.name == "mine"
+    assert observe(KEY, made).signing_key.ref.name == "own"
+    [complaint] = key_complaints(observe_accounting(ObjectKey(NS, "books"), made))
+    assert complaint.reason == "KeysDiffer"
+
+
+def test_no_key_is_made_before_the_accounting_is_there_to_bring_one():
+    def generated(*things):
+        made = world(controller(BOOKED), *things, keys=False)
+        plan = RECONCILER.decide(RECONCILER.observe(KEY, made), NOON)
+        return [one.manifest["metadata"]["name"] for one in plan.actions() if isinstance(one, GenerateSecret)]
+
+    assert generated() == []
+    assert generated(thing("Accounting", "books")) == [
+        names.auth_slurm_secret("books"),
+        names.auth_jwt_secret("books"),
+    ]
