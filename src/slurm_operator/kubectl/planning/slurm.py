@@ -67,17 +67,11 @@ class Slurm:
             return
         match write:
             case DrainNodes(nodes=nodes, reason=reason):
-                self._nodes(
-                    key,
-                    snapshot,
-                    [drained(node, reason, self.picture.now) for node in nodes_of(snapshot, nodes)],
-                )
+                now = self.picture.now
+                self._nodes(key, snapshot, [drained(one, reason, now) for one in nodes_of(snapshot, nodes)])
             case ResumeNodes(nodes=nodes, over=over):
-                ours = [
-                    node
-                    for node in nodes_of(snapshot, nodes)
-                    if is_our_reason(node.reason) or node.reason in over
-                ]
+                there = nodes_of(snapshot, nodes)
+                ours = [node for node in there if is_our_reason(node.reason) or node.reason in over]
                 self._nodes(key, snapshot, [resumed(node) for node in ours])
             case UpdateNodes(nodes=nodes):
                 self._nodes(key, snapshot, [updated(node, write) for node in nodes_of(snapshot, nodes)])
