@@ -11,7 +11,7 @@ from slurm_operator.api.meta import ObjectKey
 from slurm_operator.kube.errors import Forbidden, KubeError, NotFound
 from slurm_operator.kube.request import Selection
 from slurm_operator.kube.secret_values import value_digest
-from slurm_operator.kubectl import doctor, doctor_look, logs
+from slurm_operator.kubectl import doctor, doctor_look, logs, logs_read
 from slurm_operator.kubectl.bundle import (
     ABOUT,
     CONFIG_MAPS,
@@ -205,7 +205,7 @@ class Collector:
 
     async def _pods(self, namespace: str, labels: str, what: str) -> list[logs.LoggedPod]:
         try:
-            return await logs.pods(self._client, namespace, labels)
+            return await logs_read.pods(self._client, namespace, labels)
         except KubeError as error:
             self._note(what, error, "list pods" if namespace else "list pods in every namespace")
             return []
@@ -215,7 +215,7 @@ class Collector:
     ) -> tuple[str, bytes]:
         wanted = logs.Wanted(tail=self._tail, previous=previous, timestamps=True)
         async with gate:
-            lines = [line.text async for line in logs.lines(self._client, [stream], wanted)]
+            lines = [line.text async for line in logs_read.lines(self._client, [stream], wanted)]
         ending = "previous.log" if previous else "log"
         path = f"logs/{stream.namespace}/{stream.pod}/{stream.container}.{ending}"
         return path, self._redact.text("\n".join([*lines, ""])).encode()

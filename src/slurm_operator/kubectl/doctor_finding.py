@@ -31,13 +31,20 @@ def ok(check: str, message: str) -> Finding:
     return Finding(check=check, level=Level.OK, message=message)
 
 
+def note(check: str, message: str, remedy: str) -> Finding:
+    return Finding(check=check, level=Level.NOTE, message=message, remedy=remedy)
+
+
+def warn(check: str, message: str, remedy: str) -> Finding:
+    return Finding(check=check, level=Level.WARN, message=message, remedy=remedy)
+
+
+def fail(check: str, message: str, remedy: str) -> Finding:
+    return Finding(check=check, level=Level.FAIL, message=message, remedy=remedy)
+
+
 def unread(check: str, what: Unread) -> Finding:
-    return Finding(
-        check=check,
-        level=Level.WARN,
-        message=f"Could not be looked at: {what.why}",
-        remedy="Run this as somebody who may look there.",
-    )
+    return warn(check, f"Could not be looked at: {what.why}", "Run this as somebody who may look there.")
 
 
 def listed(names: Sequence[object]) -> str:

@@ -7,7 +7,7 @@ from slurm_operator.api import KINDS
 from slurm_operator.api.crd import Resource, crd
 from slurm_operator.api.kind import Kind
 from slurm_operator.kubectl.doctor_facts import Facts, Operator, Right
-from slurm_operator.kubectl.doctor_finding import Finding, Level, listed, ok, unread
+from slurm_operator.kubectl.doctor_finding import Finding, Level, fail, listed, note, ok, unread, warn
 from slurm_operator.manifests.compare import changes
 from slurm_operator.manifests.meta import Child, Manifest, Meta
 from slurm_operator.manifests.objects import Unread
@@ -21,11 +21,10 @@ def rights(facts: Facts) -> Iterator[Finding]:
     if isinstance(facts.missing_rights, Unread):
         yield unread("Your rights", facts.missing_rights)
     elif facts.missing_rights:
-        yield Finding(
-            check="Your rights",
-            level=Level.WARN,
-            message=f"{who} may not {_grouped(facts.missing_rights)}.",
-            remedy="Ask an administrator for a Role with these; until then commands show less.",
+        yield warn(
+            "Your rights",
+            f"{who} may not {_grouped(facts.missing_rights)}.",
+            "Ask an administrator for a Role with these; until then commands show less.",
         )
     else:
         yield ok("Your rights", f"{who} may do all that `kubectl slurm` needs.")
@@ -38,24 +37,24 @@ def definitions(facts: Facts) -> Iterator[Finding]:
     apply = "`slurm-operator crds | kubectl apply --server-side -f -`"
     missing = [kind.KIND.kind for kind in KINDS if crd_name(kind.KIND) not in facts.crds]
     if len(missing) == len(KINDS):
-        yield Finding(
-            check="CRDs", level=Level.FAIL, message="None of our kinds is installed.", remedy=f"Run {apply}."
+        yield fail(
+            "CRDs",
+            "None of our kinds is installed.",
+            f"Run {apply}.",
         )
         return
     if missing:
-        yield Finding(
-            check="CRDs",
-            level=Level.WARN,
-            message=f"Not installed: {listed(missing)}. What needs them does not work.",
-            remedy=f"Run {apply}.",
+        yield warn(
+            "CRDs",
+            f"Not installed: {listed(missing)}. What needs them does not work.",
+            f"Run {apply}.",
         )
     other = [kind.KIND.kind for kind in KINDS if _is_other(kind, facts.crds.get(crd_name(kind.KIND)))]
     if other:
-        yield Finding(
-            check="CRDs",
-            level=Level.WARN,
-            message=f"Of another version than this program: {listed(other)}. New fields are refused.",
-            remedy=f"Run {apply}; it changes no object.",
+        yield warn(
+            "CRDs",
+            f"Of another version than this program: {listed(other)}. New fields are refused.",
+            f"Run {apply}; it changes no object.",
         )
     elif not missing:
         yield ok("CRDs", f"All {len(KINDS)} kinds are installed, in this program's version.")
@@ -66,41 +65,37 @@ def operators(facts: Facts) -> Iterator[Finding]:
         yield unread("Operator", facts.operators)
         return
     if not facts.operators:
-        yield Finding(
-            check="Operator",
-            level=Level.FAIL,
-            message="No operator runs here.",
-            remedy="`slurm-operator manifests | kubectl apply --server-side -f -`, or use the charts.",
+        yield fail(
+            "Operator",
+            "No operator runs here.",
+            "`slurm-operator manifests | kubectl apply --server-side -f -`, or use the charts.",
         )
     for operator in facts.operators:
         yield from _operator(operator)
     if len(facts.operators) > 1:
         names = [f"{one.namespace}/{one.name}" for one in facts.operators]
-        yield Finding(
-            check="Operator",
-            level=Level.WARN,
-            message=f"Several are installed: {listed(names)}. They undo each other's work.",
-            remedy="Keep one, or give each its own namespaces (--namespaces).",
+        yield warn(
+            "Operator",
+            f"Several are installed: {listed(names)}. They undo each other's work.",
+            "Keep one, or give each its own namespaces (--namespaces).",
         )
 
 
 def _operator(operator: Operator) -> Iterator[Finding]:
     name = f"{operator.namespace}/{operator.name}"
     if operator.ready < 1:
-        yield Finding(
-            check="Operator",
-            level=Level.FAIL,
-            message=f"{name} has {operator.ready} of {operator.wanted} pods ready.",
-            remedy=f"See `kubectl logs -n {operator.namespace} deployment/{operator.name}`.",
+        yield fail(
+            "Operator",
+            f"{name} has {operator.ready} of {operator.wanted} pods ready.",
+            f"See `kubectl logs -n {operator.namespace} deployment/{operator.name}`.",
         )
     else:
         yield ok("Operator", f"{name}, {operator.image}, {operator.ready} of {operator.wanted} ready.")
     if isinstance(operator.missing, Unread):
-        yield Finding(
-            check="Operator's rights",
-            level=Level.NOTE,
-            message=f"Not looked at: {operator.missing.why}",
-            remedy="With the right to create subjectaccessreviews.authorization.k8s.io this is checked.",
+        yield note(
+            "Operator's rights",
+            f"Not looked at: {operator.missing.why}",
+            "With the right to create subjectaccessreviews.authorization.k8s.io this is checked.",
         )
     elif operator.missing:
         is_spare = all(right.resource in _SPARE for right in operator.missing)
@@ -139,11 +134,10 @@ def protection(facts: Facts) -> Iterator[Finding]:
     elif facts.is_protected:
         yield ok("Protection", "A policy keeps workers with jobs from being deleted by hand.")
     else:
-        yield Finding(
-            check="Protection",
-            level=Level.WARN,
-            message="No policy protects workers: `kubectl delete pod` ends the jobs on them.",
-            remedy="Install the chart with its protection turned on (a ValidatingAdmissionPolicy).",
+        yield warn(
+            "Protection",
+            "No policy protects workers: `kubectl delete pod` ends the jobs on them.",
+            "Install the chart with its protection turned on (a ValidatingAdmissionPolicy).",
         )
 
 
@@ -153,11 +147,10 @@ def monitoring(facts: Facts) -> Iterator[Finding]:
     elif facts.has_monitoring:
         yield ok("ServiceMonitor", "The kind is there; metrics can be collected by themselves.")
     else:
-        yield Finding(
-            check="ServiceMonitor",
-            level=Level.NOTE,
-            message="This Kubernetes has no kind ServiceMonitor: nobody collects metrics by themselves.",
-            remedy="Install the Prometheus operator, or point a Prometheus at the Services.",
+        yield note(
+            "ServiceMonitor",
+            "This Kubernetes has no kind ServiceMonitor: nobody collects metrics by themselves.",
+            "Install the Prometheus operator, or point a Prometheus at the Services.",
         )
 
 

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from slurm_operator.kubectl.doctor_facts import Facts
-from slurm_operator.kubectl.doctor_finding import Finding, Level, listed, ok, unread
+from slurm_operator.kubectl.doctor_finding import Finding, Level, fail, listed, note, ok, unread, warn
 from slurm_operator.kubectl.show import counted
 from slurm_operator.manifests.objects import Unread
 from slurm_operator.reconcilers.cluster.isolation import NODE_LABEL
@@ -23,18 +23,16 @@ def versions(facts: Facts) -> Iterator[Finding]:
         return
     number = _number(facts.version)
     if number < SIDECARS_SINCE:
-        yield Finding(
-            check="Kubernetes",
-            level=Level.FAIL,
-            message=f"{facts.version} is too old: the daemons' logs need sidecar containers.",
-            remedy="Upgrade to Kubernetes 1.30 or newer.",
+        yield fail(
+            "Kubernetes",
+            f"{facts.version} is too old: the daemons' logs need sidecar containers.",
+            "Upgrade to Kubernetes 1.30 or newer.",
         )
     elif number < POLICIES_SINCE:
-        yield Finding(
-            check="Kubernetes",
-            level=Level.WARN,
-            message=f"{facts.version} has no admission policies: workers with jobs can be deleted by hand.",
-            remedy="Upgrade to Kubernetes 1.30 or newer.",
+        yield warn(
+            "Kubernetes",
+            f"{facts.version} has no admission policies: workers with jobs can be deleted by hand.",
+            "Upgrade to Kubernetes 1.30 or newer.",
         )
     else:
         yield ok("Kubernetes", f"{facts.version}.")
@@ -51,18 +49,16 @@ def machines(facts: Facts) -> Iterator[Finding]:
         if _number(one.status.node_info.kubelet_version) < SIDECARS_SINCE
     )
     if not usable:
-        yield Finding(
-            check="Nodes",
-            level=Level.FAIL,
-            message=f"None of {len(facts.machines)} Kubernetes nodes is ready and takes pods.",
-            remedy="See `kubectl get nodes`; uncordon one or repair its kubelet.",
+        yield fail(
+            "Nodes",
+            f"None of {len(facts.machines)} Kubernetes nodes is ready and takes pods.",
+            "See `kubectl get nodes`; uncordon one or repair its kubelet.",
         )
     elif old:
-        yield Finding(
-            check="Nodes",
-            level=Level.FAIL,
-            message=f"Kubelets older than 1.29 on {listed(old)}: pods there have no logs.",
-            remedy="Upgrade these kubelets.",
+        yield fail(
+            "Nodes",
+            f"Kubelets older than 1.29 on {listed(old)}: pods there have no logs.",
+            "Upgrade these kubelets.",
         )
     else:
         yield ok("Nodes", f"{len(usable)} of {len(facts.machines)} are ready and take pods.")
@@ -75,18 +71,16 @@ def architectures(facts: Facts) -> Iterator[Finding]:
     counts = ", ".join(f"{number} {name}" for name, number in sorted(found.items()))
     strange = sorted(set(found) - set(_ARCHITECTURES))
     if strange:
-        yield Finding(
-            check="Architecture",
-            level=Level.WARN,
-            message=f"Nodes: {counts}. The default images are made for {' and '.join(_ARCHITECTURES)} only.",
-            remedy="Keep Slurm's pods off these nodes (nodeSelector), or name images of your own.",
+        yield warn(
+            "Architecture",
+            f"Nodes: {counts}. The default images are made for {' and '.join(_ARCHITECTURES)} only.",
+            "Keep Slurm's pods off these nodes (nodeSelector), or name images of your own.",
         )
     elif len(found) > 1:
-        yield Finding(
-            check="Architecture",
-            level=Level.NOTE,
-            message=f"Nodes: {counts}. Jobs need programs for the node they land on.",
-            remedy="Make a NodeSet for each architecture, with nodeSelector kubernetes.io/arch.",
+        yield note(
+            "Architecture",
+            f"Nodes: {counts}. Jobs need programs for the node they land on.",
+            "Make a NodeSet for each architecture, with nodeSelector kubernetes.io/arch.",
         )
     elif found:
         yield ok("Architecture", f"Nodes: {counts}.")
@@ -94,19 +88,17 @@ def architectures(facts: Facts) -> Iterator[Finding]:
 
 def cgroups(facts: Facts) -> Iterator[Finding]:
     if isinstance(facts.cgroups, Unread):
-        yield Finding(
-            check="cgroups",
-            level=Level.NOTE,
-            message=f"Not looked at: {facts.cgroups.why}",
-            remedy="With the right to get nodes/proxy, the kubelets tell. Slurm wants version 2.",
+        yield note(
+            "cgroups",
+            f"Not looked at: {facts.cgroups.why}",
+            "With the right to get nodes/proxy, the kubelets tell. Slurm wants version 2.",
         )
         return
     if not facts.cgroups:
-        yield Finding(
-            check="cgroups",
-            level=Level.NOTE,
-            message="No kubelet tells which version its node has.",
-            remedy="Slurm wants version 2: see `stat -fc %T /sys/fs/cgroup` on a node, it says cgroup2fs.",
+        yield note(
+            "cgroups",
+            "No kubelet tells which version its node has.",
+            "Slurm wants version 2: see `stat -fc %T /sys/fs/cgroup` on a node, it says cgroup2fs.",
         )
         return
     old = sorted(name for name, version in facts.cgroups.items() if version != 2)
@@ -116,18 +108,16 @@ def cgroups(facts: Facts) -> Iterator[Finding]:
         if one.metadata.labels.get(NODE_LABEL) == "process"
     ]
     if old:
-        yield Finding(
-            check="cgroups",
-            level=Level.WARN,
-            message=f"Version 1 on {listed(old)}: Slurm can use it, newer kubelets refuse to.",
-            remedy="Boot these nodes with cgroup version 2 when you can.",
+        yield warn(
+            "cgroups",
+            f"Version 1 on {listed(old)}: Slurm can use it, newer kubelets refuse to.",
+            "Boot these nodes with cgroup version 2 when you can.",
         )
     elif marked:
-        yield Finding(
-            check="cgroups",
-            level=Level.NOTE,
-            message=f"{listed(marked)} cannot give pods cgroups of their own, says a label.",
-            remedy=f"Clusters choose isolation: process there. The label is {NODE_LABEL}.",
+        yield note(
+            "cgroups",
+            f"{listed(marked)} cannot give pods cgroups of their own, says a label.",
+            f"Clusters choose isolation: process there. The label is {NODE_LABEL}.",
         )
     else:
         yield ok("cgroups", f"Version 2 on {counted(len(facts.cgroups), 'node')}.")
@@ -162,11 +152,10 @@ def storage(facts: Facts) -> Iterator[Finding]:
         yield ok("Storage", f"The default StorageClass is {listed(default)}{more}.")
         return
     found = f"There are {listed(names)}, and none is the default." if names else "There is no StorageClass."
-    yield Finding(
-        check="Storage",
-        level=Level.WARN,
-        message=f"{found} A Cluster without one forgets its jobs when slurmctld's pod goes.",
-        remedy="Annotate one with storageclass.kubernetes.io/is-default-class=true, or name one in "
+    yield warn(
+        "Storage",
+        f"{found} A Cluster without one forgets its jobs when slurmctld's pod goes.",
+        "Annotate one with storageclass.kubernetes.io/is-default-class=true, or name one in "
         "spec.controller.persistence.storageClassName.",
     )
 
@@ -176,26 +165,23 @@ def pod_security(facts: Facts) -> Iterator[Finding]:
     if isinstance(facts.home, Unread):
         yield unread("Pod Security", facts.home)
     elif facts.home is None:
-        yield Finding(
-            check="Pod Security",
-            level=Level.WARN,
-            message=f"There is no namespace {namespace} yet.",
-            remedy=f"`kubectl create namespace {namespace}`, or name another with -n.",
+        yield warn(
+            "Pod Security",
+            f"There is no namespace {namespace} yet.",
+            f"`kubectl create namespace {namespace}`, or name another with -n.",
         )
     elif facts.home.refuses_privileged == "restricted":
-        yield Finding(
-            check="Pod Security",
-            level=Level.FAIL,
-            message=f"Namespace {namespace} enforces `restricted`: no slurmd can start there.",
-            remedy=f"`kubectl label namespace {namespace} --overwrite "
+        yield fail(
+            "Pod Security",
+            f"Namespace {namespace} enforces `restricted`: no slurmd can start there.",
+            f"`kubectl label namespace {namespace} --overwrite "
             "pod-security.kubernetes.io/enforce=baseline`, or privileged for cgroups.",
         )
     elif facts.home.refuses_privileged:
-        yield Finding(
-            check="Pod Security",
-            level=Level.NOTE,
-            message=f"Namespace {namespace} enforces `baseline`: workers run with isolation: process.",
-            remedy=f"For jobs in cgroups of their own: `kubectl label namespace {namespace} --overwrite "
+        yield note(
+            "Pod Security",
+            f"Namespace {namespace} enforces `baseline`: workers run with isolation: process.",
+            f"For jobs in cgroups of their own: `kubectl label namespace {namespace} --overwrite "
             "pod-security.kubernetes.io/enforce=privileged`.",
         )
     else:

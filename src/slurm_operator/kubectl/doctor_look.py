@@ -5,19 +5,19 @@ What cannot be asked is a fact too: one missing right must not hide everything e
 
 import asyncio
 import re
-from collections.abc import Callable, Coroutine, Iterable, Iterator
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 from slurm_operator import wire
-from slurm_operator.api import KINDS, names, reading
+from slurm_operator.api import names, reading
 from slurm_operator.api.accounting import Accounting
-from slurm_operator.api.cluster import Cluster
 from slurm_operator.api.meta import ObjectKey
-from slurm_operator.install import rights as operators_rights
 from slurm_operator.kube.client import Client
 from slurm_operator.kube.discovery import Discovery
 from slurm_operator.kube.errors import Forbidden, KubeError, NotFound
-from slurm_operator.kubectl.doctor_facts import Facts, Machine, Operator, Right, Serving, Webhook
+from slurm_operator.kubectl.doctor_admission import is_protected, webhooks
+from slurm_operator.kubectl.doctor_facts import Facts, Machine, Operator, Serving
+from slurm_operator.kubectl.doctor_rights import missing, needed_rights, operators_needs, user_name
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.meta import Manifest
 from slurm_operator.manifests.objects import Pod, Unread
@@ -25,9 +25,6 @@ from slurm_operator.manifests.platform import Namespace, StorageClass
 from slurm_operator.operator import OUR_CHILDREN
 
 T = TypeVar("T")
-
-_ACCESS = "/apis/authorization.k8s.io/v1"
-_ADMISSION = "/apis/admissionregistration.k8s.io/v1"
 
 # Every kubelet tells the same; of a large cluster a few are asked.
 _MOST_KUBELETS = 8
@@ -40,11 +37,12 @@ async def facts(client: Client, namespace: str) -> Facts:
     async with asyncio.TaskGroup() as group:
         start = group.create_task
         machines, accountings = start(look.machines()), start(look.accountings())
-        version, user = start(_tried(look.version())), start(_tried(look.user()))
-        missing, operators = start(_tried(look.missing_rights())), start(_tried(look.operators()))
+        version, user = start(_tried(look.version())), start(_tried(user_name(client)))
+        lacking = start(_tried(missing(client, needed_rights(namespace))))
+        operators = start(_tried(look.operators()))
         storage, home = start(_tried(look.storage_classes())), start(_tried(look.home()))
-        crds, webhooks = start(_tried(look.crds())), start(_tried(look.webhooks()))
-        protected = start(_tried(look.is_protected()))
+        crds, hooks = start(_tried(look.crds())), start(_tried(webhooks(client, namespace)))
+        protected = start(_tried(is_protected(client)))
         monitoring = start(_tried(Discovery(client).serves(kinds.SERVICE_MONITOR)))
         dns, pods = start(_tried(look.dns())), start(_tried(look.pods()))
         cgroups = start(look.cgroups(await machines))
@@ -55,12 +53,12 @@ async def facts(client: Client, namespace: str) -> Facts:
         user=user.result(),
         machines=machines.result(),
         cgroups=cgroups.result(),
-        missing_rights=missing.result(),
+        missing_rights=lacking.result(),
         storage_classes=storage.result(),
         home=home.result(),
         crds=crds.result(),
         operators=operators.result(),
-        webhooks=webhooks.result(),
+        webhooks=hooks.result(),
         is_protected=protected.result(),
         has_monitoring=monitoring.result(),
         dns=dns.result(),
@@ -77,33 +75,6 @@ async def _tried(asked: Coroutine[Any, Any, T]) -> T | Unread:
         return Unread(why=f"{error.attempted} is not allowed to you")
     except (KubeError, wire.DecodeError) as error:
         return Unread(why=str(error))
-
-
-def needed_rights(namespace: str) -> Iterator[Right]:
-    """What a user of every command needs, in one namespace."""
-    for kind in KINDS:
-        yield Right(verb="list", resource=kind.KIND.plural, group=names.GROUP, namespace=namespace)
-    for resource, verb in (("pods", "list"), ("pods/log", "get"), ("configmaps", "list"), ("events", "list")):
-        yield Right(verb=verb, resource=resource, namespace=namespace)
-    # Slurm is asked through the API server, with a token signed by the cluster's own key.
-    yield Right(verb="get", resource="services/proxy", namespace=namespace)
-    yield Right(verb="create", resource="services/proxy", namespace=namespace)
-    yield Right(verb="get", resource="secrets", namespace=namespace)
-    yield Right(verb="list", resource="nodes")
-
-
-def operators_needs(namespace: str) -> Iterator[Right]:
-    """What the operator needs, by the table that its Roles are made from."""
-    for right in operators_rights.CLUSTER_WIDE:
-        yield from _single(right, "")
-    for right in operators_rights.IN_NAMESPACES:
-        yield from _single(right, namespace)
-
-
-def _single(right: operators_rights.Right, namespace: str) -> Iterator[Right]:
-    for resource in right.resources:
-        for verb in right.verbs:
-            yield Right(verb=verb, resource=resource, group=right.group, namespace=namespace)
 
 
 def in_cluster_service(host: str, namespace: str) -> ObjectKey | None:
@@ -124,9 +95,6 @@ class _Look:
     async def version(self) -> str:
         return str((await self._client.request("GET", "/version"))["gitVersion"])
 
-    async def user(self) -> str:
-        return await user_name(self._client)
-
     async def machines(self) -> tuple[Machine, ...] | Unread:
         return await _tried(self._items(kinds.KUBE_NODE.path(), Machine))
 
@@ -145,26 +113,6 @@ class _Look:
         path = kinds.KUBE_NODE.path(name=machine, subresource="proxy/metrics")
         matched = _CGROUP_VERSION.search(await self._client.text(path))
         return int(matched[1]) if matched else 0
-
-    async def missing_rights(self) -> tuple[Right, ...]:
-        wanted = list(needed_rights(self._namespace))
-        allowed = await asyncio.gather(*(self._may(right, "") for right in wanted))
-        return tuple(right for right, may in zip(wanted, allowed, strict=True) if not may)
-
-    async def _may(self, right: Right, account: str) -> bool:
-        resource, _, subresource = right.resource.partition("/")
-        attributes = {
-            "verb": right.verb,
-            "group": right.group,
-            "resource": resource,
-            "subresource": subresource,
-            "namespace": right.namespace,
-        }
-        kind = "SubjectAccessReview" if account else "SelfSubjectAccessReview"
-        spec = {"resourceAttributes": attributes} | ({"user": account} if account else {})
-        review = {"apiVersion": "authorization.k8s.io/v1", "kind": kind, "spec": spec}
-        answer = await self._client.request("POST", f"{_ACCESS}/{kind.lower()}s", body=review)
-        return bool(answer["status"].get("allowed"))
 
     async def storage_classes(self) -> tuple[StorageClass, ...]:
         return await self._items(kinds.STORAGE_CLASS.path(), StorageClass)
@@ -189,6 +137,7 @@ class _Look:
     async def _operator(self, deployment: Manifest) -> Operator:
         meta, pod = deployment["metadata"], deployment["spec"]["template"]["spec"]
         account = pod.get("serviceAccountName", "default")
+        user = f"system:serviceaccount:{meta['namespace']}:{account}"
         return Operator(
             namespace=meta["namespace"],
             name=meta["name"],
@@ -196,55 +145,8 @@ class _Look:
             account=f"{meta['namespace']}/{account}",
             wanted=deployment["spec"].get("replicas", 1),
             ready=deployment.get("status", {}).get("readyReplicas", 0),
-            missing=await _tried(self._operators_missing(f"{meta['namespace']}:{account}")),
+            missing=await _tried(missing(self._client, operators_needs(self._namespace), user)),
         )
-
-    async def _operators_missing(self, account: str) -> tuple[Right, ...]:
-        wanted = list(operators_needs(self._namespace))
-        who = f"system:serviceaccount:{account}"
-        allowed = await asyncio.gather(*(self._may(right, who) for right in wanted))
-        return tuple(right for right, may in zip(wanted, allowed, strict=True) if not may)
-
-    async def webhooks(self) -> tuple[Webhook, ...]:
-        found = []
-        for plural in ("validatingwebhookconfigurations", "mutatingwebhookconfigurations"):
-            listed = await self._client.request("GET", f"{_ADMISSION}/{plural}")
-            found += [
-                (config["metadata"]["name"], hook) for config in listed["items"] for hook in _ours(config)
-            ]
-        trouble = await self._webhook_trouble() if found else ""
-        return tuple(
-            Webhook(
-                configuration=name,
-                service=_service(hook),
-                is_blocking=hook.get("failurePolicy", "Fail") == "Fail",
-                trouble=trouble,
-            )
-            for name, hook in found
-        )
-
-    async def _webhook_trouble(self) -> str:
-        """What a rehearsal says: an object that is checked by everybody, and never stored."""
-        wanted = {
-            "apiVersion": Cluster.KIND.api_version,
-            "kind": Cluster.KIND.kind,
-            "metadata": {"name": "doctor", "namespace": self._namespace},
-            "spec": {},
-        }
-        path = Cluster.KIND.path(self._namespace)
-        try:
-            await self._client.request("POST", path, body=wanted, params={"dryRun": "All"})
-        except KubeError as error:
-            said = str(error)
-            return said if "webhook" in said and "failed calling" in said else ""
-        return ""
-
-    async def is_protected(self) -> bool:
-        """Whether a policy about deleting our workers is there and bound."""
-        policies = await self._client.request("GET", f"{_ADMISSION}/validatingadmissionpolicies")
-        bindings = await self._client.request("GET", f"{_ADMISSION}/validatingadmissionpolicybindings")
-        bound = {one["spec"].get("policyName") for one in bindings["items"]}
-        return any(_protects(one) and one["metadata"]["name"] in bound for one in policies["items"])
 
     async def dns(self) -> tuple[Serving, ...]:
         params = {"labelSelector": "k8s-app=kube-dns"}
@@ -285,33 +187,3 @@ class _Look:
     async def _read(self, path: str, read: Callable[[Any], T], **params: str) -> tuple[T, ...]:
         listed = await self._client.request("GET", path, params=params)
         return tuple(read(one) for one in listed["items"])
-
-
-async def user_name(client: Client) -> str:
-    """Who the API server says we are."""
-    review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
-    answer = await client.request("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", body=review)
-    return str(answer["status"]["userInfo"]["username"])
-
-
-def _ours(configuration: Manifest) -> Iterable[Manifest]:
-    """The webhooks of a configuration that are about our kinds."""
-    for hook in configuration.get("webhooks") or ():
-        if any(names.GROUP in (rule.get("apiGroups") or ()) for rule in hook.get("rules") or ()):
-            yield hook
-
-
-def _service(hook: Manifest) -> str:
-    service = hook["clientConfig"].get("service") or {}
-    return f"{service.get('namespace', '?')}/{service.get('name', '?')}"
-
-
-def _protects(policy: Manifest) -> bool:
-    """Whether a policy is about deleting pods with our label."""
-    constraints = policy["spec"].get("matchConstraints") or {}
-    selector = wire.encode(constraints.get("objectSelector") or {})
-    is_about_pods = any(
-        "DELETE" in rule.get("operations", ()) and "pods" in rule.get("resources", ())
-        for rule in constraints.get("resourceRules") or ()
-    )
-    return is_about_pods and names.LABEL_POD_PROTECT.encode() in selector

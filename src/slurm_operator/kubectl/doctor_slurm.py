@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from slurm_operator.api.accounting import Accounting
 from slurm_operator.api.conditions import DEGRADED, READY, Truth
 from slurm_operator.kubectl.doctor_facts import Facts, Serving
-from slurm_operator.kubectl.doctor_finding import Finding, Level, ok, unread
+from slurm_operator.kubectl.doctor_finding import Finding, fail, note, ok, unread
 from slurm_operator.manifests.objects import Unread
 from slurm_operator.manifests.troubles import troubles
 
@@ -26,27 +26,24 @@ def _database(accounting: Accounting, serving: Serving | Unread | None) -> Findi
     name, status = accounting.metadata.name, accounting.status
     told = {one.type: one for one in status.conditions if one.status is Truth.TRUE}
     if isinstance(serving, Serving) and serving.ready == 0:
-        return Finding(
-            check="Database",
-            level=Level.FAIL,
-            message=f"Accounting {name}: nothing is ready behind Service {serving.namespace}/{serving.name}.",
-            remedy=f"See `kubectl get pods -n {serving.namespace}`; slurmdbd starts when it answers.",
+        return fail(
+            "Database",
+            f"Accounting {name}: nothing is ready behind Service {serving.namespace}/{serving.name}.",
+            f"See `kubectl get pods -n {serving.namespace}`; slurmdbd starts when it answers.",
         )
     if DEGRADED in told:
-        return Finding(
-            check="Database",
-            level=Level.FAIL,
-            message=f"Accounting {name}: {told[DEGRADED].message}",
-            remedy=f"`kubectl slurm explain accounting/{name}` says more.",
+        return fail(
+            "Database",
+            f"Accounting {name}: {told[DEGRADED].message}",
+            f"`kubectl slurm explain accounting/{name}` says more.",
         )
     if READY in told:
         where = status.database.address if status.database is not None else status.endpoint
         return ok("Database", f"Accounting {name} works{f' with {where}' if where else ''}.")
-    return Finding(
-        check="Database",
-        level=Level.NOTE,
-        message=f"Accounting {name} is not ready yet.",
-        remedy=f"`kubectl slurm explain accounting/{name}` says what it waits for.",
+    return note(
+        "Database",
+        f"Accounting {name} is not ready yet.",
+        f"`kubectl slurm explain accounting/{name}` says what it waits for.",
     )
 
 
@@ -56,11 +53,10 @@ def images(facts: Facts) -> Iterator[Finding]:
         return
     found = [text for text in troubles(facts.pods) if re.search(r"Image|image", text)]
     for text in found[:_SHOWN]:
-        yield Finding(
-            check="Images",
-            level=Level.FAIL,
-            message=f"{text[0].upper()}{text[1:]}",
-            remedy="Correct the image's name, or give the nodes access to its registry (imagePullSecrets).",
+        yield fail(
+            "Images",
+            f"{text[0].upper()}{text[1:]}",
+            "Correct the image's name, or give the nodes access to its registry (imagePullSecrets).",
         )
     if not found and facts.pods:
         yield ok("Images", f"Those of all {len(facts.pods)} pods could be had.")

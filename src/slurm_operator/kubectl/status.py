@@ -1,8 +1,7 @@
 """`status`: a Slurm cluster on one screen, as data. What waits, and why, are the operator's own words."""
 
-import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
 from slurm_operator import wire
@@ -13,12 +12,12 @@ from slurm_operator.api.nodeset import NodeSet
 from slurm_operator.kubectl.clusters import DAEMONS, Part, SlurmCluster
 from slurm_operator.kubectl.drain import SLURM_USER, said
 from slurm_operator.kubectl.show import counted, node_state
+from slurm_operator.kubectl.status_jobs import Pending, pending
 from slurm_operator.kubectl.verdict import Verdict
 from slurm_operator.manifests.objects import Pod
 from slurm_operator.manifests.troubles import troubles
 from slurm_operator.reconcilers.cluster import counts
 from slurm_operator.slurm.hostlist import compress
-from slurm_operator.slurm.job import SlurmJob
 from slurm_operator.slurm.node import SlurmNode
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
 
@@ -74,16 +73,6 @@ class Nodes(wire.Record):
     since: datetime | None = None
 
 
-class Pending(wire.Record):
-    """Jobs that wait for the same thing."""
-
-    reason: str
-    meaning: str
-    count: int
-    jobs: tuple[int, ...]
-    users: tuple[str, ...]
-
-
 class Waiting(wire.Record):
     """Something that the operator holds back, in its own words."""
 
@@ -113,30 +102,6 @@ class Status(wire.Record):
     waiting: tuple[Waiting, ...] = ()
 
 
-# What Slurm's own one-word reasons mean to the owner of a job (squeue(1), JOB REASON CODES).
-_MEANINGS: Mapping[str, str] = {
-    "None": "the scheduler has not looked at it yet",
-    "Resources": "is next, and waits for enough free nodes, CPUs or memory",
-    "Priority": "others come first",
-    "Dependency": "waits for another job to end",
-    "DependencyNeverSatisfied": "waits for a job that can no longer end as required; cancel it",
-    "JobHeldUser": "held by its owner; `scontrol release JOB` lets it go",
-    "JobHeldAdmin": "held by an administrator; `scontrol release JOB` lets it go",
-    "BeginTime": "is not to start before a time its owner set",
-    "ReqNodeNotAvail": "needs nodes that are down, drained or reserved",
-    "PartitionDown": "its partition takes no jobs to run",
-    "PartitionInactive": "its partition is inactive",
-    "PartitionNodeLimit": "asks for more nodes than its partition has or allows",
-    "PartitionTimeLimit": "asks for more time than its partition allows",
-    "BadConstraints": "asks for what no node has",
-    "Licenses": "waits for licenses",
-    "Reservation": "waits for its reservation to begin",
-    "NodeDown": "a node it needs is down",
-    "InvalidAccount": "names an account that does not exist",
-    "InvalidQOS": "names a QOS that does not exist",
-}
-
-
 def status(cluster: SlurmCluster, verdicts: Iterable[Verdict], *, is_whole: bool = True) -> Status:
     """Everything that is worth a line about one Slurm cluster.
 
@@ -161,7 +126,7 @@ def status(cluster: SlurmCluster, verdicts: Iterable[Verdict], *, is_whole: bool
         running=jobs.running,
         pending=jobs.pending,
         other_jobs=jobs.suspended + jobs.other,
-        waiting_jobs=tuple(_pending(slurm.jobs.values())) if isinstance(slurm, Snapshot) else (),
+        waiting_jobs=tuple(pending(slurm.jobs.values())) if isinstance(slurm, Snapshot) else (),
         waiting=tuple(_waiting(cluster, verdicts) if is_whole else _said_to_wait(cluster)),
     )
 
@@ -183,16 +148,6 @@ def health(about: Cluster | Part) -> Health:
     if _holds(told.get(PROGRESSING)):
         return Health(state=PROGRESSING, message=_message(told[PROGRESSING]))
     return Health(state=READY, message=_message(ready))
-
-
-def meaning(reason: str) -> str:
-    """What a reason of Slurm means; nothing when we have no better words."""
-    word = re.split(r"[,(]", reason, maxsplit=1)[0].strip()
-    if word in _MEANINGS:
-        return _MEANINGS[word]
-    if word.startswith(("Assoc", "QOS")):
-        return "a limit of its account or QOS is used up"
-    return ""
 
 
 def _holds(condition: Condition | None) -> bool:
@@ -282,25 +237,6 @@ def _why(node: SlurmNode) -> str:
     if word == "down":
         return node.reason or node_state(node.state)
     return node_state(node.state) if word == "other" else ""
-
-
-def _pending(jobs: Iterable[SlurmJob]) -> list[Pending]:
-    """Most jobs first."""
-    groups: defaultdict[str, list[SlurmJob]] = defaultdict(list)
-    for job in jobs:
-        if job.state.is_pending:
-            groups[job.state_reason or "None"].append(job)
-    found = [
-        Pending(
-            reason=reason,
-            meaning=meaning(reason),
-            count=len(waiting),
-            jobs=tuple(sorted(job.job_id for job in waiting)),
-            users=tuple(sorted({job.user or str(job.user_id) for job in waiting})),
-        )
-        for reason, waiting in groups.items()
-    ]
-    return sorted(found, key=lambda group: (-group.count, group.reason))
 
 
 def _last_counted(about: Cluster | Part) -> str:

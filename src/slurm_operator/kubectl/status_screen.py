@@ -19,7 +19,8 @@ from slurm_operator.kubectl.show import (
     table,
     title,
 )
-from slurm_operator.kubectl.status import SHOWN_JOBS, Daemon, Health, Nodes, Pending, Status, Workers
+from slurm_operator.kubectl.status import SHOWN_JOBS, Daemon, Health, Nodes, Status, Workers
+from slurm_operator.kubectl.status_jobs import Pending
 
 _DAEMON_COLUMNS = ("DAEMON", "OF", "READY", "RESTARTS", "STATE")
 _NODE_SET_COLUMNS = ("NODE SET", "WANTED", "READY", "IN SLURM", "BUSY", "LEAVING", "STATE")

@@ -21,7 +21,8 @@ from slurm_operator.kubectl.doctor_facts import (
 )
 from slurm_operator.kubectl.doctor_finding import Level
 from slurm_operator.kubectl.doctor_installation import crd_name
-from slurm_operator.kubectl.doctor_look import in_cluster_service, operators_needs
+from slurm_operator.kubectl.doctor_look import in_cluster_service
+from slurm_operator.kubectl.doctor_rights import operators_needs
 from slurm_operator.manifests.objects import (
     ContainerState,
     ContainerStateWaiting,

@@ -9,7 +9,8 @@ import pytest
 from slurm_operator import wire
 from slurm_operator.api import names
 from slurm_operator.kube.errors import from_body
-from slurm_operator.kubectl.logs import LoggedPod, NoSuchLog, Stream, Wanted, chosen, lines, span
+from slurm_operator.kubectl.logs import LoggedPod, NoSuchLog, Stream, Wanted, chosen, span
+from slurm_operator.kubectl.logs_read import lines
 
 PARTS = {"demo": {"demo", "demo-cpu", "demo-login"}, "other": {"other"}}
 

@@ -10,7 +10,8 @@ from slurm_operator.api.cluster import Cluster
 from slurm_operator.api.meta import Meta, ObjectKey
 from slurm_operator.kubectl.clusters import NotFound, clusters, named, only
 from slurm_operator.kubectl.look import Unseen
-from slurm_operator.kubectl.status import health, meaning, status
+from slurm_operator.kubectl.status import health, status
+from slurm_operator.kubectl.status_jobs import meaning
 from slurm_operator.kubectl.status_screen import screen
 from slurm_operator.kubectl.verdict import Verdict, verdicts
 from slurm_operator.manifests.objects import (

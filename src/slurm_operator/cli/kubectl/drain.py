@@ -9,7 +9,7 @@ import click
 from slurm_operator.cli.kubectl.session import Session, output, run, where
 from slurm_operator.kubectl import show
 from slurm_operator.kubectl.clusters import NotFound, clusters, only
-from slurm_operator.kubectl.doctor_look import user_name
+from slurm_operator.kubectl.doctor_rights import user_name
 from slurm_operator.kubectl.drain import (
     DRAINED,
     UNDRAINED,

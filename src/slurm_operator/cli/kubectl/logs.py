@@ -3,19 +3,21 @@
 import asyncio
 import contextlib
 from datetime import timedelta
+from typing import NamedTuple
 
 import click
 from rich.text import Text
 
 from slurm_operator import wire
 from slurm_operator.cli.kubectl.session import Session, output, run, where
-from slurm_operator.kubectl import logs as logs_
-from slurm_operator.kubectl import show
-from slurm_operator.kubectl.logs import DAEMONS, Line, NoSuchLog, Stream, Wanted
+from slurm_operator.kubectl import logs_read, show
+from slurm_operator.kubectl.logs import DAEMONS, Line, NoSuchLog, Stream, Wanted, chosen, span
 from slurm_operator.kubectl.look import Looker
 
 # One colour for each container, so that the eye can follow it.
 _COLOURS = ("cyan", "magenta", "yellow", "green", "blue")
+
+_DEFAULT_LINES = 100
 
 
 class _Span(click.ParamType[timedelta]):
@@ -23,7 +25,7 @@ class _Span(click.ParamType[timedelta]):
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
         try:
-            return logs_.span(str(value))
+            return span(str(value))
         except ValueError as error:
             self.fail(str(error), param, ctx)
 
@@ -41,49 +43,51 @@ class _Span(click.ParamType[timedelta]):
 @click.option("--timestamps", is_flag=True, help="With the time of each line.")
 @output
 @where
-def logs(session: Session, target: str, output: str, **chosen: object) -> None:
+def logs(
+    session: Session,
+    target: str,
+    output: str,
+    daemons: tuple[str, ...],
+    container: str,
+    tail: int | None,
+    since: timedelta | None,
+    **flags: bool,
+) -> None:
     """Show the logs of Slurm's daemons, sidecars included.
 
     TARGET is a cluster, one of its parts, a pod or a Slurm node: `demo`, `nodeset/demo-cpu`, `demo-cpu-0`.
     Without it, the logs of every daemon here are shown.
     """
+    lines = _DEFAULT_LINES if tail is None and since is None else tail
+    wanted = Wanted(tail=lines, since=since, **flags)
     with contextlib.suppress(KeyboardInterrupt, asyncio.CancelledError):
-        run(_print(session, target, output, chosen))
+        run(_print(session, _Choice(target, daemons, container), wanted, output))
 
 
-async def _print(session: Session, target: str, output: str, given: dict[str, object]) -> None:
-    wanted = _wanted(given)
+class _Choice(NamedTuple):
+    """Which logs."""
+
+    target: str
+    daemons: tuple[str, ...]
+    container: str
+
+
+async def _print(session: Session, choice: _Choice, wanted: Wanted, output: str) -> None:
     async with session.looker() as looker:
-        streams = await _streams(looker, target, given)
+        streams = await _streams(looker, choice)
         to = show.console()
-        colours = {stream: _COLOURS[at % len(_COLOURS)] for at, stream in enumerate(streams)}
-        by_name = {(stream.pod, stream.container): colour for stream, colour in colours.items()}
-        async for line in logs_.lines(looker.client, streams, wanted):
-            to.print(_text(line, by_name[line.pod, line.container], output))
+        colours = {
+            (stream.pod, stream.container): _COLOURS[at % len(_COLOURS)] for at, stream in enumerate(streams)
+        }
+        async for line in logs_read.lines(looker.client, streams, wanted):
+            to.print(_text(line, colours[line.pod, line.container], output))
 
 
-def _wanted(given: dict[str, object]) -> Wanted:
-    is_bounded = given["since"] is not None or given["tail"] is not None
-    return Wanted(
-        follow=bool(given["follow"]),
-        previous=bool(given["previous"]),
-        tail=given["tail"] if is_bounded else 100,  # type: ignore[arg-type]
-        since=given["since"],  # type: ignore[arg-type]
-        timestamps=bool(given["timestamps"]),
-    )
-
-
-async def _streams(looker: Looker, target: str, given: dict[str, object]) -> list[Stream]:
-    pods = await logs_.pods(looker.client, looker.namespace)
-    parts = await logs_.parts(looker.client, looker.namespace) if target else {}
+async def _streams(looker: Looker, choice: _Choice) -> list[Stream]:
+    pods = await logs_read.pods(looker.client, looker.namespace)
+    parts = await logs_read.parts(looker.client, looker.namespace) if choice.target else {}
     try:
-        return logs_.chosen(
-            pods,
-            target,
-            parts,
-            daemons=given["daemons"],  # type: ignore[arg-type]
-            container=str(given["container"]),
-        )
+        return chosen(pods, choice.target, parts, daemons=choice.daemons, container=choice.container)
     except NoSuchLog as problem:
         raise click.ClickException(str(problem)) from problem
 

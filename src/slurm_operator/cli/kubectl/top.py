@@ -52,7 +52,13 @@ async def _show(session: Session, name: str, interval: float, output: str, *, on
         else:
             with Live(console=console, screen=True, auto_refresh=False) as live:
                 async for one in frames:
-                    live.update(screen(one, console.height), refresh=True)
+                    live.update(_in_width(screen(one, console.height)), refresh=True)
+
+
+def _in_width(text: Text) -> Text:
+    """Lines end at the edge of the screen: a row that went on below would move all others."""
+    text.no_wrap, text.overflow = True, "ellipsis"
+    return text
 
 
 async def _frames(looker: Looker, name: str, interval: float) -> AsyncIterator[Frame]:

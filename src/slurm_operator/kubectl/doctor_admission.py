@@ -1,0 +1,86 @@
+"""What stands between a request and our kinds: webhooks, and the policy that protects workers."""
+
+from collections.abc import Iterable
+
+from slurm_operator import wire
+from slurm_operator.api import names
+from slurm_operator.api.cluster import Cluster
+from slurm_operator.kube.client import Client
+from slurm_operator.kube.errors import KubeError
+from slurm_operator.kube.request import Request
+from slurm_operator.kubectl.doctor_facts import Webhook
+from slurm_operator.manifests.meta import Manifest
+
+_ADMISSION = "/apis/admissionregistration.k8s.io/v1"
+
+
+async def webhooks(client: Client, namespace: str) -> tuple[Webhook, ...]:
+    found = []
+    for plural in ("validatingwebhookconfigurations", "mutatingwebhookconfigurations"):
+        listed = await client.request("GET", f"{_ADMISSION}/{plural}")
+        found += [(config["metadata"]["name"], hook) for config in listed["items"] for hook in _ours(config)]
+    trouble = await _trouble(client, namespace) if found else ""
+    return tuple(
+        Webhook(
+            configuration=name,
+            service=_service(hook),
+            is_blocking=hook.get("failurePolicy", "Fail") == "Fail",
+            trouble=trouble,
+        )
+        for name, hook in found
+    )
+
+
+async def _trouble(client: Client, namespace: str) -> str:
+    """What a rehearsal says: an object that is checked by everybody, and never stored."""
+    wanted = {
+        "apiVersion": Cluster.KIND.api_version,
+        "kind": Cluster.KIND.kind,
+        "metadata": {"name": "doctor", "namespace": namespace},
+        "spec": {},
+    }
+    rehearsal = Request(
+        verb="create",
+        method="POST",
+        path=Cluster.KIND.path(namespace),
+        params={"dryRun": "All"},
+        body=wire.encode(wanted),
+        is_question=True,
+    )
+    try:
+        await client.send(rehearsal)
+    except KubeError as error:
+        said = str(error)
+        return said if "webhook" in said and "failed calling" in said else ""
+    return ""
+
+
+async def is_protected(client: Client) -> bool:
+    """Whether a policy about deleting our workers is there and bound."""
+    policies = await client.request("GET", f"{_ADMISSION}/validatingadmissionpolicies")
+    bindings = await client.request("GET", f"{_ADMISSION}/validatingadmissionpolicybindings")
+    bound = {one["spec"].get("policyName") for one in bindings["items"]}
+    return any(_protects(one) and one["metadata"]["name"] in bound for one in policies["items"])
+
+
+def _ours(configuration: Manifest) -> Iterable[Manifest]:
+    """The webhooks of a configuration that are about our kinds."""
+    for hook in configuration.get("webhooks") or ():
+        if any(names.GROUP in (rule.get("apiGroups") or ()) for rule in hook.get("rules") or ()):
+            yield hook
+
+
+def _service(hook: Manifest) -> str:
+    service = hook["clientConfig"].get("service") or {}
+    return f"{service.get('namespace', '?')}/{service.get('name', '?')}"
+
+
+def _protects(policy: Manifest) -> bool:
+    """Whether a policy is about deleting pods with our label."""
+    constraints = policy["spec"].get("matchConstraints") or {}
+    selector = wire.encode(constraints.get("objectSelector") or {})
+    is_about_pods = any(
+        "DELETE" in rule.get("operations", ()) and "pods" in rule.get("resources", ())
+        for rule in constraints.get("resourceRules") or ()
+    )
+    return is_about_pods and names.LABEL_POD_PROTECT.encode() in selector
