@@ -103,4 +103,5 @@ def program(settings: Settings) -> Program:
         reconcilers=reconcilers(settings),
         optional_kinds=(kinds.SERVICE_MONITOR,),
         slurm_servers=slurm_servers,
+        says_where=(*OUR_KINDS, Cluster),
     )

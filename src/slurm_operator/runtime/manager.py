@@ -71,6 +71,7 @@ class Program:
     reconcilers: Sequence[Reconciler[Any]]
     optional_kinds: tuple[Kind, ...] = ()
     slurm_servers: Callable[[World], Mapping[ObjectKey, SlurmServer]] = lambda world: {}
+    says_where: tuple[type[Any], ...] = ()  # The records that `slurm_servers` looks at; none named is all.
 
 
 class Manager:
@@ -267,8 +268,8 @@ class Manager:
         """Connect to the Slurm clusters that there are, whenever what says where they are has changed."""
         changed = asyncio.Event()
         changed.set()
-        for cache in self.known.records.values():
-            cache.subscribe(lambda old, new: changed.set())
+        for type_ in self._program.says_where or self.known.records:
+            self.known.records[type_].subscribe(lambda old, new: changed.set())
         self.known.secrets.subscribe(lambda key, thing: changed.set())
         while True:
             await changed.wait()
