@@ -28,7 +28,7 @@ class Cluster:
         self.name, self.paths, self.progress = name, paths, progress or Quiet()
         self.directory = paths.cluster(name)
         self.kubeconfig = self.directory / "kubeconfig"
-        self.parts = Parts(self.directory)
+        self.parts = Parts(self.directory, self.progress.note)
 
     @property
     def state(self) -> State:

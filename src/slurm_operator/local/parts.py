@@ -17,8 +17,9 @@ _POLL_S = 0.05
 class Parts:
     """Starts components in a cluster's namespaces and keeps the ledger about them."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, tell: Callable[[str], None] = lambda line: None) -> None:
         self._logs = directory / "logs"
+        self._tell = tell
         self._ledger = Ledger(directory)
         self._lock = threading.Lock()  # Nodes are started side by side.
 
@@ -37,6 +38,7 @@ class Parts:
         part = Part(process=process, argv=list(argv), log=str(log), node=node.number if node else None)
         with self._lock:
             self._ledger.add_part(name, part)
+        self._tell(f"  {name} runs")
 
     def restart(self, name: str) -> None:
         """Kills a component, if it still lives, and starts it as it was."""
