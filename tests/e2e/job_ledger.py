@@ -5,9 +5,13 @@ that however slow the machine is, what is done to a worker meets a job there. Th
 machine: they can be read while no slurmctld and no pod is there to be asked.
 """
 
+import time
 import uuid
 
 from operator_rig import Slurm, until
+
+# A job beats twice a second; on a busy machine it may be late, but not by this much.
+_SILENCE_S = 20
 
 # A job that nobody lets go, because its test has failed, does not stay for ever. It has no end in its ledger.
 _MOST_BEATS = 3600
@@ -20,6 +24,10 @@ for beat in $(seq {most}); do
   sleep 0.5
 done
 """
+
+
+class JobLost(AssertionError):  # noqa: N818 - it tells what happened
+    """A job was ended by somebody else, or started twice."""
 
 
 class Ledger:
@@ -41,11 +49,17 @@ class Ledger:
     def is_running(self) -> bool:
         """It beats: whatever Slurm thinks of it, its process is there."""
         before = len(self.lines)
-        try:
-            until(lambda: len(self.lines) > before, 10)
-        except AssertionError:
-            return False
-        return "end" not in self.lines
+        end = time.monotonic() + _SILENCE_S
+        while len(self.lines) == before and time.monotonic() < end:
+            time.sleep(0.2)
+        return len(self.lines) > before and "end" not in self.lines
+
+    def outlives(self, seconds: float) -> None:
+        """Looks on for a while: it must go on beating."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            if not self.is_running():
+                raise JobLost(f"job {self.job} on {self.node} does not beat any more: {self.lines[-3:]}")
 
     def release(self) -> None:
         """Lets it end."""
@@ -55,4 +69,6 @@ class Ledger:
         """The oracle: let go, it ends by itself, and it was started once."""
         self.release()
         until(lambda: "end" in self.lines, 120, lambda: f"job {self.job} to end: {self.lines[-3:]}")
-        assert (self.lines.count("start"), self.lines.count("end"), self.lines[-1]) == (1, 1, "end")
+        counted = (self.lines.count("start"), self.lines.count("end"), self.lines[-1])
+        if counted != (1, 1, "end"):
+            raise JobLost(f"job {self.job} on {self.node}: {counted}")

@@ -33,6 +33,10 @@ class Slurm:
     def ledger_volume(self) -> dict:
         return {"name": "ledgers", "hostPath": {"path": str(self.ledgers), "type": "Directory"}}
 
+    def kubectl(self, *arguments: str) -> str:
+        """kubectl in the namespace of this cluster."""
+        return self.cluster.kubectl("-n", self.namespace, *arguments)
+
     def apply(self, *manifests: dict) -> None:
         self.cluster.apply(list(manifests))
 
@@ -98,6 +102,18 @@ class Slurm:
         except LocalError:
             return {}
         return dict(line.split() for line in out.splitlines() if len(line.split()) == 2)
+
+    def answers(self) -> bool:
+        """Whether slurmctld is there."""
+        try:
+            return "UP" in self.run("scontrol", "ping")
+        except LocalError:
+            return False
+
+    def drained_by_us(self) -> set[str]:
+        """Nodes that the operator drained, whatever they are doing."""
+        out = self.run("sinfo", "--noheader", "--Node", "--Format=NodeList:60,Reason:120")
+        return {line.split()[0] for line in out.splitlines() if "slurm-operator:" in line}
 
     def job_state(self, job: int) -> str:
         """As Slurm has it; it forgets ended jobs after a while."""

@@ -1,0 +1,71 @@
+"""An operator with one condition of its gate taken out: a case that such a one survives proves nothing.
+
+It is the operator of the cluster with another first program, which lets verdicts of the gate pass. The program is in
+a ConfigMap of the test; the product has no such switch.
+"""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from slurm_operator.local.cluster import Cluster
+from slurm_operator.local.operated import OPERATOR_NAMESPACE
+
+# Behind the gate there is a fence for workers that leave for good: slurmctld does not give up the record of a busy
+# node. It goes too, so that the gate stands alone.
+_PROGRAM = """\
+import os
+
+from slurm_operator.plan import gate as whole
+
+ask, ignored = whole.gate, set(os.environ["GATE_WITHOUT"].split(","))
+
+
+def gate(worker, now):
+    verdict = ask(worker, now)
+    if isinstance(verdict, whole.Shut) and verdict.reason in ignored:
+        return whole.Drained(pod_uid=worker.pod.metadata.uid, slurm_node=worker.slurm_node, asked_at=now)
+    return verdict
+
+
+whole.gate = gate
+
+from slurm_operator.reconcilers.nodeset import retire
+
+retire.FOR_GOOD.clear()
+
+from slurm_operator.cli.root import main
+
+main()
+"""
+
+
+@contextmanager
+def gate_without(cluster: Cluster, *reasons: str) -> Iterator[None]:
+    """Meanwhile the operator takes these reasons of a shut gate for an open one."""
+    config = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "gateless", "namespace": OPERATOR_NAMESPACE},
+    }
+    cluster.apply([{**config, "data": {"program.py": _PROGRAM}}])
+    container = "/spec/template/spec/containers/0"
+    patch = [
+        {"op": "add", "path": f"{container}/command", "value": ["tini", "--", "python3", "/gateless/program.py", "manager"]},
+        {"op": "add", "path": f"{container}/volumeMounts", "value": [{"name": "gateless", "mountPath": "/gateless"}]},
+        {"op": "add", "path": f"{container}/env/-", "value": {"name": "GATE_WITHOUT", "value": ",".join(reasons)}},
+        {"op": "add", "path": "/spec/template/spec/volumes", "value": [{"name": "gateless", "configMap": {"name": "gateless"}}]},
+    ]  # fmt: skip
+    where = ("deployment/slurm-operator", "-n", OPERATOR_NAMESPACE)
+    cluster.kubectl("patch", *where, "--type=json", "-p", json.dumps(patch))
+    _wait_one(cluster)
+    try:
+        yield
+    finally:
+        cluster.kubectl("rollout", "undo", *where)
+        _wait_one(cluster)
+
+
+def _wait_one(cluster: Cluster) -> None:
+    where = ("-n", OPERATOR_NAMESPACE)
+    cluster.kubectl("rollout", "status", "deployment/slurm-operator", *where, "--timeout=180s")
