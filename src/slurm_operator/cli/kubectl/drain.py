@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import click
 
+from slurm_operator.cli.kubectl.proposals import cluster_names, kube_nodes, slurm_nodes
 from slurm_operator.cli.kubectl.session import Session, output, run, where
 from slurm_operator.kubectl import show
 from slurm_operator.kubectl.clusters import NotFound, clusters, only
@@ -41,9 +42,20 @@ class Targets(NamedTuple):
 def _targets(command: Command) -> Command:
     for option in (
         click.option("--token", default="", help="A Token to use, instead of the cluster's signing key."),
-        click.option("--cluster", default="", help="Which Slurm cluster, where there are several."),
-        click.option("--on", multiple=True, metavar="KUBENODE", help="All workers on this Kubernetes node."),
-        click.argument("nodes", nargs=-1),
+        click.option(
+            "--cluster",
+            default="",
+            shell_complete=cluster_names,
+            help="Which Slurm cluster, where there are several.",
+        ),
+        click.option(
+            "--on",
+            multiple=True,
+            metavar="KUBENODE",
+            shell_complete=kube_nodes,
+            help="All workers on this Kubernetes node.",
+        ),
+        click.argument("nodes", nargs=-1, shell_complete=slurm_nodes),
     ):
         command = option(command)
     return command

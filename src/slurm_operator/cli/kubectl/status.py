@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from slurm_operator.cli.kubectl.proposals import cluster_names
 from slurm_operator.cli.kubectl.session import Session, output, run, where
 from slurm_operator.kubectl import show
 from slurm_operator.kubectl.bundle import NotABundle, replayed, unpack
@@ -19,7 +20,7 @@ from slurm_operator.runtime.settings import Settings
 
 
 @click.command()
-@click.argument("cluster", default="")
+@click.argument("cluster", default="", shell_complete=cluster_names)
 @click.option(
     "--bundle",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),

@@ -10,6 +10,7 @@ from rich.live import Live
 from rich.text import Text
 
 from slurm_operator import wire
+from slurm_operator.cli.kubectl.proposals import cluster_names
 from slurm_operator.cli.kubectl.session import Session, output, run, where
 from slurm_operator.kubectl import show
 from slurm_operator.kubectl.clusters import NotFound, SlurmCluster, clusters, only
@@ -25,7 +26,7 @@ _LOOK_AGAIN_SECONDS = 30.0
 
 
 @click.command()
-@click.argument("cluster", default="")
+@click.argument("cluster", default="", shell_complete=cluster_names)
 @click.option("--interval", type=click.FloatRange(min=0.5), default=2.0, show_default=True, help="Seconds.")
 @click.option("--once", is_flag=True, help="Print one frame and end; so it is without a terminal.")
 @output

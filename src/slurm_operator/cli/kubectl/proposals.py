@@ -1,0 +1,89 @@
+"""Names that a shell can propose: of clusters, Slurm nodes and Kubernetes nodes, as they are right now."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import click
+
+from slurm_operator import wire
+from slurm_operator.api import names
+from slurm_operator.api.cluster import Cluster
+from slurm_operator.api.controller import Controller
+from slurm_operator.api.kind import Kind
+from slurm_operator.api.meta import Meta
+from slurm_operator.cli.kubectl.session import Session
+from slurm_operator.kube.client import Client
+from slurm_operator.kube.errors import KubeError
+from slurm_operator.kube.request import Selection
+from slurm_operator.kubectl.drain import slurm_name
+from slurm_operator.manifests import kinds
+from slurm_operator.manifests.objects import Pod
+
+# Somebody waits at a keyboard; without an answer by then nothing is proposed.
+_PATIENCE_SECONDS = 2.0
+
+Propose = Callable[[click.Context, click.Parameter, str], list[str]]
+Ask = Callable[[Client, str], Awaitable[set[str]]]
+
+
+class _Named(wire.CamelRecord):
+    metadata: Meta
+
+
+def proposing(ask: Ask) -> Propose:
+    """What completes a word from the answers of the API server; nothing when it cannot be asked."""
+
+    def propose(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+        try:
+            found = asyncio.run(asyncio.wait_for(_asked(ask, _session(ctx.params)), _PATIENCE_SECONDS))
+        except (KubeError, OSError, TimeoutError, click.ClickException, wire.DecodeError):
+            return []
+        return sorted(name for name in found if name.startswith(incomplete))
+
+    return propose
+
+
+def _session(params: dict[str, Any]) -> Session:
+    """As the options say that stand before the word; those behind it are not known yet."""
+    return Session(
+        params.get("kubeconfig"),
+        params.get("context") or "",
+        params.get("namespace") or "",
+        bool(params.get("everywhere")),
+    )
+
+
+async def _asked(ask: Ask, session: Session) -> set[str]:
+    async with session.looker() as looker:
+        return await ask(looker.client, session.namespace)
+
+
+async def _clusters(client: Client, namespace: str) -> set[str]:
+    found: set[str] = set()
+    for kind in (Cluster.KIND, Controller.KIND):
+        found |= {one.metadata.name for one in await _list(client, kind, namespace, "", _Named)}
+    return found
+
+
+async def _workers(client: Client, namespace: str) -> list[Pod]:
+    return await _list(client, kinds.POD, namespace, f"{names.APP_NAME}=slurmd", Pod)
+
+
+async def _slurm_nodes(client: Client, namespace: str) -> set[str]:
+    return {slurm_name(pod) for pod in await _workers(client, namespace)}
+
+
+async def _kube_nodes(client: Client, namespace: str) -> set[str]:
+    return {pod.spec.node_name for pod in await _workers(client, namespace)} - {""}
+
+
+async def _list(client: Client, kind: Kind, namespace: str, labels: str, type_: type[Any]) -> list[Any]:
+    selection = Selection(kind=kind, namespace=namespace, label_selector=labels)
+    decode = wire.decoder(type_)
+    return [decode(item) async for page in client.list_pages(selection) for item in page.items]
+
+
+cluster_names = proposing(_clusters)
+slurm_nodes = proposing(_slurm_nodes)
+kube_nodes = proposing(_kube_nodes)
