@@ -1,4 +1,4 @@
-"""A plan, and then what happens: random changes of a NodeSet, equal by uid and by job id in both directions.
+"""A plan, and then what happens: random changes of a NodeSet, equal by uid in both directions, and by job.
 
 What happens is told by another simulation than the one that plans: pods, machines and a Slurm of the stories.
 """
@@ -117,5 +117,9 @@ def test_what_was_planned_is_what_happens_by_uid_and_by_job(class_: str, seed: i
     new = {one.name for one in found.created if one.kind == "Pod"}
     assert gone == set(before) - set(after), story.transcript
     assert {after[uid] for uid in set(after) - set(before)} == back | new, story.transcript
-    assert {one.job_id for one in found.waited_for} == jobs, story.transcript
+    waited_for = {one.job_id for one in found.waited_for}
+    if "replace" in class_:  # A job with seconds left may be done when machines get to its worker.
+        assert jobs <= waited_for, story.transcript
+    else:
+        assert jobs == waited_for, story.transcript
     assert not found.stuck
