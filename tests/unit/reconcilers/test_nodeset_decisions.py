@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import pytest
 
+from slurm_operator import wire
 from slurm_operator.api import names
 from slurm_operator.manifests.objects import PodCondition
 from slurm_operator.plan.actions import DeleteWorker, Wait, WriteSlurm
@@ -143,7 +144,7 @@ def test_a_nodeset_decides(made, story):
     assert told(made) == story
 
 
-def rolling(count: int, *, new=(), busy=(), unregistered=(), away=(), budget="50%"):
+def rolling(count: int, *, new=(), busy=(), unregistered=(), away=(), behind=(), budget="50%"):
     """`count` workers, some of them of the new revision; the template has just changed."""
     old_set = nodeset(replicas=count)
     changed = nodeset(
@@ -163,7 +164,8 @@ def rolling(count: int, *, new=(), busy=(), unregistered=(), away=(), budget="50
         if n not in unregistered
     ]
     jobs = [job(n + 1, f"gpu-{n}") for n in busy]
-    return world(changed, HEAD, *pods, revisions_=[old, new_one], slurm_=slurm(*nodes, jobs=jobs))
+    known = wire.replace(slurm(*nodes, jobs=jobs), behind=frozenset(f"gpu-{n}" for n in behind))
+    return world(changed, HEAD, *pods, revisions_=[old, new_one], slurm_=known)
 
 
 @pytest.mark.parametrize(
@@ -176,6 +178,7 @@ def rolling(count: int, *, new=(), busy=(), unregistered=(), away=(), budget="50
         pytest.param(rolling(8, new=[7], away=[0]), ["gpu-0", "gpu-6", "gpu-5", "gpu-4"], id="a broken one goes first and counts"),
         pytest.param(rolling(8, new=[7], unregistered=[1, 2]), ["gpu-6", "gpu-5"], id="every worker that is away counts, whatever the cause"),
         pytest.param(rolling(8, new=[7], budget=1), ["gpu-6"], id="a number"),
+        pytest.param(rolling(8, new=[7], budget=1, behind=[2]), [], id="one was just written to: it may be drained by now"),
         pytest.param(rolling(8, new=[7], budget="25%"), ["gpu-6", "gpu-5"], id="a share"),
     ],
 )  # fmt: skip

@@ -33,11 +33,11 @@ def replaced(seen: Seen, choices: Choices, revision: Revision, now: datetime) ->
     if strategy is UpdateType.SCHEDULED_UPDATE:
         going = [*broken, *(member for member in old if in_window(member, seen))]
         return {member.uid: replacement_cause(member, seen.nodeset, revision) for member in going}
-    under_way = [member for member in old if member not in broken and _drains_for_update(member)]
-    others = [member for member in victims_first(old) if member not in under_way and member not in broken]
+    under_way = [member for member in _without(old, broken) if _drains_for_update(member)]
+    others = _without(victims_first(old), [*under_way, *broken])
     # Whoever takes no jobs anyway costs nothing; the rest has to fit beside all who are away already.
     free = [member for member in others if isinstance(seen.slurm, Snapshot) and not is_in_use(member)]
-    costly = [member for member in others if member not in free]
+    costly = _without(others, free)
     may_go = budget(seen, choices.desired) - _away(seen, choices, staying, now)
     chosen = [*free, *costly[: max(0, may_go)]]
     if not any(member.is_registered for member in staying if member.revision == revision.hash):
@@ -45,6 +45,12 @@ def replaced(seen: Seen, choices: Choices, revision: Revision, now: datetime) ->
         chosen = chosen[: max(0, 1 - _gone_ahead(choices, staying, old, [*under_way, *broken]))]
     going = [*under_way, *broken, *chosen]
     return {member.uid: replacement_cause(member, seen.nodeset, revision) for member in going}
+
+
+def _without(members: list[Member], others: list[Member]) -> list[Member]:
+    """By uid: to compare a thousand workers with each other word for word would take long."""
+    left_out = {member.uid for member in others}
+    return [member for member in members if member.uid not in left_out]
 
 
 def replacement_cause(member: Member, nodeset: NodeSet, revision: Revision) -> Cause:
@@ -71,7 +77,9 @@ def is_serving(member: Member, seen: Seen, now: datetime) -> bool:
         return False
     if not isinstance(seen.slurm, Snapshot):
         return True
-    return is_in_use(member)
+    # Whom we have just written to may be drained by now, though the last answer says otherwise: without this
+    # a second one would be drained beside it as soon as jobs end and the order of victims changes.
+    return seen.slurm.is_current(member.slurm_node) and is_in_use(member)
 
 
 def is_in_use(member: Member) -> bool:
