@@ -9,6 +9,7 @@ from typing import Any
 
 from bench.rig import nodeset as wanted_nodeset
 from bench.rows import Row
+from slurm_operator import wire
 from slurm_operator.api import names, reading
 from slurm_operator.api.controller import Controller
 from slurm_operator.api.meta import ObjectKey, OwnerReference
@@ -35,6 +36,7 @@ from slurm_operator.runtime.known import Known, View
 from slurm_operator.runtime.settings import Settings
 from slurm_operator.runtime.slurm_clusters import SlurmClusters
 from slurm_operator.slurm.node import SlurmNode
+from slurm_operator.slurm.reasons import OurReason
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
 from slurm_operator.slurm.states import NodeState
 
@@ -42,7 +44,8 @@ SIZES = (100, 1_000, 3_000)
 ROUNDS = 3
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 KEY = ObjectKey("bench", "gpu")
-STATES = ("nothing to do", "all to create", "a tenth too many", "a new template")
+HALF_WAY = "an update half way"
+STATES = ("nothing to do", "all to create", "a tenth too many", "a new template", HALF_WAY)
 
 
 def measure() -> list[Row]:
@@ -91,6 +94,8 @@ class World(View):
         super().__init__(Known(client, sources, ("",), SlurmClusters(client, lambda: True)))
         self.now = NOW
         pods = [] if state == "all to create" else [worker(number, size) for number in range(size)]
+        if state == HALF_WAY:
+            pods = [_older(pod) if number % 2 else pod for number, pod in enumerate(pods)]
         self._slurm = slurm(pods)
         desired = size - size // 10 if state == "a tenth too many" else size
         live = _nodeset(desired)
@@ -158,7 +163,7 @@ def worker(number: int, size: int) -> Pod:
         metadata=Meta(
             name=name,
             namespace="bench",
-            uid=f"uid-{number}",
+            uid=f"{number:08x}",
             resource_version="1",
             labels=labels,
             annotations={RESOURCES_DIGEST: resources_digest(live)},
@@ -175,6 +180,20 @@ def worker(number: int, size: int) -> Pod:
     )
 
 
+def _older(pod: Pod) -> Pod:
+    labels = {**pod.metadata.labels, names.LABEL_REVISION: "before"}
+    return wire.replace(pod, metadata=wire.replace(pod.metadata, labels=labels))
+
+
+def _state(pod: Pod) -> tuple[NodeState, str]:
+    """Every second one of the older revision drains."""
+    is_older = pod.metadata.labels[names.LABEL_REVISION] == "before"
+    if not is_older or int(pod.metadata.name.removeprefix("gpu-")) % 4 == 1:
+        return NodeState.of("IDLE", "DYNAMIC_NORM"), ""
+    reason = OurReason(cause="Update", text="being replaced", pod_uid=pod.metadata.uid)
+    return NodeState.of("MIXED", "DRAIN", "DYNAMIC_NORM"), str(reason)
+
+
 def _address(number: int) -> str:
     return f"10.0.{number // 250}.{number % 250}"
 
@@ -183,7 +202,8 @@ def slurm(pods: list[Pod]) -> Snapshot:
     nodes = {
         pod.metadata.name: SlurmNode(
             name=pod.metadata.name,
-            state=NodeState.of("IDLE", "DYNAMIC_NORM"),
+            state=_state(pod)[0],
+            reason=_state(pod)[1],
             address=pod.status.pod_ip,
             slurmd_start_time=NOW,
             features=("gpu",),
