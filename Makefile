@@ -11,7 +11,7 @@ READY := $(VENV)/.ready
 ARGS ?=
 SHARD ?= $(shell git rev-list --count HEAD 2>/dev/null || echo 0)/40
 
-.PHONY: help check test e2e chaos bench up down lock docs clean
+.PHONY: help check test e2e chaos bench simulate up down lock docs clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -28,19 +28,23 @@ check: $(READY) ## format, lint, strict types, import contract, unit tests
 	$(BIN)/ruff check --quiet src tests bench chaos
 	$(BIN)/mypy
 	$(BIN)/lint-imports --cache-dir .import_linter_cache
-	$(BIN)/pytest -q tests/unit $(ARGS)
+	$(BIN)/pytest -q tests/unit tests/simulation/test_kept_stories.py $(ARGS)
 
 # Most tests wait for daemons, so two rows of them run side by side. The long ones take turns, a few with each commit.
 test: check docs ## check, then the real API server, the real daemons, and one end-to-end test per promise
 	mkdir -p build
 	$(BIN)/pytest --durations=15 -p no:cacheprovider tests/slurm --shard $(SHARD) > build/slurm.log 2>&1 & \
 	failed=0; \
+	$(BIN)/pytest --durations=5 tests/simulation || failed=$$?; \
 	$(BIN)/pytest --durations=15 tests/integration tests/e2e --shard $(SHARD) || failed=$$?; \
 	wait $$! || failed=$$?; \
 	cat build/slurm.log; exit $$failed
 
 e2e: $(READY) ## every end-to-end test
 	$(BIN)/pytest --durations=15 tests/e2e $(ARGS)
+
+simulate: $(READY) ## many stories of the operator in a simulated world: SEEDS=1000 FIRST=1 LENGTH=20
+	PYTHONPATH=tests $(BIN)/python -m simulation --seeds $(or $(SEEDS),1000) --first $(or $(FIRST),1) --length $(or $(LENGTH),20)
 
 up: $(READY) ## a real Kubernetes and a real Slurm cluster on this machine
 	$(BIN)/slurm-operator up $(ARGS)

@@ -1,0 +1,43 @@
+"""python -m simulation --seeds N [--first S] [--length L]: many stories, and a report of what became of them."""
+
+import gc
+import time
+
+import click
+
+from simulation.runs import Story, as_test, play, shrunk
+
+
+@click.command()
+@click.option("--seeds", default=100, help="How many stories.")
+@click.option("--first", default=1, help="The first seed.")
+@click.option("--length", default=20, help="How many things happen in each.")
+@click.option("--most-steps", default=0, help="Stop after so many steps; 0 is no limit.")
+def main(seeds: int, first: int, length: int, most_steps: int) -> None:
+    gc.freeze()
+    gc.set_threshold(50_000)
+    began, steps, broken, virtual, told = time.process_time(), 0, 0, 0.0, 0
+    for told, seed in enumerate(range(first, first + seeds), 1):
+        story = Story.of(seed, length)
+        ending = play(story)
+        steps, virtual = steps + ending.steps, virtual + ending.seconds
+        if ending.broken is not None:
+            broken += 1
+            short = shrunk(
+                story, lambda found, like=ending.broken[:40]: (found.broken or "").startswith(like)
+            )
+            click.echo(as_test(short, play(short)))
+        if told % 500 == 0:
+            click.echo(f"{told} seeds, {steps} steps, {broken} broken", err=True)
+        if most_steps and steps >= most_steps:
+            break
+    seconds = time.process_time() - began
+    click.echo(
+        f"{told} seeds, {steps} steps, {virtual / 3600:.1f} h of simulated time, {broken} broken promises; "
+        f"{seconds:.0f} s of CPU, {steps / max(seconds, 0.001):.0f} steps a second"
+    )
+    raise SystemExit(1 if broken else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,173 @@
+"""The operator's way to the API server: slow, sometimes broken, and now and then ambiguous."""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from simulation import apiserver
+from simulation.apiserver import OPERATOR, ApiServer, Object, key_of, refused
+from simulation.weather import Weather
+from slurm_operator import wire
+from slurm_operator.api.kind import Kind
+from slurm_operator.api.meta import ObjectKey
+from slurm_operator.kube import errors
+from slurm_operator.kube.envelope import Page
+from slurm_operator.kube.request import Selection
+
+
+class SimulatedClient:
+    """The verbs of `kube.client.Client`, without HTTP. `notes` hears of every write that reached the server,
+    `calls` of every call and every line of a watch.
+    """
+
+    def __init__(
+        self, server: ApiServer, weather: Weather, notes: Callable[[str], None], calls: Callable[[], None]
+    ) -> None:
+        self.server = server
+        self.calls = calls
+        self.weather = weather
+        self.notes = notes
+        self.is_away = False
+
+    # ---- Reading
+
+    async def get(self, kind: Kind, key: ObjectKey) -> Object:
+        return await self._call(f"get {kind.kind} {key.name}", lambda: self.server.get(kind, key), reads=True)
+
+    async def read(self, kind: Kind, key: ObjectKey, decode: Callable[[memoryview], Any]) -> Any:
+        return decode(memoryview(wire.encode(await self.get(kind, key))))
+
+    async def list_pages(self, selection: Selection, *, limit: int = 500) -> AsyncIterator[Page]:
+        def listed() -> Page:
+            found = self.server.listed(selection)
+            items = [memoryview(wire.encode(apiserver.narrowed(selection, thing))) for thing in found]
+            return Page(items=items, resource_version=str(self.server.version))
+
+        yield await self._call(f"list {selection.kind.plural}", listed, reads=True)
+
+    @asynccontextmanager
+    async def watch(
+        self, selection: Selection, *, resource_version: str, timeout_seconds: int, idle_seconds: float
+    ) -> AsyncIterator[AsyncIterator[list[bytes]]]:
+        if self.is_away:
+            raise errors.Unreachable("nobody answers")
+        since = int(resource_version)
+        if self.weather.strikes(f"expired {selection.kind.plural}"):
+            raise refused(410, "Expired", "too old resource version")
+        watch = _Watch(self, selection)
+        for change in self.server.history[selection.kind]:
+            if change[0] > since:
+                watch.hear(change)
+        watchers = self.server.watchers[selection.kind]
+        watchers.append(watch.hear)
+        try:
+            yield watch.batches()
+        finally:
+            watchers.remove(watch.hear)
+
+    # ---- Writing
+
+    async def apply(self, kind: Kind, manifest: Object, *, force: bool = True) -> Object:
+        return await self._write("apply", kind, key_of(manifest), lambda: self.server.apply(kind, manifest))
+
+    async def apply_status(self, kind: Kind, manifest: Object, *, force: bool = True) -> Object:
+        key = key_of(manifest)
+        return await self._write("status of", kind, key, lambda: self.server.apply_status(kind, manifest))
+
+    async def create(self, kind: Kind, manifest: Object) -> Object:
+        key = key_of(manifest)
+        return await self._write("create", kind, key, lambda: self.server.create(kind, manifest, OPERATOR))
+
+    async def json_patch(
+        self, kind: Kind, key: ObjectKey, operations: Any, *, uid: str = "", subresource: str = ""
+    ) -> Object:
+        def patch() -> Object:
+            if uid and self.server.get(kind, key)["metadata"]["uid"] != uid:
+                raise errors.conflict(f"{kind.kind} {key} is no longer the one with uid {uid}")
+            return self.server.patch(kind, key, operations, OPERATOR)
+
+        return await self._write("patch", kind, key, patch)
+
+    async def delete(
+        self,
+        kind: Kind,
+        key: ObjectKey,
+        *,
+        uid: str = "",
+        resource_version: str = "",
+        grace_seconds: int | None = None,
+        propagation: str = "Background",
+    ) -> Object | None:
+        def delete() -> Object | None:
+            return self.server.delete(
+                kind,
+                key,
+                OPERATOR,
+                uid=uid,
+                resource_version=resource_version,
+                grace=grace_seconds,
+                orphans=propagation == "Orphan",
+            )
+
+        return await self._write("delete", kind, key, delete)
+
+    async def _write(self, verb: str, kind: Kind, key: ObjectKey, effect: Callable[[], Any]) -> Any:
+        attempt = f"{verb} {kind.kind} {key.name}"
+
+        def noted() -> Any:
+            before = self.server.version
+            answer = effect()
+            if self.server.version != before:
+                self.notes(attempt)
+            return answer
+
+        return await self._call(attempt, noted)
+
+    async def _call(self, attempt: str, effect: Callable[[], Any], *, reads: bool = False) -> Any:
+        """Some time passes on the way there and on the way back, and either way may be the end of it."""
+        weather = self.weather
+        self.calls()
+        await asyncio.sleep(0.001 + weather.seconds("way to the API server", 0.3))
+        if self.is_away or weather.strikes(f"lost {attempt}"):
+            raise errors.Unreachable(f"{attempt}: nobody answers")
+        if weather.strikes(f"refused {attempt}"):
+            raise refused(500, "InternalError", f"{attempt}: something went wrong")
+        answer = effect()
+        await asyncio.sleep(0.001 + weather.seconds("way from the API server", 0.2))
+        if not reads and weather.strikes(f"answer to {attempt}"):
+            raise errors.Timeout(f"{attempt}: no answer in time", may_have_happened=True)
+        return answer
+
+
+class _Watch:
+    """Lines in order, each some time after it happened. A broken one ends without a word."""
+
+    def __init__(self, client: SimulatedClient, selection: Selection) -> None:
+        self._client = client
+        self._selection = selection
+        self._lines: deque[tuple[float, bytes]] = deque()
+        self._stir = asyncio.Event()
+
+    def hear(self, change: tuple[int, Object | None, Object | None]) -> None:
+        line = apiserver.event(self._selection, change)
+        if line is not None:
+            late = self._client.weather.seconds(f"watch {self._selection.kind.plural}", 2.0)
+            self._lines.append((asyncio.get_running_loop().time() + late, line))
+            self._stir.set()
+
+    async def batches(self) -> AsyncIterator[list[bytes]]:
+        clock = asyncio.get_running_loop().time
+        while True:
+            while not self._lines:
+                self._stir.clear()
+                await self._stir.wait()
+            await asyncio.sleep(max(0.0, self._lines[0][0] - clock()))
+            if self._client.is_away or self._client.weather.strikes(f"end of {self._selection.kind.plural}"):
+                return
+            due = []
+            while self._lines and self._lines[0][0] <= clock():
+                due.append(self._lines.popleft()[1])
+                self._client.calls()
+            yield due

@@ -1,0 +1,24 @@
+"""The operator with one condition taken out: what the promises are worth, if nobody notices that?"""
+
+import inspect
+import textwrap
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FunctionType
+
+
+@contextmanager
+def mutated(target: Callable | property, old: str, new: str) -> Iterator[None]:
+    """Inside, the function runs with `old` in its text replaced by `new`, for whoever imported it."""
+    function: FunctionType = target.fget if isinstance(target, property) else target
+    source = textwrap.dedent(inspect.getsource(function))
+    assert source.count(old) == 1, f"{old!r} is not (or not only once) in {function.__qualname__}"
+    made: dict = {}
+    exec(compile(source.replace(old, new), "<mutant>", "exec"), function.__globals__, made)  # noqa: S102
+    other = made[function.__name__]
+    code = function.__code__
+    function.__code__ = (other.fget if isinstance(other, property) else other).__code__
+    try:
+        yield
+    finally:
+        function.__code__ = code

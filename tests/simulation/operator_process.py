@@ -1,0 +1,116 @@
+"""The operator's process: the real manager, queues, caches and Slurm connections, over simulated wires."""
+
+import asyncio
+from collections.abc import Callable
+from datetime import datetime
+
+from simulation.client import SimulatedClient
+from simulation.slurmrest import SimulatedRest
+from simulation.virtual_time import VirtualClock
+from slurm_operator.runtime.known import Known, View
+from slurm_operator.runtime.manager import Manager, Program
+from slurm_operator.runtime.queue import WorkQueue
+from slurm_operator.runtime.reconcile import Loop, Shell
+from slurm_operator.runtime.report import Reporter
+from slurm_operator.runtime.settings import Settings
+from slurm_operator.runtime.slurm_cluster import SlurmCluster
+from slurm_operator.runtime.slurm_clusters import SlurmClusters
+from slurm_operator.runtime.slurm_ledger import Ledger
+from slurm_operator.runtime.slurm_poller import SlurmPoller
+from slurm_operator.runtime.slurm_writer import SlurmWriter
+
+
+class SimulatedKnown(Known):
+    """Views carry the simulated time."""
+
+    def __init__(self, *args, now: Callable[[], datetime]) -> None:
+        super().__init__(*args)
+        self._now = now
+
+    def view(self) -> View:
+        view = View(self)
+        view.now = self._now()
+        return view
+
+
+class SimulatedSlurmCluster(SlurmCluster):
+    """The real poller, ledger and writer, with another client behind them."""
+
+    def __init__(self, name: str, rest: SimulatedRest, clock: VirtualClock) -> None:
+        ledger = Ledger()
+        self.name = name
+        self.client = rest
+        self.poller = SlurmPoller(rest, clock, ledger)
+        self.writer = SlurmWriter(rest, self.poller, ledger, clock, lambda: True)
+
+
+class SimulatedSlurmClusters(SlurmClusters):
+    def __init__(self, client: SimulatedClient, rest: SimulatedRest, clock: VirtualClock) -> None:
+        super().__init__(client, lambda: True)
+        self._rest = rest
+        self._clock = clock
+        self._since = clock.now()
+
+    async def _run(self, key, server) -> None:
+        await self._read_key(server.key)
+        cluster = SimulatedSlurmCluster(str(key), self._rest, self._clock)
+        cluster.subscribe(lambda changes: self._hear(key, changes))
+        self._clusters[key] = cluster
+        await cluster.run()
+
+
+class Ears:
+    """Metrics and events of the operator: only what shows a mistake of ours is kept."""
+
+    def __init__(self, passed: Callable[[str, str], None]) -> None:
+        self._passed = passed
+
+    def reconciled(self, reconciler: str, result: str, seconds: float) -> None:
+        self._passed(reconciler, result)
+
+    def record(self, *words, **more) -> None:
+        """An event. People read them; nothing here depends on them."""
+
+
+class OperatorProcess(Manager):
+    """One life of the operator, from its start to its crash."""
+
+    def __init__(
+        self,
+        program: Program,
+        client: SimulatedClient,
+        rest: SimulatedRest,
+        clock: VirtualClock,
+        passed: Callable[[str, str], None],
+    ) -> None:
+        self.settings = Settings()
+        self._program = program
+        self.slurms = SimulatedSlurmClusters(client, rest, clock)
+        self.known = SimulatedKnown(client, program.sources, ("",), self.slurms, now=clock.now)
+        ears = Ears(passed)
+        shell = Shell(client, self.known, Reporter(client, self.known, ears), ears, now=clock.now)
+        self.loops = {
+            reconciler.name: Loop(reconciler, WorkQueue(4), shell) for reconciler in program.reconcilers
+        }
+        self.task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        self.task = asyncio.get_running_loop().create_task(self._live())
+
+    async def crash(self) -> None:
+        """Ends it between any two things that it waits for."""
+        assert self.task is not None
+        self.task.cancel()
+        await asyncio.gather(self.task, return_exceptions=True)
+
+    async def _live(self) -> None:
+        self._ending = asyncio.get_running_loop().create_future()
+        async with asyncio.TaskGroup() as tasks:
+            for _, cache in self.known.caches:
+                tasks.create_task(cache.run())
+            tasks.create_task(self.known.secrets.run())
+            tasks.create_task(self.known.config_maps.run())
+            for _, cache in self.known.caches:
+                await cache.synced.wait()
+            async with self._working():
+                await asyncio.get_running_loop().create_future()

@@ -1,0 +1,314 @@
+"""slurmctld in memory, as it was seen to behave: what it believes, and what it is asked to do.
+
+A second registration keeps the record; a slurmd that is gone looks alive for a while; a node with a job cannot be
+deleted; a second drain replaces the reason; without its state it knows nobody, while processes live on.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from simulation.jobs import Job
+from simulation.weather import Weather
+from slurm_operator.slurm.node import SlurmNode
+from slurm_operator.slurm.partition import Partition
+from slurm_operator.slurm.reservation import Reservation
+from slurm_operator.slurm.states import NodeState
+from slurm_operator.slurmrest import errors
+
+SILENT_AFTER = timedelta(seconds=8)
+DOWN_AFTER = timedelta(seconds=15)
+FORGETS_JOBS_AFTER = timedelta(seconds=20)
+JOBS_PER_NODE = 2
+
+
+@dataclass
+class Record:
+    """What slurmctld has written down about a node."""
+
+    name: str
+    pod_uid: str
+    address: str
+    started_at: datetime
+    cpus: int = 8
+    is_drain: bool = False
+    is_down: bool = False
+    is_silent: bool = False
+    is_invalid: bool = False
+    reason: str = ""
+    set_by: str = ""
+    changed_at: datetime | None = None
+    gone_since: datetime | None = None
+    features: tuple[str, ...] = ()
+    comment: str = ""
+    topology: str = ""
+    epilog_until: datetime | None = None  # The epilog of a job that is no longer in the list.
+
+
+@dataclass
+class Slurmctld:
+    """`tells` hears, in a line, of everything that changes."""
+
+    weather: Weather
+    now: datetime
+    tells: Callable[[str], None] = lambda line: None
+    records: dict[str, Record] = field(default_factory=dict)
+    jobs: dict[int, Job] = field(default_factory=dict)
+    orphans: list[Job] = field(default_factory=list)  # Forgotten, but their processes live.
+    reservations: dict[str, Reservation] = field(default_factory=dict)
+    partitions: dict[str, Partition] = field(default_factory=dict)
+    parameters: tuple[str, ...] = ()
+    is_up: bool = True
+    is_hung: bool = False
+    version: int = 1
+    made: int = 0
+    suspended_reads_idle: bool = True
+
+    # ---- Daemons and time
+
+    def register(self, name: str, pod_uid: str, address: str, cpus: int, features: tuple[str, ...]) -> None:
+        record = self.records.get(name)
+        if record is None:
+            record = self.records[name] = Record(name, pod_uid, address, self.now, cpus, features=features)
+        record.pod_uid, record.address, record.started_at = pod_uid, address, self.now
+        record.is_silent, record.gone_since = False, None
+        self._return_to_service(record)
+        record.is_invalid = cpus < record.cpus
+        if record.is_invalid and not record.is_drain:
+            self._mark(record, "Low CPUs", "slurm", is_drain=True)
+        self.orphans = [job for job in self.orphans if pod_uid not in job.processes.values()]
+        for job in self.jobs.values():
+            if job.is_alive and job.processes.get(name, pod_uid) != pod_uid:
+                self.requeue(job, "its node came back without it")
+        self._changed(f"{name} registers")
+
+    def pass_time(self, now: datetime, living: set[str]) -> None:
+        """`living` are the uids of pods whose slurmd runs."""
+        seconds = (now - self.now).total_seconds()
+        self.now = now
+        for job in [*self.jobs.values(), *self.orphans]:
+            if job.state == "RUNNING":
+                job.left -= seconds
+        self.orphans = [job for job in self.orphans if job.left > 0]
+        if not self.is_up or self.is_hung:
+            return
+        for job in list(self.jobs.values()):
+            self._grow_older(job)
+        for record in self.records.values():
+            self._listen(record, record.pod_uid in living)
+        self._schedule(living)
+
+    def _grow_older(self, job: Job) -> None:
+        if job.state == "RUNNING" and job.left <= 0:
+            self._end(job, "COMPLETED")
+        if job.completing_until is not None and job.completing_until <= self.now:
+            job.completing_until = None
+            self._leave_epilog(job)
+            self._changed(f"job {job.job_id} is off its nodes")
+        if job.is_over and job.ended_at is not None and self.now - job.ended_at > FORGETS_JOBS_AFTER:
+            del self.jobs[job.job_id]
+
+    def _leave_epilog(self, job: Job) -> None:
+        """A node may be busy with what a job left behind for a little longer than the job is in the list."""
+        for record in (self.records[name] for name in job.nodes if name in self.records):
+            late = self.weather.seconds(f"epilog on {record.name}", 5.0)
+            record.epilog_until = self.now + timedelta(seconds=late) if late > 1.5 else None
+
+    def has_epilog(self, record: Record) -> bool:
+        return record.epilog_until is not None and record.epilog_until > self.now
+
+    def _listen(self, record: Record, is_living: bool) -> None:
+        record.gone_since = None if is_living else record.gone_since or self.now
+        silent_for = self.now - record.gone_since if record.gone_since is not None else timedelta(0)
+        if record.is_silent != (silent_for >= SILENT_AFTER):
+            record.is_silent = not record.is_silent
+            self._changed(f"{record.name} {'is silent' if record.is_silent else 'answers'}")
+        if is_living and record.is_down and record.reason == "Not responding":
+            self._return_to_service(record)
+            self._changed(f"{record.name} is back in service")
+        if record.is_invalid and not record.is_drain:  # Each registration is looked at again.
+            self._mark(record, "Low CPUs", "slurm", is_drain=True)
+            self._changed(f"slurmctld refuses {record.name} again")
+        if silent_for >= DOWN_AFTER and not record.is_down:
+            record.is_down = True
+            record.reason = record.reason or "Not responding"
+            self._changed(f"{record.name} is DOWN")
+            for job in self.jobs_on(record.name):
+                self.requeue(job, "its node is down")
+
+    def _return_to_service(self, record: Record) -> None:
+        """ReturnToService=2: a node that is heard again is up again."""
+        record.is_down = False
+        if record.reason == "Not responding" and not record.is_drain:
+            record.reason = ""
+
+    def _schedule(self, living: set[str]) -> None:
+        for job in list(self.jobs.values()):
+            if job.state != "PENDING" or job.completing_until is not None:
+                continue
+            free = [record for record in self.records.values() if self._is_free(record, job, living)]
+            chosen = [r for r in free if r.name in job.required]
+            chosen += [r for r in free if r.name not in job.required]
+            if len(chosen) >= job.width and all(name in {r.name for r in chosen} for name in job.required):
+                self._start(job, chosen[: max(job.width, len(job.required))])
+
+    def _is_free(self, record: Record, job: Job, living: set[str]) -> bool:
+        if record.is_drain or record.is_down or record.is_silent or record.pod_uid not in living:
+            return False
+        partition = self.partitions.get(job.partition)
+        if self.partitions and (partition is None or not partition.takes_jobs):
+            return False
+        reserved = (r for r in self.reservations.values() if record.name in r.nodes and r.is_active(self.now))
+        return not any(reserved) and len(self.jobs_on(record.name)) < JOBS_PER_NODE
+
+    def _start(self, job: Job, chosen: list[Record]) -> None:
+        job.state, job.nodes = "RUNNING", tuple(record.name for record in chosen)
+        job.processes = {record.name: record.pod_uid for record in chosen}
+        job.started_at, job.left = self.now, job.seconds
+        self._changed(f"job {job.job_id} starts on {', '.join(job.nodes)}")
+
+    def _end(self, job: Job, state: str) -> None:
+        had_processes = job.is_alive
+        job.state, job.ended_at, job.processes = state, self.now, {}
+        if had_processes:
+            epilog = self.weather.seconds(f"epilog of {job.job_id}", 6.0)
+            job.completing_until = self.now + timedelta(seconds=epilog) if epilog > 0.5 else None
+        self._changed(f"job {job.job_id} is {state}")
+
+    def jobs_on(self, name: str) -> list[Job]:
+        return [job for job in self.jobs.values() if job.holds_nodes and name in job.nodes]
+
+    # ---- What people do to jobs
+
+    def submit(self, seconds: float, width: int = 1, **fields) -> Job:
+        self.made += 1
+        job = self.jobs[self.made] = Job(self.made, width, seconds, self.now, **fields)
+        self._changed(f"job {job.job_id} is submitted for {seconds:.0f} s")
+        return job
+
+    def suspend(self, job: Job) -> None:
+        job.state = "SUSPENDED"
+        self._changed(f"job {job.job_id} is suspended")
+
+    def wake(self, job: Job) -> None:
+        job.state = "RUNNING"
+        self._changed(f"job {job.job_id} goes on")
+
+    def cancel(self, job: Job) -> None:
+        self._end(job, "CANCELLED")
+
+    def requeue(self, job: Job, why: str) -> None:
+        """Back into the queue; its nodes stay COMPLETING until its processes are gone."""
+        self._end(job, "PENDING")
+        job.restarts, job.started_at, job.ended_at = job.restarts + 1, None, None
+        if job.completing_until is None:
+            job.nodes = ()
+        self.tells(f"job {job.job_id} goes back into the queue: {why}")
+
+    # ---- What is asked about nodes
+
+    def drain(self, name: str, reason: str, who: str) -> None:
+        self._mark(self.records[name], reason, who, is_drain=True)
+        self._changed(f"{who} drains {name}: {reason}")
+
+    def resume(self, name: str, who: str) -> None:
+        record = self.records[name]
+        record.is_drain, record.is_down = False, False
+        record.reason, record.set_by, record.changed_at = "", "", self.now
+        self._changed(f"{who} resumes {name}")
+
+    def set_down(self, name: str, reason: str, who: str) -> None:
+        record = self.records[name]
+        record.is_down = True
+        self._mark(record, reason, who, is_drain=record.is_drain)
+        self._changed(f"{who} sets {name} down: {reason}")
+        for job in self.jobs_on(name):
+            if job.is_alive:
+                self.requeue(job, f"{who} set its node down")
+
+    def delete(self, name: str, who: str) -> None:
+        if self.jobs_on(name) or self.has_epilog(self.records[name]):
+            raise errors.NodesBusy(f"delete the node {name}", "Requested nodes are busy (error 2016)")
+        del self.records[name]
+        self._changed(f"{who} deletes the record of {name}")
+
+    def lose_state(self) -> None:
+        """It starts with an empty state directory: nodes and jobs are forgotten, processes live on."""
+        self.orphans += [job for job in self.jobs.values() if job.is_alive]
+        self.records, self.jobs, self.reservations = {}, {}, {}
+        self._changed("slurmctld has lost its state")
+
+    def reconfigure(self, partitions: dict[str, Partition] | None = None) -> None:
+        """Reads its files again. Jobs of a partition that is no longer there end at once, silently."""
+        if partitions is not None:
+            self.partitions = partitions
+            for job in list(self.jobs.values()):
+                if not any(name in partitions for name in job.partition.split(",")):
+                    self._end(job, "CANCELLED")
+        for record in self.records.values():
+            if not record.is_silent:
+                record.started_at = self.now  # slurmds start themselves anew.
+        self._changed("slurmctld is reconfigured")
+
+    def reserve(self, reservation: Reservation) -> None:
+        self.reservations[reservation.name] = reservation
+        self._changed(f"reservation {reservation.name}")
+
+    def unreserve(self, name: str) -> None:
+        if self.reservations.pop(name, None) is None:
+            raise errors.UnknownReservation(f"delete the reservation {name}", "no such reservation")
+        self._changed(f"no reservation {name} any more")
+
+    def _mark(self, record: Record, reason: str, who: str, *, is_drain: bool) -> None:
+        record.is_drain, record.reason, record.set_by, record.changed_at = is_drain, reason, who, self.now
+
+    def _changed(self, line: str) -> None:
+        self.version += 1
+        self.tells(line)
+
+    # ---- What it says
+
+    def nodes(self) -> dict[str, SlurmNode]:
+        return {record.name: self.node(record) for record in self.records.values()}
+
+    def node(self, record: Record) -> SlurmNode:
+        reserved = [r.name for r in self.reservations.values() if record.name in r.nodes]
+        return SlurmNode(
+            name=record.name,
+            state=NodeState.of(*self._words(record)),
+            address=record.address,
+            reason=record.reason,
+            reason_set_by=record.set_by,
+            reason_changed_at=record.changed_at,
+            slurmd_start_time=record.started_at.replace(microsecond=0),
+            features=record.features,
+            active_features=record.features,
+            comment=record.comment,
+            topology=record.topology,
+            cpus=record.cpus,
+            effective_cpus=record.cpus,
+            reservation=reserved[0] if reserved else "",
+        )
+
+    def _words(self, record: Record) -> Iterator[str]:
+        jobs = self.jobs_on(record.name)
+        runs = [job for job in jobs if job.state == "RUNNING"]
+        stops = [job for job in jobs if job.state == "SUSPENDED" and not self.suspended_reads_idle]
+        if record.is_down:
+            yield "DOWN"
+        elif runs or stops:
+            yield "ALLOCATED" if len(runs) == JOBS_PER_NODE else "MIXED"
+        else:
+            yield "IDLE"
+        yield "DYNAMIC_NORM"
+        flags = {
+            "DRAIN": record.is_drain,
+            "NOT_RESPONDING": record.is_silent,
+            "INVALID_REG": record.is_invalid,
+            "COMPLETING": self.has_epilog(record) or any(job.completing_until is not None for job in jobs),
+            "MAINTENANCE": any(
+                "MAINT" in r.flags and record.name in r.nodes and r.is_active(self.now)
+                for r in self.reservations.values()
+            ),
+        }
+        yield from (flag for flag, is_set in flags.items() if is_set)

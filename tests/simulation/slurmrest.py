@@ -1,0 +1,237 @@
+"""The operator's way to slurmctld: the faces of Reader and Sender, without HTTP, with all its ambiguities."""
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+
+from simulation.slurmctld import Slurmctld
+from simulation.weather import Weather
+from slurm_operator.slurm import writes
+from slurm_operator.slurm.health import ControllerPing
+from slurm_operator.slurm.reservation import Reservation
+from slurm_operator.slurm.snapshot import jobs_by_node
+from slurm_operator.slurmrest import errors
+from slurm_operator.slurmrest.reader import JobListing, Listing
+
+DEADLINE_SECONDS = 5.0  # The real one is 12; a shorter one leaves more room for other things to go wrong.
+WAKES_WITHIN_SECONDS = 2.5  # How long after waking up a hung slurmctld is busy with what piled up.
+OURS = "slurm"
+
+
+class SimulatedRest:
+    """`wrote` hears of each write when it takes effect: what, which nodes, and when they were last read before."""
+
+    def __init__(
+        self,
+        ctld: Slurmctld,
+        weather: Weather,
+        wrote: Callable[[str, Sequence[str], float], None],
+        calls: Callable[[], None],
+    ) -> None:
+        self.ctld = ctld
+        self.calls = calls
+        self.weather = weather
+        self.wrote = wrote
+        self.is_away = False
+        self.late: list[Callable[[], None]] = []
+        self.read = Reading(self)
+        self.send = Writing(self)
+        self.url = "http://simulated"
+        self.version = "v0.0.45"
+        self.nodes_read_at = 0.0
+
+    def next_url(self) -> None:
+        pass
+
+    def wake_up(self) -> None:
+        """slurmctld hangs no longer, and carries out what was sent to it meanwhile."""
+        loop = asyncio.get_running_loop()
+        for effect in self.late:
+            loop.call_later(self.weather.seconds("late write", WAKES_WITHIN_SECONDS), _quietly(effect))
+        self.late.clear()
+
+    async def reach(self, attempt: str) -> None:
+        """There, or why not."""
+        self.calls()
+        await asyncio.sleep(0.001 + self.weather.seconds("way to slurmctld", 0.5))
+        if self.is_away or not self.ctld.is_up or self.weather.strikes(f"slurm lost {attempt}"):
+            raise errors.SlurmUnreachable(attempt, "connection refused")
+
+    async def come_back(self, attempt: str) -> None:
+        await asyncio.sleep(0.001 + self.weather.seconds("way from slurmctld", 0.3))
+        if self.weather.strikes(f"slurm answer {attempt}"):
+            raise errors.SlurmCutOff(attempt, "connection reset")
+
+    async def time_out(self, attempt: str) -> None:
+        await asyncio.sleep(DEADLINE_SECONDS)
+        raise errors.SlurmTimedOut(attempt, "no answer")
+
+
+def _quietly(effect: Callable[[], None]) -> Callable[[], None]:
+    def carry_out() -> None:
+        with contextlib.suppress(errors.SlurmFailure):  # Whoever asked has long gone.
+            effect()
+
+    return carry_out
+
+
+class Reading:
+    def __init__(self, rest: SimulatedRest) -> None:
+        self._rest = rest
+
+    async def nodes(self, since: int = 0) -> Listing | None:
+        def nodes() -> Listing:
+            self._rest.nodes_read_at = asyncio.get_running_loop().time()
+            ctld = self._rest.ctld
+            return Listing(ctld.nodes(), ctld.version, "sim", "26.05.5")
+
+        return await self._list("read the nodes", since, nodes)
+
+    async def jobs(self, since: int = 0) -> JobListing | None:
+        def jobs() -> JobListing:
+            shown = [job.shown() for job in self._rest.ctld.jobs.values()]
+            unfinished = {job.job_id: job for job in shown if job.state.is_unfinished}
+            return JobListing(unfinished, jobs_by_node(unfinished.values()), self._rest.ctld.version)
+
+        return await self._list("read the jobs", since, jobs)
+
+    async def reservations(self, since: int = 0) -> Listing | None:
+        ctld = self._rest.ctld
+        return await self._list(
+            "read the reservations", since, lambda: Listing(dict(ctld.reservations), ctld.version)
+        )
+
+    async def partitions(self, since: int = 0) -> Listing | None:
+        ctld = self._rest.ctld
+        return await self._list(
+            "read the partitions", since, lambda: Listing(dict(ctld.partitions), ctld.version)
+        )
+
+    async def ping(self) -> tuple[ControllerPing, ...]:
+        await self._rest.reach("ping")
+        return (
+            ControllerPing(hostname="sim-controller-0", is_primary=True, is_responding=self._rest.ctld.is_up),
+        )
+
+    async def slurmctld_parameters(self) -> tuple[str, ...]:
+        await self._rest.reach("read the configuration")
+        return self._rest.ctld.parameters
+
+    async def _list(self, attempt: str, since: int, listed: Callable[[], Any]) -> Any:
+        rest = self._rest
+        await rest.reach(attempt)
+        if rest.ctld.is_hung:
+            await rest.time_out(attempt)
+        found = None if since and since >= rest.ctld.version else listed()
+        await rest.come_back(attempt)
+        return found
+
+
+class Writing:
+    def __init__(self, rest: SimulatedRest) -> None:
+        self._rest = rest
+
+    async def update_nodes(self, attempt: str, nodes: Sequence[str], fields: Mapping[str, Any]) -> None:
+        def update() -> None:
+            unknown = [name for name in nodes if name not in self._rest.ctld.records]
+            if unknown:
+                raise errors.UnknownNode(attempt, f"Invalid node name specified: {unknown[0]}")
+            for name in nodes:
+                self._update(name, fields)
+
+        await self._write(attempt, nodes, update)
+
+    def _update(self, name: str, fields: Mapping[str, Any]) -> None:
+        ctld = self._rest.ctld
+        record = ctld.records[name]
+        match fields.get("state"):
+            case ["DRAIN"]:
+                ctld.drain(name, fields["reason"], OURS)
+            case ["DOWN"]:
+                ctld.set_down(name, fields["reason"], OURS)
+            case ["UNDRAIN"]:
+                ctld.resume(name, OURS)
+            case None:
+                record.features = tuple(fields.get("features") or record.features)
+                record.comment = fields.get("comment", record.comment)
+                record.topology = fields.get("topology_str", record.topology)
+                ctld._changed(f"{OURS} updates {name}")
+            case other:
+                raise AssertionError(f"nobody taught this Slurm about {other}")
+
+    async def delete_node(self, node: str) -> None:
+        def delete() -> None:
+            if node not in self._rest.ctld.records:
+                raise errors.UnknownNode(f"delete the node {node}", "Invalid node name specified")
+            self._rest.ctld.delete(node, OURS)
+
+        await self._write(f"delete the node {node}", [node], delete)
+
+    async def reconfigure(self) -> None:
+        await self._write("reconfigure", [], lambda: self._rest.ctld.reconfigure())
+
+    async def reserve(self, wanted: writes.Reserve) -> None:
+        def reserve() -> None:
+            ctld = self._rest.ctld
+            old = ctld.reservations.get(wanted.name)
+            start = wanted.start_time or (old.start_time if old else ctld.now)
+            length = wanted.duration or (old.end_time - old.start_time if old else timedelta(hours=1))
+            flags = frozenset(wanted.flags) - {"FORCE_START"} or (old.flags if old else frozenset())
+            ctld.reserve(
+                Reservation(
+                    name=wanted.name,
+                    start_time=start,
+                    end_time=start + length,
+                    nodes=tuple(wanted.nodes),
+                    users=tuple(wanted.users) or (old.users if old else ()),
+                    flags=flags,
+                )
+            )
+
+        await self._write(f"reserve {wanted.name}", [], reserve)
+
+    async def unreserve(self, name: str) -> None:
+        await self._write(f"delete the reservation {name}", [], lambda: self._rest.ctld.unreserve(name))
+
+    async def update_job(self, job_id: int, fields: Mapping[str, Any]) -> None:
+        def update() -> None:
+            self._job(job_id).admin_comment = fields.get("admin_comment", "")
+            self._rest.ctld._changed(f"job {job_id} has a comment")
+
+        await self._write(f"update job {job_id}", [], update)
+
+    async def requeue_job(self, job_id: int, *, hold: bool = False) -> None:
+        def requeue() -> None:
+            job = self._job(job_id)
+            if not job.is_alive:
+                raise errors.JobFinished(f"requeue job {job_id}", "Job is pending execution (error 2021)")
+            self._rest.ctld.requeue(job, "the operator asked")
+
+        await self._write(f"requeue job {job_id}", [], requeue)
+
+    async def cancel_job(self, job_id: int) -> None:
+        await self._write(f"cancel job {job_id}", [], lambda: self._rest.ctld.cancel(self._job(job_id)))
+
+    def _job(self, job_id: int) -> Any:
+        job = self._rest.ctld.jobs.get(job_id)
+        if job is None or job.is_over:
+            raise errors.UnknownJob(f"job {job_id}", "Invalid job id specified")
+        return job
+
+    async def _write(self, attempt: str, nodes: Sequence[str], effect: Callable[[], None]) -> None:
+        """Now, or when a hung slurmctld wakes up; then nobody is told."""
+        rest = self._rest
+        read_at = rest.nodes_read_at
+        await rest.reach(attempt)
+
+        def noted() -> None:
+            rest.wrote(attempt, nodes, read_at)
+            effect()
+
+        if rest.ctld.is_hung:
+            rest.late.append(noted)
+            await rest.time_out(attempt)
+        noted()
+        await rest.come_back(attempt)

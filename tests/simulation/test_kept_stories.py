@@ -1,0 +1,75 @@
+"""Stories in which a promise was once broken, as short as they could be made."""
+
+import pytest
+
+from simulation.deeds import Happening
+from simulation.runs import Story, play
+
+
+@pytest.mark.parametrize(
+    "story",
+    [
+        pytest.param(
+            Story(
+                seed=358,
+                spec={"replicas": 4},
+                happenings=(
+                    Happening(2.0, "submit", 11, 3),
+                    Happening(2.7, "change_image", 2, 26),
+                    Happening(3.5, "submit", 1, 31),
+                ),
+            ),
+            id="a job ends while an update drains: the next victim waits for the budget",
+        ),
+        pytest.param(
+            Story(
+                seed=1,
+                roughness=0.02,
+                spec={"replicas": 3},
+                happenings=(
+                    Happening(84.4, "crash_operator", 10, 6),
+                    Happening(6.0, "change_resources", 1, 47),
+                    Happening(34.8, "fail_worker", 6, 41),
+                ),
+            ),
+            id="a worker fails while resources change: its successor gets a record that fits",
+        ),
+        pytest.param(
+            Story(
+                seed=3,
+                roughness=0.02,
+                spec={"replicas": 2},
+                happenings=(
+                    Happening(7.3, "change_resources", 3, 40),
+                    Happening(5.6, "drain", 0, 42),
+                    Happening(25.1, "scale", 6, 25),
+                ),
+            ),
+            id="slurmctld drained it, then it is scaled in: its record goes along",
+        ),
+        pytest.param(
+            Story(
+                seed=162,
+                roughness=0.08,
+                spec={"replicas": 4},
+                happenings=(Happening(132.1, "switch_mode", 3, 21), Happening(1.0, "fail_worker", 9, 16)),
+            ),
+            id="a worker fails while the mode is switched: its record goes in the new mode",
+        ),
+        pytest.param(
+            Story(
+                seed=51,
+                spec={"replicas": 2},
+                happenings=(
+                    Happening(4.0, "drain", 0, 1),
+                    Happening(6.0, "lose_machine", 0, 25),
+                    Happening(30.0, "change_image", 0, 5),
+                    Happening(40.0, "calm"),
+                ),
+            ),
+            id="a human's drain without a reason stands, though slurmctld gave it one",
+        ),
+    ],
+)
+def test_a_promise_that_was_broken_once_is_kept(story):
+    assert play(story).broken is None

@@ -1,0 +1,37 @@
+"""The whole operator in the simulated world: many seeds, no broken promise."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from simulation.runs import Story, as_test, play, shrunk
+
+SEEDS = int(os.environ.get("SIMULATION_SEEDS", "12"))
+FIRST_SEED = int(os.environ.get("SIMULATION_FIRST_SEED", "1"))
+TESTS = Path(__file__).parents[1]
+
+
+@pytest.mark.timeout(3600)
+def test_no_seed_breaks_a_promise():
+    for seed in range(FIRST_SEED, FIRST_SEED + SEEDS):
+        story = Story.of(seed)
+        ending = play(story)
+        if ending.broken is not None:
+            short = shrunk(
+                story, lambda found, like=ending.broken[:40]: (found.broken or "").startswith(like)
+            )
+            pytest.fail(as_test(short, play(short)), pytrace=False)
+
+
+def test_a_seed_always_tells_the_same_story():
+    def told(hash_seed: str) -> bytes:
+        program = "from simulation.runs import *; print(*play(Story.of(7)).lines, sep='\\n')"
+        environment = {**os.environ, "PYTHONPATH": str(TESTS), "PYTHONHASHSEED": hash_seed}
+        return subprocess.run(
+            [sys.executable, "-c", program], env=environment, capture_output=True, check=True
+        ).stdout
+
+    assert told("1") == told("2") != b""

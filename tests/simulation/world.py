@@ -1,0 +1,161 @@
+"""The simulated world, put together: time passes, things happen, and every promise is checked."""
+
+import asyncio
+import random
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import structlog
+
+from simulation.apiserver import OPERATOR, ApiServer
+from simulation.client import SimulatedClient
+from simulation.machines import Machines, Process
+from simulation.operator_process import OperatorProcess
+from simulation.slurmctld import Slurmctld
+from simulation.slurmrest import SimulatedRest
+from simulation.virtual_time import VirtualClock, VirtualLoop
+from simulation.weather import Weather
+from slurm_operator.runtime.manager import Program
+
+TOLD = 60  # How many of the last lines a report shows.
+
+
+class World:
+    """Everything there is. `violation` is the first promise that was broken, or None."""
+
+    def __init__(self, loop: VirtualLoop, seed: int, roughness: float, program: Program) -> None:
+        self.loop = loop
+        self.clock = VirtualClock(loop)
+        self.weather = Weather(seed, roughness)
+        self.program = program
+        self.server = ApiServer(self.clock)
+        self.ctld = Slurmctld(self.weather, self.clock.now(), self.note)
+        self.machines = Machines(self.server, self.ctld, self.weather, self._ends, self.note)
+        self.client = SimulatedClient(self.server, self.weather, self._written, self._count)
+        self.rest = SimulatedRest(self.ctld, self.weather, self._wrote_slurm, self._count)
+        self.lines: deque[str] = deque(maxlen=TOLD)
+        self.steps = 0
+        self.violation: str | None = None
+        self.last_write_at = 0.0
+        self.writes = 0
+        self.on_end: list[Callable[[Process, str], None]] = []
+        self.on_slurm_write: list[Callable[[str, tuple[str, ...], float], None]] = []
+        self.on_second: list[Callable[[], None]] = []
+        self.operator: OperatorProcess | None = None
+
+    # ---- What is told
+
+    def note(self, line: str) -> None:
+        """One step of the story."""
+        self.steps += 1
+        self.lines.append(f"{self.loop.time():7.2f}  {line}")
+
+    def _count(self) -> None:
+        self.steps += 1
+
+    def broken(self, promise: str) -> None:
+        if self.violation is None:
+            self.note(f"BROKEN: {promise}")
+            self.violation = promise
+
+    def _written(self, attempt: str) -> None:
+        self._count_write(f"{OPERATOR}: {attempt}")
+
+    def _wrote_slurm(self, attempt: str, nodes, read_at: float) -> None:
+        for hear in self.on_slurm_write:
+            hear(attempt, tuple(nodes), read_at)
+        self._count_write(f"{OPERATOR} asks Slurm: {attempt}")
+
+    def _count_write(self, line: str) -> None:
+        self.last_write_at = self.loop.time()
+        self.writes += 1
+        self.note(line)
+
+    def _ends(self, process: Process, why: str) -> None:
+        for hear in self.on_end:
+            hear(process, why)
+
+    def _passed(self, reconciler: str, result: str) -> None:
+        self.steps += 1
+        if result == "error":
+            self.broken(f"a pass of {reconciler} raised")
+
+    # ---- What happens
+
+    async def start_operator(self) -> None:
+        self.operator = OperatorProcess(self.program, self.client, self.rest, self.clock, self._passed)
+        self.operator.start()
+        self.note("the operator starts")
+
+    async def crash_operator(self) -> None:
+        if self.operator is not None:
+            await self.operator.crash()
+            self.operator = None
+            self.note("the operator crashes")
+
+    async def pass_seconds(self, seconds: float) -> None:
+        """The world goes on in steps of at most a second."""
+        end = self.loop.time() + seconds
+        while self.loop.time() < end and self.violation is None:
+            await asyncio.sleep(min(1.0, end - self.loop.time()))
+            self.machines.tick()
+            self.ctld.pass_time(self.clock.now(), self.machines.living())
+            self.server.collect()
+            for look in self.on_second:
+                look()
+
+
+@contextmanager
+def quiet_logs(broken: Callable[[str], None]) -> Iterator[None]:
+    """Of all that the operator logs only its own mistakes are heard."""
+
+    def hear(logger, name, event) -> str:
+        error = event.get("exc_info")
+        if name == "exception" or error:
+            broken(f"the operator logged {event.get('event')!r}: {_raised()}")
+        raise structlog.DropEvent
+
+    before = structlog.get_config()
+    structlog.configure(processors=[hear], wrapper_class=structlog.make_filtering_bound_logger(40))
+    try:
+        yield
+    finally:
+        structlog.configure(**before)
+
+
+def _raised() -> str:
+    import sys
+    import traceback
+
+    error = sys.exc_info()[1]
+    return "".join(traceback.format_exception(error)[-3:]) if error is not None else "nothing"
+
+
+def live(seed: int, roughness: float, program: Program, story: Callable[[World], object]) -> World:
+    """A world, when its story is over."""
+    loop = VirtualLoop()
+    world = World(loop, seed, roughness, program)
+    random.seed(seed)  # Backoffs and jitter of the operator itself.
+
+    async def whole() -> None:
+        await story(world)
+        await world.crash_operator()
+
+    asyncio.set_event_loop(None)
+    with quiet_logs(world.broken):
+        try:
+            loop.run_until_complete(whole())
+        finally:
+            _tidy(loop)
+    return world
+
+
+def _tidy(loop: VirtualLoop) -> None:
+    tasks = asyncio.all_tasks(loop)
+    for task in tasks:
+        task.cancel()
+    if tasks:
+        loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
+    loop.run_until_complete(loop.shutdown_asyncgens())
+    loop.close()
