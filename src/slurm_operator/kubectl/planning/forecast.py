@@ -111,7 +111,7 @@ def _changed(before: Mapping[Known, Any], after: Mapping[Known, Any]) -> Iterabl
     for known in sorted(before.keys() & after.keys()):
         found = tuple(differences(before[known].body, after[known].body))
         if found:
-            uid = before[known].uid
+            uid = "" if is_new(before[known].uid) else before[known].uid
             yield Effect(kind=known.kind, namespace=known.namespace, name=known.name, uid=uid, fields=found)
 
 
