@@ -137,7 +137,7 @@ def protection(facts: Facts) -> Iterator[Finding]:
         yield warn(
             "Protection",
             "No policy protects workers: `kubectl delete pod` ends the jobs on them.",
-            "Install the chart with its protection turned on (a ValidatingAdmissionPolicy).",
+            "It comes with `slurm-operator manifests --no-crds`, and with the chart unless turned off.",
         )
 
 
