@@ -210,7 +210,7 @@ async def watching(plane: Plane, stack: AsyncExitStack, machines: int) -> Rig:
     stub = StubSlurm()
     server = await stub.listen()
     stack.callback(server.close)
-    pods.subscribe(stub.follow)
+    pods.subscribe(lambda old, new: stub.follow(old, new) if _is_worker(new) else None)
     running = asyncio.create_task(pods.run())
     stack.callback(running.cancel)
     await pods.synced.wait()
@@ -222,6 +222,11 @@ async def watching(plane: Plane, stack: AsyncExitStack, machines: int) -> Rig:
         await add_namespace(rig, namespace)
     await rig.controller("slurm", stub)
     return rig
+
+
+def _is_worker(pod: Pod | None) -> bool:
+    """Not one of the floor's: Slurm knows nothing of those."""
+    return pod is not None and pod.metadata.namespace == NAMESPACE
 
 
 async def add_namespace(rig: Rig, name: str) -> None:

@@ -32,15 +32,24 @@ def _come(size: int, what: str) -> str:
 
 
 async def _measure() -> list[Row]:
+    rows: list[Row] = []
     with tempfile.TemporaryDirectory() as place:
         async with rig(Path(place)) as there:
             await there.create(f"{GROUP}/namespaces/{NAMESPACE}/nodesets", nodeset(0))
             async with there.operator() as operator:
-                await until(lambda: "GET jobs" in there.stub.requests, "the operator to look at Slurm")
-                rows = [row async for row in reactions.rows(there)]
-                for size in SIZES:
-                    rows += [row async for row in _size(there, operator, size)]
+                async for row in _all(there, operator):
+                    print(f"  {row.name}: {row.value:,.4g} {row.unit}", flush=True)
+                    rows.append(row)
     return [*rows, *_growth(rows)]
+
+
+async def _all(there: Rig, operator: Operator) -> AsyncIterator[Row]:
+    await until(lambda: "GET jobs" in there.stub.requests, "the operator to look at Slurm")
+    async for row in reactions.rows(there):
+        yield row
+    for size in SIZES:
+        async for row in _size(there, operator, size):
+            yield row
 
 
 async def _size(there: Rig, operator: Operator, size: int) -> AsyncIterator[Row]:
