@@ -1,7 +1,7 @@
 """What applying a file would lead to: tried on the API server, which keeps nothing, then played through."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
@@ -79,14 +79,21 @@ def planned_kind(item: Any) -> Kind:
     return wire.replace(kind, version=version)
 
 
-async def tried(client: Client, manifest: Manifest, *, server_side: bool = False) -> Manifest:
+class ServerSide(NamedTuple):
+    """How `kubectl apply --server-side` is called: as whom, and whether fields of others are taken over."""
+
+    manager: str = "kubectl"
+    force: bool = False
+
+
+async def tried(client: Client, manifest: Manifest, server_side: ServerSide | None = None) -> Manifest:
     """The object as the API server would have it, with its defaults. Nothing is written. Raises Refused."""
     kind, key = planned_kind(manifest), _key(manifest)
     params = {"dryRun": "All", "fieldValidation": "Strict", "fieldManager": "kubectl-client-side-apply"}
     try:
         live = await _live(client, kind, key)
-        if server_side:
-            params["fieldManager"] = "kubectl"
+        if server_side is not None:
+            params |= {"fieldManager": server_side.manager, "force": str(server_side.force).lower()}
             request = on_object(
                 "apply", "PATCH", kind, key, params=params, body=manifest, content_type=APPLY_PATCH
             )
@@ -154,10 +161,14 @@ def without(picture: Picture, objects: Sequence[Manifest]) -> Picture:
 
 
 async def plan(
-    looker: Looker, given: Sequence[Manifest], *, delete: bool = False, server_side: bool = False
+    looker: Looker,
+    given: Sequence[Manifest],
+    *,
+    delete: bool = False,
+    server_side: ServerSide | None = None,
 ) -> Forecast:
     """What applying, or deleting, these objects would lead to. Raises Refused."""
-    objects = [] if delete else [await tried(looker.client, one, server_side=server_side) for one in given]
+    objects = [] if delete else [await tried(looker.client, one, server_side) for one in given]
     sight, found = await looker.look(), Forecast()
     for _ in range(_MOST_LOOKS):
         then = without(sight.picture, given) if delete else laid_over(sight.picture, objects)
