@@ -30,7 +30,7 @@ SLURM_VALUES: dict[str, Any] = {
     "defaultImages": slurm_image("{daemon}"),
     "configFiles": {"cgroup.conf": "CgroupPlugin=disabled\n"},
     "controller": {
-        "extraConf": PROCESS_CONF,
+        "extraConf": PROCESS_CONF.replace("MinJobAge=10", "MinJobAge=600"),
         "logfile": {"image": slurm_image("slurmctld")},
         "persistence": {"resources": {"requests": {"storage": "1Gi"}}},
     },
