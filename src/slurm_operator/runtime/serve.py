@@ -28,9 +28,9 @@ async def serving(
         return
     app = web.Application()
     app.add_routes([web.get(path, handler) for path, handler in routes.items()])
-    runner = web.AppRunner(app, access_log=None)
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=2.0)
     await runner.setup()
-    site = web.TCPSite(runner, address.host, address.port, ssl_context=tls, shutdown_timeout=2.0)
+    site = web.TCPSite(runner, address.host, address.port, ssl_context=tls)
     try:
         await site.start()
         yield address.port
