@@ -41,6 +41,10 @@ OPERATOR = {
     "extra objects": ({"extraObjects": [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "{{ .Release.Name }}-x"}}]}, "ConfigMap", "slurm-operator-x", "kind", "ConfigMap"),
     "another name": ({"fullnameOverride": "op"}, "Deployment", "op-webhook", "metadata.name", "op-webhook"),
     "flags": ({"operator": {"nodesetWorkers": 9, "logLevel": "debug"}, "propagatedNodeConditions": ["GpuBad"]}, "Deployment", "slurm-operator", "spec.template.spec.containers.0.args.3", "--propagated-node-conditions=GpuBad"),
+    "alerts": ({"monitoring": {"prometheusRule": {"enabled": True, "labels": {"release": "kube"}}}}, "PrometheusRule", "slurm-operator", "spec.groups.0.name", "slurm-operator"),
+    "a monitor of secure metrics": ({"operator": {"metricsSecure": True}, "monitoring": {"serviceMonitor": {"enabled": True}}}, "ServiceMonitor", "slurm-operator", "spec.endpoints.0.scheme", "https"),
+    "cert-manager": ({"certManager": {"enabled": True}}, "ValidatingWebhookConfiguration", "slurm-operator-webhook", "metadata.annotations", {"cert-manager.io/inject-ca-from": "slurm-operator/slurm-operator-webhook"}),
+    "certificates of cert-manager": ({"certManager": {"enabled": True}}, "Certificate", "slurm-operator-webhook", "spec.secretName", "slurm-operator-webhook-ca"),
     "dashboard": ({"monitoring": {"dashboard": {"enabled": True}}}, "ConfigMap", "slurm-operator-dashboard", "metadata.labels.grafana_dashboard", "1"),
 }  # fmt: skip
 
