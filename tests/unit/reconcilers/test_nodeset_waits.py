@@ -4,14 +4,17 @@ from datetime import timedelta
 
 import pytest
 
+from slurm_operator.reconcilers.nodeset.decide import MOST_GOING
 from support.workers import (
     CONTROLLER,
     controller,
     nodeset,
+    ours,
     planned,
     revision_of,
     slurm,
     slurm_node,
+    told,
     worker,
     world,
 )
@@ -45,3 +48,14 @@ def test_slurm_is_read_often_until_the_last_worker_has_registered(other, waits):
     made = world(SPEC, controller(), *things, slurm_=slurm(slurm_node(KNOWN, "IDLE")), revisions_=[REVISION])
 
     assert planned(made).waits_on == ((CONTROLLER,) if waits else ())
+
+
+def test_of_a_thousand_that_may_go_some_go_at_once_and_the_rest_in_turn():
+    spec = nodeset(replicas=0)
+    pods = [worker(number, revision=HASH) for number in range(MOST_GOING + 3)]
+    free = slurm(*(slurm_node(pod, "IDLE", "DRAIN", reason=ours(pod, "ScaleIn")) for pod in pods))
+
+    lines = told(world(spec, controller(), *pods, slurm_=free, revisions_=[revision_of(spec)]))
+
+    assert sum(line.startswith("delete ") for line in lines) == MOST_GOING
+    assert sum(line.endswith(": InTurn") for line in lines) == 3

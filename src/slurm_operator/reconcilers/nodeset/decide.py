@@ -1,5 +1,6 @@
 """What to do next for one NodeSet, and why."""
 
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 
 from slurm_operator.api import names
@@ -31,6 +32,9 @@ from slurm_operator.reconcilers.nodeset.volumes import SCALED, retention
 
 A_SECOND = timedelta(seconds=1)
 
+# slurmctld is asked to forget workers one by one, some milliseconds each, and a proof lives for seconds.
+MOST_GOING = 250
+
 # The second one is of the operator before us; it stands for the reservation, which the first one covers too.
 FINALIZERS = {WORKERS_FINALIZER, RESERVATION_FINALIZER}
 
@@ -41,9 +45,7 @@ def decide(seen: Seen, now: datetime) -> Plan:
     revision = revisions.current(seen.nodeset, seen.revisions)
     choices = choose(seen, now)
     leaving = {**choices.leaving, **replaced(seen, choices, revision, now)}
-    workers = [
-        made for member in seen.members for made in _worker(member, seen, leaving.get(member.uid), now)
-    ]
+    workers = list(_workers(seen, leaving, now))
     return plan(
         lane("nodeset", _own(seen)),
         _history(seen, revision),
@@ -56,6 +58,24 @@ def decide(seen: Seen, now: datetime) -> Plan:
         look_again=_look_again(seen, workers, policy.next_end(seen, leaving, now), now),
         waits_on=(seen.controller_key,) if leaving or _awaits_slurm(seen, now) else (),
     )
+
+
+def _workers(seen: Seen, leaving: Mapping[str, Cause], now: datetime) -> Iterator[Lane]:
+    """Lanes for every worker. No more go at once than can be deleted while their proofs live."""
+    may_go = MOST_GOING
+    for member in seen.members:
+        lanes = _worker(member, seen, leaving.get(member.uid), now)
+        if any(isinstance(action, DeleteWorker) for lane_ in lanes for action in lane_.actions()):
+            if not may_go:
+                lanes = [lane(member.slurm_node, [_in_turn(member)])]
+            else:
+                may_go -= 1
+        yield from lanes
+
+
+def _in_turn(member: Member) -> Wait:
+    message = f"it may go, and does when it is its turn: {MOST_GOING} go at once"
+    return Wait(subject=member.slurm_node, reason="InTurn", message=message)
 
 
 def _worker(member: Member, seen: Seen, cause: Cause | None, now: datetime) -> list[Lane]:
