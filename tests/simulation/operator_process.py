@@ -88,7 +88,9 @@ class OperatorProcess(Manager):
         self.slurms = SimulatedSlurmClusters(client, rest, clock)
         self.known = SimulatedKnown(client, program.sources, ("",), self.slurms, now=clock.now)
         ears = Ears(passed)
-        shell = Shell(client, self.known, Reporter(client, self.known, ears), ears, now=clock.now)
+        shell = Shell(
+            client, self.known, Reporter(client, self.known, ears), ears, now=clock.now, spent=clock.monotonic
+        )
         self.loops = {
             reconciler.name: Loop(reconciler, WorkQueue(4), shell) for reconciler in program.reconcilers
         }

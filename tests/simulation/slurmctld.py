@@ -123,6 +123,9 @@ class Slurmctld:
         if record.is_silent != (silent_for >= SILENT_AFTER):
             record.is_silent = not record.is_silent
             self._changed(f"{record.name} {'is silent' if record.is_silent else 'answers'}")
+        if record.epilog_until is not None and record.epilog_until <= self.now:
+            record.epilog_until = None
+            self._changed(f"the epilog on {record.name} is over")
         if is_living and record.is_down and record.reason == "Not responding":
             self._return_to_service(record)
             self._changed(f"{record.name} is back in service")

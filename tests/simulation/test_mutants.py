@@ -40,8 +40,9 @@ CORDONED = story(
     (4, "uncordon", 0), (0.6, "lose_slurmrestd", 0, 9), (0.5, "change_image", 0, 5),
 )  # fmt: skip
 INSISTED = story(
-    (8, "submit", 0, 12), (2, "insist", 0, 5), (0, "insist", 1, 5), (0, "scale", 0, 0), (60, "calm")
-)
+    (8, "submit", 0, 12), (0, "submit", 0, 12), (2, "insist", 0, 5), (0, "insist", 1, 5), (0, "scale", 0, 0),
+    (60, "calm"), (0, "calm"),
+)  # fmt: skip
 RESERVED = story((8, "reserve", 0), (0, "reserve", 1), (12, "scale", 0, 0), (30, "calm"))
 OVERRULED = story((8, "cordon", 0), (8, "drain_over", 0), (0.1, "uncordon", 0), (20, "calm"))
 CROSSED = story((8, "drain", 0, 0), (0, "scale", 0, 0), (20, "calm"))
