@@ -69,6 +69,8 @@ def port(seen: Seen) -> int:
 
 def keys(seen: Seen) -> list[Action]:
     """Keys that are ours to make, and a word about those that are not there."""
+    if seen.controller.spec.accounting and seen.accounting is None:
+        return []  # It may bring them; that it is not there is said where the configuration needs it.
     lacking = [key for key in (seen.slurm_key, seen.signing_key) if key.trouble and not key.is_ours_to_make]
     waits = [
         Wait(subject=f"Secret {key.ref.name}", reason="KeyMissing", message=key.trouble) for key in lacking
