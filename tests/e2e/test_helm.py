@@ -56,6 +56,7 @@ def test_installed_again_it_takes_everything_over_as_it_is_and_a_cluster_goes_en
     ready = ("wait", "-n", "slurm", "controllers.slinky.slurm.net/slurm", "--for=condition=Ready")
     helm.cluster.kubectl(*ready, "--timeout=120s")
     assert helm.pods("slurm") == before
+    assert helm("test", "slurm-operator", "-n", HOME).count("Succeeded") == 2
 
     helm("uninstall", "slurm", "-n", "slurm")
     until(lambda: helm.pods("slurm") == {}, 240, lambda: str(helm.pods("slurm")))
