@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from slurm_operator import wire
-from slurm_operator.api.meta import ObjectKey
 from slurm_operator.kubectl.look import Unseen
 from slurm_operator.kubectl.picture import Picture
 from slurm_operator.plan.wiring import Reconciler
@@ -66,9 +65,6 @@ class Case:
 
     def kubectl(self, words: str) -> str:
         return f"kubectl -n {self.namespace} {words}"
-
-    def key(self, name: str) -> ObjectKey:
-        return ObjectKey(self.namespace, name)
 
 
 def explained(subject: str, finding: Finding, meanwhile: Sequence[str] = (), well: str = "") -> Explanation:

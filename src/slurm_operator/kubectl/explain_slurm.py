@@ -147,7 +147,8 @@ def _pending(found: SlurmJob, snapshot: Snapshot, case: Case) -> Finding:
     if known is None:
         advice = "Slurm's manual of squeue has its reasons."
     else:
-        advice = known.advice.replace("JOB", str(found.job_id))
+        turn = "Nothing is wrong with it. " if known.waits else ""
+        advice = turn + known.advice.replace("JOB", str(found.job_id))
     command = (
         f"scontrol release {found.job_id}" if "release" in advice else f"scontrol show job {found.job_id}"
     )
