@@ -62,7 +62,7 @@ class Session:
             if len(reply.body) <= ON_LOOP_BYTES:
                 return decode(reply.body)
             return await asyncio.to_thread(decode, reply.body)
-        except (wire.DecodeError, ValueError, OverflowError, OSError) as error:
+        except (wire.DecodeError, ValueError, OverflowError, OSError, RecursionError) as error:
             raise errors.SlurmAnswerUnreadable(attempt, str(error)) from error
 
     def forget_version(self) -> None:

@@ -9,13 +9,14 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
 from slurm_operator import wire
-from slurm_operator.slurm.hostlist import expand
+from slurm_operator.slurm.hostlist import MAX_SAFE_DIGITS, expand
 from slurm_operator.slurm.states import JobState, NodeState
 
 # Slurm marks "not set" and "infinite" by the last few values of an unsigned number, 32 bits or 64.
 _FIRST_MARK = 2**32 - 3
 
-_NEEDS_EXPANSION = re.compile(r"[\[,\s]")
+# Brackets and separators, and more digits than surely fit into Slurm's numbers: then the name may be wrong.
+_NEEDS_EXPANSION = re.compile(rf"[\[\],\s]|\d{{{MAX_SAFE_DIGITS + 1}}}", re.ASCII)
 
 
 class Triple(wire.Record):

@@ -1,0 +1,140 @@
+"""Whatever slurmrestd sends, it is read or refused as a whole: no job is ever dropped on the way."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from slurm_operator import wire
+from slurm_operator.slurm.hostlist import HostlistError
+from slurm_operator.slurmrest import lists
+from slurm_operator.slurmrest.errors import SlurmAnswerUnreadable
+from slurm_operator.slurmrest.exchange import Reply
+from slurm_operator.slurmrest.jobs import JobsReply, slurm_job
+from slurm_operator.slurmrest.nodes import NodesReply, slurm_node
+from slurm_operator.slurmrest.session import Session
+from slurm_operator.slurmrest.values import hosts
+
+RECORDED = Path(__file__).parents[2] / "slurm" / "recorded"
+
+
+def _whole(found: list[Any] | None) -> list[Any]:
+    """As the reader has it: a missing list is not an empty one."""
+    if found is None:
+        raise ValueError("there is no list")
+    return found
+
+
+def _jobs(body: bytes) -> list[Any]:
+    return [slurm_job(job) for job in _whole(wire.decode(body, JobsReply).jobs)]
+
+
+def _nodes(body: bytes) -> list[Any]:
+    return [slurm_node(node) for node in _whole(wire.decode(body, NodesReply).nodes)]
+
+
+def _reservations(body: bytes) -> list[Any]:
+    return [
+        lists.reservation(found) for found in _whole(wire.decode(body, lists.ReservationsReply).reservations)
+    ]
+
+
+def _partitions(body: bytes) -> list[Any]:
+    return [lists.partition(found) for found in _whole(wire.decode(body, lists.PartitionsReply).partitions)]
+
+
+READERS: dict[str, Callable[[bytes], list[Any]]] = {
+    "jobs": _jobs,
+    "nodes": _nodes,
+    "reservations": _reservations,
+    "partitions": _partitions,
+}
+
+
+def recordings(what: str) -> list[bytes]:
+    """Bodies as real daemons sent them."""
+    found = []
+    for file in sorted(RECORDED.glob(f"{what}*.json")):
+        whole = json.loads(file.read_bytes())
+        body = whole.get("body", whole)
+        found.append(body.encode() if isinstance(body, str) else json.dumps(body).encode())
+    return found
+
+
+@st.composite
+def damaged(draw: st.DrawFn, what: str) -> bytes:
+    """A recorded answer with a piece cut out, repeated or replaced."""
+    body = draw(st.sampled_from(recordings(what)))
+    start = draw(st.integers(0, max(0, len(body) - 1)))
+    end = min(len(body), start + draw(st.integers(0, 60)))
+    piece = draw(
+        st.one_of(st.binary(max_size=12), st.just(body[start:end] * 2), st.just(b"[[[["), st.just(b"null"))
+    )
+    return body[:start] + piece + body[end:]
+
+
+async def _content(body: bytes, decode: Callable[[bytes], Any]) -> Any:
+    session = Session.__new__(Session)  # Without a connection: only the reading is of interest.
+    return await Session.content(session, "read", Reply(200, body), decode)
+
+
+def _read(body: bytes, decode: Callable[[bytes], Any]) -> Any:
+    """What the session makes of a body; it awaits nothing for small ones."""
+    try:
+        _content(body, decode).send(None)
+    except StopIteration as done:
+        return done.value
+    raise AssertionError("it waits")
+
+
+@pytest.mark.parametrize("what", sorted(READERS))
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_a_damaged_answer_is_read_whole_or_refused(what: str, data: st.DataObject) -> None:
+    body = data.draw(damaged(what))
+    try:
+        found = _read(body, READERS[what])
+    except SlurmAnswerUnreadable:
+        return
+
+    assert len(found) == len(json.loads(body.decode(errors="replace"))[what])
+
+
+@pytest.mark.parametrize(
+    "nodes", ["gpu-[0-", "gpu-[3-1]", "gpu-[0-99999999]", "gpu-99999999999999999999", "a]b"]
+)
+@pytest.mark.parametrize("field", ["nodes", "required_nodes"])
+def test_a_job_whose_nodes_cannot_be_read_spoils_the_whole_list(field: str, nodes: str) -> None:
+    body = json.dumps({"jobs": [{"job_id": 1, "nodes": "a1"}, {"job_id": 2, field: nodes}]}).encode()
+
+    with pytest.raises(SlurmAnswerUnreadable):
+        _read(body, _jobs)
+
+
+def test_an_answer_nested_too_deep_is_refused_like_any_other() -> None:
+    with pytest.raises(SlurmAnswerUnreadable):
+        _read(b'{"jobs":' + b"[" * 100_000, _jobs)
+
+
+def test_a_plain_name_with_a_number_that_slurm_cannot_hold_is_no_name() -> None:
+    with pytest.raises(HostlistError):
+        hosts("gpu-18446744073709551615")
+    assert hosts("gpu-1844674407370955161") == ("gpu-1844674407370955161",)
+
+
+@given(
+    st.text(
+        st.characters(codec="ascii", categories=["Ll", "Nd"], include_characters="-."),
+        min_size=1,
+        max_size=30,
+    )
+)
+def test_a_plain_name_is_itself_or_refused(name: str) -> None:
+    try:
+        assert hosts(name) == (name,)
+    except HostlistError:
+        assert len(name) - len(name.rstrip("0123456789")) > 18
