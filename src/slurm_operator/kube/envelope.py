@@ -71,7 +71,7 @@ def page(body: bytes) -> Page:
         whole = _decode_list(body)
         items = [memoryview(item) for item in whole.items or ()]
         meta = whole.metadata
-    except (wire.DecodeError, RecursionError):
+    except (wire.DecodeError, UnicodeDecodeError, RecursionError):
         meta, items = _page_by_parts(body)
     return Page(items=items, resource_version=meta.resource_version, next_page=meta.continue_)
 
@@ -89,7 +89,7 @@ def event(line: bytes) -> Event:
     try:
         whole = _decode_event(line)
         return Event(type=whole.type, object=memoryview(whole.object))
-    except (wire.DecodeError, RecursionError):
+    except (wire.DecodeError, UnicodeDecodeError, RecursionError):
         return _event_by_parts(line)
 
 
@@ -105,7 +105,7 @@ def name(body: memoryview) -> Name:
     """Who an object is, whatever else is wrong with it. Raises Unreadable when it does not even say that."""
     try:
         return _decode_named(body).metadata
-    except (wire.DecodeError, RecursionError):
+    except (wire.DecodeError, UnicodeDecodeError, RecursionError):
         return _name_by_parts(body)
 
 

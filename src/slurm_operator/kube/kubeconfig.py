@@ -138,7 +138,7 @@ def _read(path: Path) -> _File:
         return wire.convert(_without_nulls(yaml.safe_load(path.read_text()) or {}), _File)
     except OSError as error:
         raise ConfigProblem(f"cannot read kubeconfig {path}: {error.strerror}") from error
-    except (yaml.YAMLError, UnicodeDecodeError, wire.DecodeError) as error:
+    except (yaml.YAMLError, UnicodeDecodeError, wire.DecodeError, RecursionError) as error:
         raise ConfigProblem(f"kubeconfig {path} is damaged: {error}") from error
 
 
