@@ -243,3 +243,29 @@ def test_a_controller_that_is_needed_is_deleted_last(space, plane, manager):
     plane.kubectl("annotate", "controller", "slurm", "-n", space.name, "slinky.slurm.net/force-deletion=true")
     until(lambda: space.get("controller", "slurm") is None, what="the Controller gone")
     assert space.get("secret", "slurm-auth-slurm"), "keys stay"
+
+
+def test_a_deletion_in_the_foreground_waits_like_any_other(tmp_path):
+    """With the garbage collector of the real controller manager, which then takes children before their owner."""
+    with ControlPlane(tmp_path / "plane", controller_manager=True, audit="Metadata").running() as plane:
+        for kind in OUR_KINDS:
+            plane.caller.call("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", crd(kind))
+        wait_established(plane.kubectl)
+        space = Space(plane, "foreground")
+        with running_manager(plane.kubeconfig_for("op", "system:masters"), tmp_path / "log", "--namespaces", space.name) as manager:  # fmt: skip
+            manager.wait_ready()
+            space.controller()
+            space.apply("LoginSet", "login", {"controllerRef": {"name": "slurm"}})
+            until(
+                lambda: space.get("controller", "slurm")["metadata"].get("finalizers"), what="the finalizer"
+            )
+
+            plane.kubectl(
+                "delete", "controller", "slurm", "-n", space.name, "--cascade=foreground", "--wait=false"
+            )
+            space.until_reason("Progressing", "InUse")
+            finalizers = lambda: space.get("controller", "slurm")["metadata"]["finalizers"]  # noqa: E731
+            until(lambda: finalizers() == ["slinky.slurm.net/in-use"], what="no deletion in the foreground")
+            until(lambda: space.get("service", "slurm-controller"), what="the Service, back if it was taken")
+            settled(space, "op")
+            assert "deletionTimestamp" not in space.get("service", "slurm-controller")["metadata"]
