@@ -114,7 +114,8 @@ def _slurm(key: ObjectKey, controller: Controller | None, world: World) -> Snaps
     secret = world.secret(key.namespace, ref.name)
     if not isinstance(secret, Unread):
         return facts
-    return wire.replace(facts, why=f"you may not read Secret {ref.name}, which holds the key for its tokens")
+    hindrance = "you may not read" if "forbidden" in secret.why else "could not read"
+    return wire.replace(facts, why=f"{hindrance} Secret {ref.name}, which holds the key for its tokens")
 
 
 def _parts(controller: Controller, world: World) -> Iterator[Part]:
