@@ -98,6 +98,11 @@ def account(box: Box) -> Iterator[str]:
 
 def test_a_database_in_order_is_found_so_and_left_as_it_was(box, account):
     sql(box, "GRANT ALL ON books.* TO ada@'%'")
+    box.run("mkdir", "-p", "/etc/slurm")
+    box.write_secret(
+        "/etc/slurm/slurmdbd.conf", b"DbdHost=localhost\nStorageType=accounting_storage/mysql\n", SLURM
+    )
+    box.write_secret("/etc/slurm/slurm.key", b"x" * 1024, SLURM)
 
     code, verdict = checked(box, address(), PASSWORD + "\n")
 

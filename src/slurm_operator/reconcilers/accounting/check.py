@@ -58,7 +58,7 @@ while ! is_usable; do
   sleep 2 & wait $!
 done
 {
-  PATH="$PATH:/usr/sbin" slurmdbd -V | sed 's/.* /slurmdbd\t/'
+  timeout 10 slurmdbd -V 2> /dev/null | sed -n 's/^slurm[^ ]* /slurmdbd\t/p'
   [ -z "$client" ] || ask "SHOW GLOBAL VARIABLES WHERE Variable_name IN
   ('version', 'innodb_snapshot_isolation', 'innodb_lock_wait_timeout')"
 } > /dev/termination-log
@@ -84,7 +84,11 @@ def container(image: str, address: Address) -> Manifest:
             "runAsUser": names.SLURM_UID,
             "runAsGroup": names.SLURM_UID,
         },
-        "volumeMounts": [{"name": "run", "mountPath": "/run"}],
+        "volumeMounts": [
+            # slurmdbd tells its version only where it finds its configuration.
+            {"name": "slurm-etc", "mountPath": "/etc/slurm", "readOnly": True},
+            {"name": "run", "mountPath": "/run"},
+        ],
     }
 
 
