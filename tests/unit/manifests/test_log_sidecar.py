@@ -65,6 +65,6 @@ def test_a_daemon_writes_on_when_the_sidecar_was_started_anew(sidecar, tmp_path)
     end(first)
     second = sidecar()
     os.write(daemon, b"after\n")
-    os.close(daemon)
 
     assert second.stdout.readline() == "after\n"
+    os.close(daemon)
