@@ -8,6 +8,7 @@ from slurm_operator import wire
 from slurm_operator.plan.actions import WriteSlurm
 from slurm_operator.plan.plan import Outcome
 from slurm_operator.reconcilers.nodeset import RECONCILER, notices
+from slurm_operator.slurm.states import JobState
 from slurm_operator.slurm.writes import CancelJob, RequeueJob, UpdateJob
 from support.workers import (
     KEY,
@@ -167,6 +168,10 @@ def deleted(ends_in, *jobs, replicas=1):
     return world(spec, controller(), pod, revisions_=[revision], slurm_=state)
 
 
+NOTICE = "slurm-operator: gpu-0 is leaving (PodTerminating); this job is requeued at 2026-01-01 11:59:59 UTC"
+TOLD = wire.replace(RERUNS, admin_comment=NOTICE)
+
+
 @pytest.mark.parametrize(
     ("made", "story"),
     [
@@ -175,6 +180,15 @@ def deleted(ends_in, *jobs, replicas=1):
         pytest.param(deleted(9, STAYS), ["told 2"], id="what may not be requeued is told"),
         pytest.param(deleted(9, RERUNS, STAYS), ["told 1", "requeued 1", "told 2"], id="each by its own"),
         pytest.param(deleted(9), [], id="nobody is there"),
+        pytest.param(deleted(9, TOLD), ["requeued 1"], id="its owner was told before"),
+        pytest.param(
+            deleted(9, wire.replace(TOLD, state=JobState.of("PENDING", "COMPLETING"))),
+            [],
+            id="it was requeued: what its owner was told stands",
+        ),
+        pytest.param(
+            deleted(9, wire.replace(TOLD, state=JobState.of("PENDING", "REQUEUED"))), [], id="and waits"
+        ),
     ],
 )
 def test_jobs_of_a_pod_that_somebody_deleted_go_back_into_the_queue_before_it_ends(made, story):

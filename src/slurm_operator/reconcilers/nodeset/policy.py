@@ -20,6 +20,7 @@ from slurm_operator.reconcilers.nodeset.observe import Seen
 from slurm_operator.slurm.job import SlurmJob
 from slurm_operator.slurm.reasons import OurReason
 from slurm_operator.slurm.snapshot import Snapshot
+from slurm_operator.slurm.states import JobBase
 from slurm_operator.slurm.writes import CancelJob, JobWrite, RequeueJob, UpdateJob
 
 # Before this version of the REST API a job cannot be requeued.
@@ -97,7 +98,7 @@ def _holdups(seen: Seen, leaving: Mapping[str, Cause]) -> dict[int, Holdup]:
         if member.uid not in leaving:
             continue
         for holdup in (*_of_policy(member, leaving[member.uid], seen), *_of_pod(member, seen)):
-            if not holdup.job.state.is_completing:
+            if not _is_over(holdup.job):
                 earlier = found.get(holdup.job.job_id, holdup)
                 found[holdup.job.job_id] = min(holdup, earlier, key=lambda it: it.ends_at)
     return found
@@ -131,6 +132,11 @@ def _pod_ends_at(member: Member) -> datetime | None:
     """When jobs on a deleted pod have to be out of the way; Kubernetes notes the end of its grace period."""
     ends = member.pod.metadata.deletion_timestamp
     return ends - BEFORE_THE_POD_ENDS if ends is not None else None
+
+
+def _is_over(job: SlurmJob) -> bool:
+    """It has been ended or requeued, and only its end is awaited. What its owner was told stands."""
+    return job.state.is_completing or JobBase.PENDING in job.state.words
 
 
 def _end(job: SlurmJob, type_: DrainType, slurm: object) -> JobWrite | None:
@@ -181,7 +187,7 @@ def _withdrawn(seen: Seen, held: set[int]) -> list[Lane]:
     for member in seen.members:
         for job in member.jobs:
             named = notices.named_in(job.admin_comment)
-            if job.job_id in held or named != member.slurm_node:
+            if job.job_id in held or named != member.slurm_node or _is_over(job):
                 continue
             kept = UpdateJob(job_id=job.job_id, admin_comment=notices.with_notice(job.admin_comment, ""))
             message = f"told {_owner(job)} that it may stay on {member.slurm_node}"
