@@ -104,15 +104,16 @@ async def roll(rig: Rig, operator: Operator, count: int, image: str) -> Cost:
     """Every worker replaced by one of another image, a quarter of them at a time."""
     meter = Meter(rig, operator)
     await rig.patch({"slurmd": {"image": image}})
+    generation = (await rig.nodeset())["metadata"]["generation"]
     await told(
-        rig,
-        lambda status: (
-            status.get("updatedReplicas") == status.get("readyReplicas") == status.get("registeredReplicas")
-            and status.get("updatedReplicas") == count
-            and not status.get("draining")
-        ),
+        rig, lambda status: status.get("observedGeneration") == generation and _is_whole(status, count)
     )
     return meter.cost()
+
+
+def _is_whole(status: Status, count: int) -> bool:
+    counted = (status.get(key) for key in ("updatedReplicas", "readyReplicas", "registeredReplicas"))
+    return set(counted) == {count} and not status.get("draining")
 
 
 class Started(NamedTuple):

@@ -40,7 +40,7 @@ class StubSlurm:
         self._nodes: dict[str, dict[str, Any]] = {}
         self._encoded: dict[str, bytes] = {}
         self._jobs: dict[int, dict[str, Any]] = {}
-        self._pods: dict[str, str] = {}  # Slurm node to the uid of the pod that registered it.
+        self._pods: dict[str, object] = {}  # Slurm node to the slurmd that registered it.
         self._nodes_changed = self._jobs_changed = self._started = int(now())
         self.requests: list[str] = []  # What was asked, without versions and query.
         self.hangs = False
@@ -72,8 +72,9 @@ class StubSlurm:
         labels = new.metadata.labels
         name, feature = labels.get(names.LABEL_POD_HOSTNAME), labels.get(names.APP_INSTANCE, "")
         running = next((s.state.running for s in new.status.container_statuses if s.name == SLURMD), None)
-        if name and running and self._pods.get(name) != new.metadata.uid:
-            self._pods[name] = new.metadata.uid
+        slurmd = (new.metadata.uid, new.status.pod_ip, running and running.started_at)
+        if name and running and self._pods.get(name) != slurmd:
+            self._pods[name] = slurmd
             self.register(name, new.status.pod_ip, feature, running.started_at)
 
     def start_job(self, job_id: int, name: str) -> None:
