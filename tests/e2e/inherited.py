@@ -1,0 +1,298 @@
+"""A Slurm cluster as the operator before us leaves it behind: its objects, labels, hashes and habits, word for word.
+
+The pods run our images, which follow the same conventions; everything about them is written here as that operator
+writes it, and sent as its field manager.
+"""
+
+import base64
+import hashlib
+import json
+import secrets
+
+from operator_rig import PROCESS_CONF, Slurm
+
+from slurm_operator.local.image.images import slurm_image
+
+MANAGER = "manager"  # What a Go program without a name of its own is called in managedFields.
+REVISION = "6f7b9c5d84"
+SERVER = "slurm-controller"
+NEVER = "Never"
+
+SLURMCTLD = {
+    "ports": [{"name": "slurmctld", "containerPort": 6817, "protocol": "TCP"}],
+    "startupProbe": {"httpGet": {"path": "/livez", "port": "slurmctld"}, "periodSeconds": 10, "failureThreshold": 6},
+    "livenessProbe": {"httpGet": {"path": "/livez", "port": "slurmctld"}, "periodSeconds": 10, "failureThreshold": 6},
+    "readinessProbe": {"httpGet": {"path": "/readyz", "port": "slurmctld"}},
+    "securityContext": {"runAsNonRoot": True, "runAsUser": 401, "runAsGroup": 401},
+}  # fmt: skip
+
+
+def labels(app: str, component: str, name: str = "slurm") -> dict[str, str]:
+    return {
+        "app.kubernetes.io/name": app,
+        "app.kubernetes.io/instance": name,
+        "app.kubernetes.io/component": component,
+    }
+
+
+class Inherited:
+    """The objects of one cluster: a Controller, a RestApi and a NodeSet with two workers."""
+
+    def __init__(self, slurm: Slurm) -> None:
+        self.slurm = slurm
+
+    def make(self) -> None:
+        """Everything but our own kinds, which must be there: they own it all."""
+        self._create(*self._controller(), *self._restapi(), *self._shared(), *self._workers())
+
+    def _create(self, *manifests: dict) -> None:
+        text = json.dumps({"apiVersion": "v1", "kind": "List", "items": list(manifests)})
+        self.slurm.cluster.kubectl("create", f"--field-manager={MANAGER}", "-f", "-", stdin=text)
+
+    def _owner(self, kind: str, name: str, *, is_controller: bool = True) -> list[dict]:
+        found = json.loads(
+            self.slurm.cluster.kubectl("get", kind, name, "-n", self.slurm.namespace, "-o", "json")
+        )
+        return [{
+            "apiVersion": found["apiVersion"], "kind": found["kind"], "name": name, "uid": found["metadata"]["uid"],
+            "controller": is_controller, "blockOwnerDeletion": True,
+        }]  # fmt: skip
+
+    def _meta(self, name: str, marks: dict[str, str], owner: list[dict], **more: object) -> dict:
+        return {
+            "name": name, "namespace": self.slurm.namespace, "labels": marks, "ownerReferences": owner, **more,
+        }  # fmt: skip
+
+    def slurm_conf(self) -> str:
+        ns = self.slurm.namespace
+        return "\n".join([
+            "#", "### GENERAL ###", f"ClusterName={ns}_slurm", "SlurmUser=slurm",
+            f"SlurmctldHost={SERVER}-0({SERVER}-0.{SERVER}-internal.{ns})", "SlurmctldPort=6817",
+            f"SlurmctldAddr={SERVER}.{ns}", f"StateSaveLocation=/var/spool/slurmctld/{ns}_slurm",
+            "SlurmdUser=root", "SlurmdPort=6818", "SlurmdSpoolDir=/var/spool/slurmd", "MaxNodeCount=1024",
+            "SlurmctldLogFile=/var/log/slurm/slurmctld.log", "SlurmSchedLogFile=/var/log/slurm/slurmctld.log",
+            "SlurmdLogFile=/var/log/slurm/slurmd.log", "#", "### PLUGINS & PARAMETERS ###",
+            "AuthType=auth/slurm", "CredType=cred/slurm", "AuthAltTypes=auth/jwt",
+            "AuthAltParameters=jwt_key=/etc/slurm/jwt.key", "AuthInfo=use_client_ids",
+            "SlurmctldParameters=enable_configless,reconfig_on_restart",
+            "AccountingStorageType=accounting_storage/none", "#", "### NODESETS & PARTITIONS ###",
+            "NodeSet=cpu Feature=cpu", "#", "### EXTRA CONFIG ###", self.extra_conf,
+        ]) + "\n"  # fmt: skip
+
+    extra_conf = PROCESS_CONF + "PartitionName=all Nodes=ALL Default=YES State=UP MaxTime=UNLIMITED\n"
+
+    def _controller(self) -> list[dict]:
+        owner, marks = self._owner("controller", "slurm"), labels("slurmctld", "controller")
+        config = {"slurm.conf": self.slurm_conf()}
+        selector = {key: marks[key] for key in ("app.kubernetes.io/name", "app.kubernetes.io/instance")}
+        pod = {
+            "metadata": {
+                "labels": marks,
+                "annotations": {
+                    "kubectl.kubernetes.io/default-container": "slurmctld",
+                    "slinky.slurm.net/slurm-config-hash": hashlib.sha256(
+                        config["slurm.conf"].encode()
+                    ).hexdigest(),
+                },
+            },
+            "spec": self._slurmctld_pod(selector),
+        }
+        claim = {
+            "metadata": {"name": "statesave"},
+            "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+        }
+        return [
+            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": self._meta("slurm-config", marks, owner), "data": config},
+            self._service(SERVER, marks, owner, {**selector, "controller.slinky.slurm.net/active": "true"}, "slurmctld", 6817),
+            self._service(f"{SERVER}-internal", marks, owner, selector, "slurmctld", 6817, headless=True),
+            {
+                "apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": self._meta(SERVER, marks, owner),
+                "spec": {
+                    "replicas": 1, "serviceName": f"{SERVER}-internal", "revisionHistoryLimit": 0,
+                    "selector": {"matchLabels": selector}, "template": pod, "volumeClaimTemplates": [claim],
+                },
+            },
+        ]  # fmt: skip
+
+    def _slurmctld_pod(self, selector: dict[str, str]) -> dict:
+        ns, image = self.slurm.namespace, slurm_image("slurmctld")
+        apart = {"labelSelector": {"matchLabels": selector}, "topologyKey": "kubernetes.io/hostname"}
+        mounts = {
+            "slurm-etc": "/etc/slurm", "run": "/run", "statesave": f"/var/spool/slurmctld/{ns}_slurm",
+            "slurm-authsocket": "/run/slurmctld", "slurm-logfile": "/var/log/slurm", "ledgers": "/ledgers",
+        }  # fmt: skip
+        sources = [
+            {"configMap": {"name": "slurm-config"}}, {"configMap": {"name": "files"}},
+            {"secret": {"name": "keys", "items": [{"key": "slurm.key", "path": "slurm.key"}]}},
+            {"secret": {"name": "keys", "items": [{"key": "jwt.key", "path": "jwt.key"}]}},
+        ]  # fmt: skip
+        return {
+            "automountServiceAccountToken": False,
+            "affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [apart]}},
+            "securityContext": {"runAsNonRoot": True, "runAsUser": 401, "runAsGroup": 401, "fsGroup": 401},
+            "initContainers": [self._logfile(image, "slurmctld")],
+            "containers": [{
+                "name": "slurmctld", "image": image, "imagePullPolicy": NEVER, **SLURMCTLD,
+                "volumeMounts": [{"name": name, "mountPath": path} for name, path in mounts.items()],
+            }],
+            "volumes": [
+                {"name": "slurm-etc", "projected": {"defaultMode": 0o610, "sources": sources}},
+                {"name": "slurm-logfile", "emptyDir": {"medium": "Memory"}},
+                {"name": "run", "emptyDir": {"medium": "Memory"}},
+                {"name": "slurm-authsocket", "emptyDir": {}},
+                self.slurm.ledger_volume,
+            ],
+        }  # fmt: skip
+
+    def _logfile(self, image: str, daemon: str) -> dict:
+        pipe = f"/var/log/slurm/{daemon}.log"
+        loop = f"trap 'exit 0' TERM; rm -f {pipe}; mkfifo -m 777 {pipe}; while true; do cat {pipe} || true; sleep 1; done"
+        return {
+            "name": "logfile", "image": image, "imagePullPolicy": NEVER, "restartPolicy": "Always",
+            "command": ["sh", "-c", loop], "env": [{"name": "SOCKET", "value": pipe}],
+            "volumeMounts": [{"name": "slurm-logfile", "mountPath": "/var/log/slurm"}],
+        }  # fmt: skip
+
+    def _service(
+        self,
+        name: str,
+        marks: dict,
+        owner: list,
+        selector: dict,
+        port: str,
+        number: int,
+        *,
+        headless: bool = False,
+    ) -> dict:
+        spec: dict = {"selector": selector, "ports": [{"name": port, "port": number, "targetPort": port}]}
+        if headless:
+            spec |= {"clusterIP": "None", "publishNotReadyAddresses": True}
+        return {
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": self._meta(name, marks, owner),
+            "spec": spec,
+        }
+
+    def _restapi(self) -> list[dict]:
+        owner, marks = self._owner("restapi", "slurm"), labels("slurmrestd", "restapi")
+        selector = {key: marks[key] for key in ("app.kubernetes.io/name", "app.kubernetes.io/instance")}
+        sources = [
+            {"configMap": {"name": "slurm-config", "items": [{"key": "slurm.conf", "path": "slurm.conf"}]}},
+            {"secret": {"name": "keys", "items": [{"key": "slurm.key", "path": "slurm.key"}]}},
+        ]
+        probe = {"tcpSocket": {"port": "slurmrestd"}, "periodSeconds": 10, "failureThreshold": 6}
+        container = {
+            "name": "slurmrestd", "image": slurm_image("slurmrestd"), "imagePullPolicy": NEVER,
+            "args": ["-s", "openapi/slurmctld", "0.0.0.0:6820"],
+            "env": [
+                {"name": "SLURM_JWT", "value": "daemon"},
+                {"name": "SLURMRESTD_SECURITY", "value": "disable_unshare_files,disable_unshare_sysv"},
+            ],
+            "ports": [{"name": "slurmrestd", "containerPort": 6820, "protocol": "TCP"}],
+            "startupProbe": probe, "livenessProbe": probe, "readinessProbe": {"tcpSocket": {"port": "slurmrestd"}},
+            "volumeMounts": [{"name": "slurm-etc", "mountPath": "/etc/slurm", "readOnly": True}],
+        }  # fmt: skip
+        pod = {
+            "metadata": {"labels": marks, "annotations": {"kubectl.kubernetes.io/default-container": "slurmrestd"}},
+            "spec": {
+                "automountServiceAccountToken": False, "containers": [container],
+                "securityContext": {"runAsNonRoot": True, "runAsUser": 65534, "runAsGroup": 65534, "fsGroup": 65534},
+                "volumes": [{"name": "slurm-etc", "projected": {"defaultMode": 0o600, "sources": sources}}],
+            },
+        }  # fmt: skip
+        return [
+            self._service("slurm-restapi", marks, owner, selector, "slurmrestd", 6820),
+            {
+                "apiVersion": "apps/v1", "kind": "Deployment", "metadata": self._meta("slurm-restapi", marks, owner),
+                "spec": {
+                    "replicas": 1, "revisionHistoryLimit": 0, "selector": {"matchLabels": selector}, "template": pod,
+                },
+            },
+        ]  # fmt: skip
+
+    def _shared(self) -> list[dict]:
+        """The Service and the budget of all workers: owned by every NodeSet, and by none of them in charge."""
+        owner, marks = self._owner("nodeset", "cpu", is_controller=False), labels("slurmd", "worker", "cpu")
+        mine = {"slinky.slurm.net/cluster": "slurm"}
+        budget = {"matchLabels": {**mine, "nodeset.slinky.slurm.net/pod-protect": "true"}}
+        selector = {**mine, "app.kubernetes.io/name": "slurmd"}
+        return [
+            self._service("slurm-workers-slurm", marks | mine, owner, selector, "slurmd", 6818, headless=True),
+            {
+                "apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
+                "metadata": self._meta("slurm-workers-pdb-slurm", marks | mine, owner),
+                "spec": {"maxUnavailable": 0, "selector": budget},
+            },
+        ]  # fmt: skip
+
+    def _workers(self) -> list[dict]:
+        owner = self._owner("nodeset", "cpu")
+        spec = json.loads(
+            self.slurm.cluster.kubectl("get", "nodeset", "cpu", "-n", self.slurm.namespace, "-o", "json")
+        )["spec"]
+        kept = {
+            key: spec[key] for key in ("template", "slurmd", "logfile", "oversubscribeNode") if spec.get(key)
+        }
+        kept = {
+            key: {**value, "$patch": "replace"} if isinstance(value, dict) else value
+            for key, value in kept.items()
+        }
+        revision = {
+            "apiVersion": "apps/v1", "kind": "ControllerRevision", "revision": 1,
+            "metadata": self._meta(f"cpu-{REVISION}", {"controller-revision-hash": REVISION}, owner),
+            "data": {"spec": kept},
+        }  # fmt: skip
+        return [revision, *(self._worker(number, owner) for number in range(2))]
+
+    def _worker(self, number: int, owner: list[dict]) -> dict:
+        ns, name, image = self.slurm.namespace, f"cpu-{number}", slurm_image("slurmd")
+        marks = labels("slurmd", "worker", "cpu") | {
+            "slinky.slurm.net/cluster": "slurm", "controller-revision-hash": REVISION,
+            "nodeset.slinky.slurm.net/pod-name": name, "nodeset.slinky.slurm.net/pod-index": str(number),
+            "nodeset.slinky.slurm.net/pod-hostname": name, "nodeset.slinky.slurm.net/scaling-mode": "StatefulSet",
+        }  # fmt: skip
+        path = {"httpGet": {"path": "/livez", "port": "slurmd"}, "periodSeconds": 10, "failureThreshold": 6}
+        container = {
+            "name": "slurmd", "image": image, "imagePullPolicy": NEVER,
+            "args": ["-Z", "--conf-server", f"{SERVER}.{ns}:6817", "--conf", "'Features=cpu'"],
+            "env": [{"name": "POD_CPUS", "value": "0"}, {"name": "POD_MEMORY", "value": "0"}],
+            "ports": [{"name": "slurmd", "containerPort": 6818, "protocol": "TCP"}],
+            "startupProbe": path, "livenessProbe": path,
+            "readinessProbe": {"httpGet": {"path": "/readyz", "port": "slurmd"}},
+            "securityContext": {"privileged": False, "capabilities": {"add": ["SETUID", "SETGID", "CHOWN", "KILL"], "drop": ["ALL"]}},
+            "volumeMounts": [
+                {"name": "slurm-etc", "mountPath": "/etc/slurm", "readOnly": True},
+                {"name": "slurm-logfile", "mountPath": "/var/log/slurm"},
+                {"name": "ledgers", "mountPath": "/ledgers"},
+            ],
+        }  # fmt: skip
+        key = {"secret": {"name": "keys", "items": [{"key": "slurm.key", "path": "slurm.key"}]}}
+        return {
+            "apiVersion": "v1", "kind": "Pod",
+            "metadata": self._meta(
+                name, marks, owner, annotations={"kubectl.kubernetes.io/default-container": "slurmd"}
+            ),
+            "spec": {
+                "automountServiceAccountToken": False, "enableServiceLinks": False,
+                "hostname": name, "subdomain": "slurm-workers-slurm",
+                "dnsConfig": {"searches": [f"slurm-workers-slurm.{ns}.svc.cluster.local"]},
+                "tolerations": [{"key": "nodeset.slinky.slurm.net/worker", "operator": "Equal", "effect": "NoExecute"}],
+                "initContainers": [self._logfile(image, "slurmd")], "containers": [container],
+                "volumes": [
+                    {"name": "slurm-etc", "projected": {"defaultMode": 0o600, "sources": [key]}},
+                    {"name": "slurm-logfile", "emptyDir": {"medium": "Memory"}},
+                    self.slurm.ledger_volume,
+                ],
+            },
+        }  # fmt: skip
+
+    def keys(self) -> dict:
+        """Keys of the user's own: that operator makes none."""
+        data = {
+            name: base64.b64encode(secrets.token_bytes(1024)).decode() for name in ("slurm.key", "jwt.key")
+        }
+        return {
+            "apiVersion": "v1", "kind": "Secret", "data": data,
+            "metadata": {"name": "keys", "namespace": self.slurm.namespace},
+        }  # fmt: skip
