@@ -43,7 +43,7 @@ def decide(seen: Seen, now: datetime) -> Plan:
         held,
         lane("keys", keys(seen)),
         ring.lane("key ring"),
-        lane("network", missing_writes(network(seen, port(seen)), seen.live)),
+        lane("network", inherited_budget(seen), missing_writes(network(seen, port(seen)), seen.live)),
         files.lane("config"),
         told.lane("delivery"),
         lane("workload", made),
@@ -65,6 +65,24 @@ def port(seen: Seen) -> int:
     """Where slurmctld listens by the files that it mounts, not by those that are still being checked."""
     files = live.held(seen)
     return files.port if files is not None else names.SLURMCTLD_PORT
+
+
+def inherited_budget(seen: Seen) -> list[Action]:
+    """The operator before us wrote `maxUnavailable`, which cannot stand beside our `minAvailable`."""
+    there = seen.live(kinds.DISRUPTION_BUDGET, seen.namespace, names.worker_budget(seen.name))
+    if there is None or "maxUnavailable" not in there.body["spec"]:
+        return []
+    spec = services.worker_budget(seen.controller)["spec"]
+    return [
+        PatchObject(
+            kind=kinds.DISRUPTION_BUDGET,
+            key=key_of(there),
+            uid=there.metadata.uid,
+            operations=({"op": "replace", "path": "/spec", "value": spec},),
+            reason="Updated",
+            message=f"took over PodDisruptionBudget {there.metadata.name}",
+        )
+    ]
 
 
 def keys(seen: Seen) -> list[Action]:
