@@ -3,25 +3,19 @@
 import contextlib
 import json
 import re
+import subprocess
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from e2e_pods import make_namespace
 from operator_rig import Slurm, until
 
 from slurm_operator.local.cluster import Cluster
 from slurm_operator.local.errors import LocalError
-from slurm_operator.local.operated import OPERATOR_NAMESPACE
 
 
 class ControlPlane(Slurm):
-    """One Slurm cluster, looked at from its head: the pod of the slurmctld beside which commands run."""
-
-    head = "slurm-controller-0"
-
-    def run(self, *command: str, timeout_s: float = 60) -> str:
-        where = ("exec", "-n", self.namespace, self.head, "-c", "slurmctld", "--", "timeout", "30")
-        return self.cluster.kubectl(*where, *command, timeout_s=timeout_s)
+    """One Slurm cluster, looked at from its head."""
 
     def get(self, kind: str, name: str = "slurm") -> dict:
         return json.loads(self.cluster.kubectl("get", kind, name, "-n", self.namespace, "-o", "json"))
@@ -62,7 +56,7 @@ class ControlPlane(Slurm):
         """What a client prints; nothing while slurmctld is away."""
         try:
             return self.run(*command)
-        except LocalError:
+        except (LocalError, subprocess.TimeoutExpired):
             return ""
 
     def is_up(self) -> bool:
@@ -84,47 +78,15 @@ class ControlPlane(Slurm):
 
 
 @contextlib.contextmanager
-def without_operator(cluster: Cluster) -> Iterator[None]:
-    """Nobody decides anything meanwhile."""
-    _scale_operator(cluster, 0)
-    yield
-    _scale_operator(cluster, 1)
-
-
-def _scale_operator(cluster: Cluster, replicas: int) -> None:
-    where = ("deployment/slurm-operator", "-n", OPERATOR_NAMESPACE)
-    cluster.kubectl("scale", *where, f"--replicas={replicas}")
-    cluster.kubectl("rollout", "status", *where, "--timeout=120s")
-    if not replicas:
-        pods = f"/api/v1/namespaces/{OPERATOR_NAMESPACE}/pods"
-        until(lambda: not cluster.items(pods), what=lambda: "the operator to end")
-
-
-@contextlib.contextmanager
-def control_plane_of(cluster: Cluster) -> Iterator[ControlPlane]:
-    """Nothing yet, in a namespace of its own."""
+def control_plane(cluster: Cluster, *, workers: int = 1, **controller: object) -> Iterator[ControlPlane]:
+    """A Slurm cluster with a slurmrestd and idle workers in a namespace of its own."""
     name = f"head-{uuid.uuid4().hex[:6]}"
     make_namespace(cluster, name)
     made = ControlPlane(cluster, name)
+    made.apply(made.files(), made.controller(**controller), made.restapi(), made.nodeset(replicas=workers))
+    made.wait_idle(workers, 240)
     yield made
     made.delete()
-
-
-@contextlib.contextmanager
-def control_plane(
-    cluster: Cluster, *more: Callable[[ControlPlane], dict], workers: int = 1, **controller: object
-) -> Iterator[ControlPlane]:
-    """A Slurm cluster with a slurmrestd and idle workers in a namespace of its own, and what else it needs."""
-    with control_plane_of(cluster) as made:
-        made.apply(
-            *(one(made) for one in more),
-            made.files(),
-            made.controller(**controller),
-            made.restapi(),
-            made.nodeset(replicas=workers),
-        )
-        made.wait_idle(workers, 240)
-        yield made
 
 
 def restarts(pod: dict) -> int:
