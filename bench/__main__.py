@@ -12,7 +12,7 @@ from rich.table import Table
 
 from bench.rows import Row
 
-SUITES = ("kube", "slurmrest", "kernel", "passes", "workers", "many")
+SUITES = ("kube", "slurmrest", "kernel", "passes", "workers")
 
 
 def main(chosen: list[str]) -> None:
