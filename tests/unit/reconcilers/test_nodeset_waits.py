@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from slurm_operator.reconcilers.nodeset.decide import MOST_GOING
+from slurm_operator.reconcilers.nodeset.decide import MOST_GOING, MOST_NOTED
 from support.workers import (
     CONTROLLER,
     controller,
@@ -59,3 +59,13 @@ def test_of_a_thousand_that_may_go_some_go_at_once_and_the_rest_in_turn():
 
     assert sum(line.startswith("delete ") for line in lines) == MOST_GOING
     assert sum(line.endswith(": InTurn") for line in lines) == 3
+
+
+def test_a_pass_tells_some_pods_what_slurm_says_and_the_next_pass_the_others():
+    spec = nodeset(replicas=MOST_NOTED + 3)
+    pods = [worker(number, revision=HASH) for number in range(MOST_NOTED + 3)]
+    idle = slurm(*(slurm_node(pod, "IDLE") for pod in pods))
+
+    lanes = planned(world(spec, controller(), *pods, slurm_=idle, revisions_=[revision_of(spec)])).lanes
+
+    assert sum(lane.name.startswith("facts of ") for lane in lanes) == MOST_NOTED

@@ -35,6 +35,10 @@ A_SECOND = timedelta(seconds=1)
 # slurmctld is asked to forget workers one by one, some milliseconds each, and a proof lives for seconds.
 MOST_GOING = 250
 
+# So many pods are told at once what Slurm says of them. The status of the NodeSet waits for that, and pods
+# that changed lead to the next ones.
+MOST_NOTED = 250
+
 # The second one is of the operator before us; it stands for the reservation, which the first one covers too.
 FINALIZERS = {WORKERS_FINALIZER, RESERVATION_FINALIZER}
 
@@ -62,7 +66,7 @@ def decide(seen: Seen, now: datetime) -> Plan:
 
 def _workers(seen: Seen, leaving: Mapping[str, Cause], now: datetime) -> Iterator[Lane]:
     """Lanes for every worker. No more go at once than can be deleted while their proofs live."""
-    may_go = MOST_GOING
+    may_go, may_note = MOST_GOING, MOST_NOTED
     for member in seen.members:
         lanes = _worker(member, seen, leaving.get(member.uid), now)
         if any(isinstance(action, DeleteWorker) for lane_ in lanes for action in lane_.actions()):
@@ -70,6 +74,10 @@ def _workers(seen: Seen, leaving: Mapping[str, Cause], now: datetime) -> Iterato
                 lanes = [lane(member.slurm_node, [_in_turn(member)])]
             else:
                 may_go -= 1
+        elif may_note > 0:
+            notes = facts(member, now)
+            may_note -= len(notes)
+            lanes += notes
         yield from lanes
 
 
@@ -88,7 +96,7 @@ def _worker(member: Member, seen: Seen, cause: Cause | None, now: datetime) -> l
         return [lane(member.slurm_node, kept, *stages)]
     lanes = [lane(member.slurm_node, *stages)] if stages else []
     lanes += [lane(f"volumes of {member.slurm_node}", kept)] if kept else []
-    return [*lanes, *facts(member, now), *traits(member, seen)]
+    return [*lanes, *traits(member, seen)]
 
 
 def _steps(member: Member, seen: Seen, cause: Cause | None, now: datetime) -> Stages:
