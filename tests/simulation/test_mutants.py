@@ -74,7 +74,7 @@ def _shifted(happenings: tuple[Happening, ...], seed: int) -> tuple[Happening, .
 )  # fmt: skip
 def test_one_condition_less_is_noticed(target, old, new, told):
     happenings, spec = told
-    stories = [Story(seed, _shifted(happenings, seed), spec=spec) for seed in range(1, 31)]
+    stories = [Story(seed, _shifted(happenings, seed), spec=spec) for seed in range(30, 0, -1)]
     assert play(stories[0]).broken is None, "without the mutation all is well"
 
     with mutated(target, old, new):
