@@ -2,6 +2,8 @@
 
 import json
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 from e2e_pods import make_namespace
@@ -17,18 +19,24 @@ def operator(cluster, operator_image):
     return cluster
 
 
-@pytest.fixture
-def slurm(operator):
+@contextmanager
+def cluster_of(operator, **controller) -> Iterator[Slurm]:
     """A Slurm cluster of two workers, made by the operator from component kinds."""
     name = f"slurm-{uuid.uuid4().hex[:6]}"
     make_namespace(operator, name)
     made = Slurm(operator, name)
-    made.apply(made.files(), made.controller(), made.restapi(), made.nodeset())
+    made.apply(made.files(), made.controller(**controller), made.restapi(), made.nodeset())
     made.wait_idle(2)
     yield made
     for kind in ("nodeset", "restapi", "controller"):
         operator.kubectl("delete", kind, "--all", "-n", name, "--wait=false")
     operator.kubectl("delete", "namespace", name, "--wait=false")
+
+
+@pytest.fixture
+def slurm(operator):
+    with cluster_of(operator) as made:
+        yield made
 
 
 def scale(slurm: Slurm, replicas: int) -> None:

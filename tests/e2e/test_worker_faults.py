@@ -4,7 +4,8 @@ import pytest
 import worker_cases as cases
 from gateless import gate_without
 from job_ledger import JobLost
-from test_slurm_workers import operator, slurm
+from operator_rig import PROCESS_CONF
+from test_slurm_workers import cluster_of, operator, slurm
 
 __all__ = ["operator", "slurm"]
 
@@ -42,6 +43,25 @@ def test_no_job_is_lost(slurm, case):
 )
 def test_no_job_is_lost_in_rarer_cases(slurm, case):
     case(slurm, A_WHILE)
+
+
+@pytest.mark.full
+def test_no_job_is_lost_while_a_machine_is_silent(slurm):
+    cases.machine_not_ready(slurm, A_WHILE)
+
+
+PREEMPTION = """\
+PreemptType=preempt/partition_prio
+PreemptMode=SUSPEND,GANG
+PartitionName=low Nodes=ALL Default=YES State=UP PriorityTier=1 OverSubscribe=FORCE:1
+PartitionName=high Nodes=ALL State=UP PriorityTier=10 OverSubscribe=FORCE:1
+"""
+
+
+@pytest.mark.full
+def test_no_job_is_lost_that_another_one_has_suspended(operator):
+    with cluster_of(operator, extraConf=PROCESS_CONF + PREEMPTION) as slurm:
+        cases.preempted_job(slurm, A_WHILE)
 
 
 @pytest.mark.full

@@ -48,29 +48,6 @@ def four_one_four(slurm: Slurm, patience: float) -> None:
     slurm.wait_idle(4)
 
 
-def rolling_update(slurm: Slurm, patience: float) -> None:
-    job, before = Ledger(slurm, "--exclusive"), slurm.pods()
-
-    slurm.apply(slurm.nodeset(labels={"changed": "yes"}))
-    idle = next(name for name in before if name != job.node)
-    until(
-        lambda: slurm.pods().get(idle) not in (None, before[idle]),
-        120,
-        lambda: f"{idle} replaced: {slurm.pods()}",
-    )
-    wait_draining(slurm, job)
-    job.outlives(patience)
-    assert slurm.pods()[job.node] == before[job.node]
-    job.wait_ended_by_itself()
-
-    until(
-        lambda: slurm.pods().get(job.node) not in (None, before[job.node]),
-        120,
-        lambda: "the other to be replaced",
-    )
-    slurm.wait_idle(2)
-
-
 def image_that_is_not_there(slurm: Slurm, patience: float) -> None:
     job, before = Ledger(slurm, "--exclusive"), slurm.pods()
     good = slurm.nodeset()
@@ -175,6 +152,48 @@ def suspended_job(slurm: Slurm, patience: float) -> None:
     assert slurm.pods()[job.node] == before[job.node]
     job.wait_ended_by_itself()
     until(lambda: slurm.pods() == {}, 120, lambda: f"workers to go: {slurm.pods()}")
+
+
+def preempted_job(slurm: Slurm, patience: float) -> None:
+    """One job suspends the other; both are on the worker when it has to go."""
+    whole = ("--ntasks=2", "--mem=10", "--nodelist=cpu-0")
+    low, high = Ledger(slurm, "--partition=low", *whole), Ledger(slurm, "--partition=high", *whole)
+    until(lambda: slurm.job_state(low.job) == "SUSPENDED", 60, lambda: slurm.job_state(low.job))
+
+    scale(slurm, 0)
+    until(lambda: "cpu-0" in slurm.drained_by_us(), 120, lambda: f"a drain: {slurm.states()}")
+    high.outlives(patience)
+    high.wait_ended_by_itself()
+    until(lambda: slurm.job_state(low.job) == "RUNNING", 60, lambda: slurm.job_state(low.job))
+    low.outlives(patience)
+    low.wait_ended_by_itself()
+    until(lambda: slurm.pods() == {}, 120, lambda: f"workers to go: {slurm.pods()}")
+
+
+def machine_not_ready(slurm: Slurm, patience: float) -> None:
+    """The kubelet is gone, the job is not; and an update would like to have its worker."""
+    job, before = Ledger(slurm, "--exclusive"), slurm.pods()
+    machine = slurm.kubectl("get", "pod", job.node, "-o", "jsonpath={.spec.nodeName}")
+    ready = ("get", "node", machine, "-o", "jsonpath={.status.conditions[?(@.type=='Ready')].status}")
+
+    slurm.cluster.parts.stop(f"kubelet-{machine}")
+    try:
+        until(lambda: slurm.cluster.kubectl(*ready) == "Unknown", 180, lambda: f"{machine} to be NotReady")
+        slurm.apply(slurm.nodeset(labels={"changed": "yes"}))
+        job.outlives(max(patience, 45))
+        assert slurm.pods()[job.node] == before[job.node], "it is silent, not gone"
+    finally:
+        slurm.cluster.parts.restart(f"kubelet-{machine}")
+    until(lambda: slurm.cluster.kubectl(*ready) == "True", 180, lambda: f"{machine} to be Ready")
+    wait_draining(slurm, job)
+    job.outlives(patience)
+    job.wait_ended_by_itself()
+    until(
+        lambda: not set(slurm.pods().values()) & set(before.values()),
+        180,
+        lambda: f"both new: {slurm.pods()}",
+    )
+    slurm.wait_idle(2)
 
 
 def slurmctld_restart(slurm: Slurm, patience: float) -> None:
