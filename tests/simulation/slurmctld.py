@@ -230,7 +230,9 @@ class Slurmctld:
                 self.requeue(job, f"{who} set its node down")
 
     def delete(self, name: str, who: str) -> None:
-        if self.jobs_on(name) or self.has_epilog(self.records[name]):
+        # Seen: the real one lets a node go on which a job is merely suspended.
+        is_busy = any(job.state != "SUSPENDED" for job in self.jobs_on(name))
+        if is_busy or self.has_epilog(self.records[name]):
             raise errors.NodesBusy(f"delete the node {name}", "Requested nodes are busy (error 2016)")
         del self.records[name]
         self._changed(f"{who} deletes the record of {name}")
