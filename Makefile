@@ -28,7 +28,7 @@ check: $(READY) ## format, lint, strict types, import contract, unit tests
 	$(BIN)/ruff check --quiet src tests bench chaos
 	$(BIN)/mypy
 	$(BIN)/lint-imports --cache-dir .import_linter_cache
-	$(BIN)/pytest -q tests/unit tests/simulation/test_kept_stories.py $(ARGS)
+	$(BIN)/pytest -q -n auto --dist worksteal tests/unit tests/simulation/test_kept_stories.py $(ARGS)
 
 # Most tests wait for daemons, so two rows of them run side by side. The long ones take turns, a few with each commit.
 test: check docs ## check, then the real API server, the real daemons, and one end-to-end test per promise
