@@ -32,13 +32,14 @@ check: $(READY) ## format, lint, strict types, import contract, unit tests
 
 # Most tests wait for daemons, so two rows of them run side by side. The long ones take turns, a few with each commit.
 test: check docs ## check, then the real API server, the real daemons, and one end-to-end test per promise
-	mkdir -p build
-	$(BIN)/pytest --durations=15 -p no:cacheprovider tests/slurm --shard $(SHARD) > build/slurm.log 2>&1 & \
+	rm -rf build/rights; mkdir -p build
+	$(BIN)/pytest --durations=15 -p no:cacheprovider tests/slurm tests/e2e --shard $(SHARD) > build/daemons.log 2>&1 & \
 	failed=0; \
-	$(BIN)/pytest --durations=5 tests/simulation || failed=$$?; \
-	$(BIN)/pytest --durations=15 tests/integration tests/e2e --shard $(SHARD) || failed=$$?; \
+	$(BIN)/pytest --durations=15 tests/simulation tests/integration --shard $(SHARD) || failed=$$?; \
 	wait $$! || failed=$$?; \
-	cat build/slurm.log; exit $$failed
+	cat build/daemons.log; \
+	$(BIN)/pytest -q tests/rights || failed=$$?; \
+	exit $$failed
 
 e2e: $(READY) ## every end-to-end test
 	$(BIN)/pytest --durations=15 tests/e2e $(ARGS)

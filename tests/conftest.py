@@ -1,12 +1,27 @@
-"""Which of the long tests run: `--shard 7/40` adds a fortieth of those marked `full` to all others."""
+"""What all tests share: which of the long ones run, and a note of the rights that the operator used.
 
+`--shard 7/40` adds a fortieth of the tests marked `full` to all others.
+"""
+
+import os
 import zlib
+from pathlib import Path
 
 import pytest
+
+from support import rights
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--shard", help="I/N: of the tests marked `full`, only the I-th of N parts, I modulo N")
+    parser.addoption(
+        "--rights", default="build/rights", help="where runs note which rights the operator used"
+    )
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if rights.LOGS:
+        rights.note(Path(session.config.getoption("--rights")) / f"{os.getpid()}.json")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -19,11 +19,6 @@ from slurm_operator.local.start import Wanted, prepare, up
 from support import rights
 
 _MARK = "e2e"
-_LAST = "test_rbac_used.py"
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "full: takes minutes; part of `make e2e`, not of `make test`")
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -37,15 +32,6 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 @pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """The look back on all rights comes last, and only when there is everything to look back on."""
-    last = [item for item in items if item.path.name == _LAST]
-    others = [item for item in items if item.path.name != _LAST]
-    is_whole = not config.option.keyword and {"integration", "e2e"} <= {Path(arg).name for arg in config.args}
-    config.hook.pytest_deselected(items=[] if is_whole else last)
-    items[:] = [*others, *(last if is_whole else [])]
-
-
 @pytest.fixture(scope="session")
 def paths() -> Paths:
     """The user's own directories: builds and images are shared with `make up`."""

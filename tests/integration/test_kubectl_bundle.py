@@ -122,6 +122,8 @@ def plans(sight) -> dict[tuple[str, str], list[str]]:
 def test_an_archive_shows_the_same_screen_without_a_cluster(plane, ns, managed, tmp_path):
     apply(plane, ours("Cluster", ns, "demo", SPEC))
     wait_made(plane, ns)
+    managed.process.terminate()  # What is being changed may be in one file and not yet in the next.
+    managed.wait()
     to = tmp_path / "bundle.tar.gz"
 
     kubectl_slurm_(plane, "bundle", "-n", ns, "-f", str(to))

@@ -74,6 +74,8 @@ def is_rare(use: Use) -> bool:
 
 def requests(log: Path) -> Iterator[dict[str, Any]]:
     """What operators asked of an API server; a line that is still being written is left out."""
+    if not log.exists():
+        return  # The server never came up; whoever asked for it has said so.
     whole, _, _ = log.read_text().rpartition("\n")
     for line in whole.splitlines():
         entry = json.loads(line)
@@ -99,6 +101,17 @@ def uses(entries: Iterable[dict[str, Any]]) -> set[Use]:
         if use.verb == "patch" and entry.get("responseStatus", {}).get("code") == 201:
             found.add(use._replace(verb="create"))
     return found
+
+
+def note(file: Path) -> None:
+    """Write down which rights were used in this run, for the test that looks at all runs."""
+    used = set().union(*(uses(requests(log)) for log in LOGS))
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(sorted(used)))
+
+
+def noted(file: Path) -> set[Use]:
+    return {Use(*use) for use in json.loads(file.read_text())}
 
 
 def refused(log: Path) -> list[str]:

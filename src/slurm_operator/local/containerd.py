@@ -32,6 +32,10 @@ state = "{state}"
 [debug]
   level = "warn"
 
+# Its socket has one name for the whole machine, and the second node that starts would not get it.
+[plugins.'io.containerd.nri.v1.nri']
+  disable = true
+
 [plugins.'io.containerd.cri.v1.images'.pinned_images]
   sandbox = "{PAUSE_IMAGE}"
 
