@@ -96,7 +96,7 @@ def test_a_token_is_signed_told_and_follows_its_key(plane, ns, tmp_path):
     apply(plane, token(ns))
     with running_manager(operator(plane, "op-a"), tmp_path / "log", "--namespaces", ns) as manager:
         manager.wait_ready()
-        until(lambda: (read(plane, ns, "token", "ci")["status"] or {}).get("conditions"), what="a status")
+        until(lambda: read(plane, ns, "token", "ci").get("status", {}).get("conditions"), what="a status")
         ready = {c["type"]: c for c in read(plane, ns, "token", "ci")["status"]["conditions"]}["Ready"]
         assert (ready["status"], ready["reason"]) == ("False", "SigningKeyMissing")
         assert "There is no Secret 'keys'" in ready["message"]

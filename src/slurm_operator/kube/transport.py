@@ -51,9 +51,21 @@ class _HeldBackRequest(aiohttp.ClientRequest):
     """Asks once more, when a connection is there and only the sending is left."""
 
     async def send(self, conn: Any) -> aiohttp.ClientResponse:
-        if self.method not in READS and not _may_send.get()():
-            raise errors.NotLeader(f"{self.method} {self.url.path} was not sent: the lease may be lost")
+        if refusal := self._refusal():
+            raise refusal
         return await super().send(conn)
+
+    async def write_bytes(self, writer: Any, conn: Any, content_length: int | None = None) -> None:
+        """Headers and body leave together, and that may be a round of the event loop after `send`."""
+        if refusal := self._refusal():
+            conn.protocol.set_exception(refusal)  # Whoever waits for the answer hears it.
+            return
+        await super().write_bytes(writer, conn, content_length)
+
+    def _refusal(self) -> errors.NotLeader | None:
+        if self.method in READS or _may_send.get()():
+            return None
+        return errors.NotLeader(f"{self.method} {self.url.path} was not sent: the lease may be lost")
 
 
 class Transport:

@@ -255,6 +255,17 @@ async def test_a_write_that_waited_for_a_connection_asks_again_before_it_is_sent
     assert [asked.method for asked in api.asked] == ["GET"]
 
 
+async def test_a_write_asks_again_when_its_bytes_are_about_to_leave() -> None:
+    """Between that and the look before, other tasks had their turn, and the process may have slept."""
+    leads = iter([True, True, False])
+
+    async with FakeApi(others=[ok]) as api, api.client(may_write=lambda: next(leads)) as client:
+        with pytest.raises(errors.NotLeader):
+            await client.create(POD, thing("a", 1))
+
+    assert api.asked == []
+
+
 async def test_calls_are_counted_by_verb_resource_and_code() -> None:
     calls: list[Call] = []
     script = [ok, refusal(404, "NotFound", "no"), ok]
