@@ -31,13 +31,14 @@ check: $(READY) ## format, lint, strict types, import contract, unit tests
 	$(BIN)/pytest -q -n auto --dist worksteal tests/unit tests/simulation/test_kept_stories.py $(ARGS)
 
 # Most tests wait for daemons, so two rows of them run side by side. The long ones take turns, a few with each commit.
+# End-to-end tests stand in front: a shell lets what it starts in the background ignore Ctrl-C, and they try just that.
 test: check docs ## check, then the real API server, the real daemons, and one end-to-end test per promise
 	rm -rf build/rights; mkdir -p build
-	$(BIN)/pytest --durations=15 -p no:cacheprovider tests/slurm tests/e2e --shard $(SHARD) > build/daemons.log 2>&1 & \
+	$(BIN)/pytest --durations=15 -p no:cacheprovider tests/simulation tests/integration --shard $(SHARD) > build/api.log 2>&1 & \
 	failed=0; \
-	$(BIN)/pytest --durations=15 tests/simulation tests/integration --shard $(SHARD) || failed=$$?; \
+	$(BIN)/pytest --durations=15 tests/slurm tests/e2e --shard $(SHARD) || failed=$$?; \
 	wait $$! || failed=$$?; \
-	cat build/daemons.log; \
+	cat build/api.log; \
 	$(BIN)/pytest -q tests/rights || failed=$$?; \
 	exit $$failed
 

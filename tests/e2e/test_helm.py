@@ -97,14 +97,7 @@ def described(helm: Helm, paths) -> str:
     """How large and how quick the operator is."""
     lines = [f"operator image: {image.operator_archive(paths, Quiet()).stat().st_size / 2**20:.0f} MiB"]
     for name in ("slurm-operator", "slurm-operator-webhook"):
-        [pod] = helm.get(
-            "pods",
-            "-n",
-            HOME,
-            "-l",
-            f"app.kubernetes.io/name={name}",
-            "--field-selector=status.phase=Running",
-        )["items"][-1:]
+        [pod] = [one for one in running(helm, name) if "deletionTimestamp" not in one["metadata"]]
         [started] = [each["state"]["running"]["startedAt"] for each in pod["status"]["containerStatuses"]]
         [ready] = [
             each["lastTransitionTime"] for each in pod["status"]["conditions"] if each["type"] == "Ready"
@@ -115,6 +108,12 @@ def described(helm: Helm, paths) -> str:
         used = max(int(size) for size in re.findall(r"VmRSS:\s+(\d+) kB", status))
         lines.append(f"{name}: started {started}, ready {ready}, {used / 1024:.0f} MiB of memory")
     return "\n".join(lines)
+
+
+def running(helm: Helm, name: str) -> list[dict]:
+    where = ("-n", HOME, "-l", f"app.kubernetes.io/name={name}", "--field-selector=status.phase=Running")
+    found: list[dict] = helm.get("pods", *where)["items"]
+    return found
 
 
 @pytest.mark.full
