@@ -89,6 +89,8 @@ class Play:
         self._slurm()
         self._report(seen, plan, done)
         self.now += plan.look_again or timedelta(seconds=1)
+        if plan.waits_on:
+            self._slurm()  # It is read every second for those who wait for it.
         return any(not isinstance(a, actions.Wait) for a in done) or plan.look_again is not None
 
     def spec(self, **changes: Any) -> None:

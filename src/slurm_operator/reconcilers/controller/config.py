@@ -53,7 +53,7 @@ def next_step(seen: Seen, now: datetime) -> Step:
     mounted = live.held(seen)
     if mounted is not None and mounted.digest == files.digest:
         return _settled(seen, files)
-    if mounted is not None and (stakes := at_stake(seen, mounted, files)):
+    if mounted is not None and (stakes := at_stake(seen, mounted, files, now)):
         return wait(_SUBJECT, "JobsAtStake", stakes, seconds=JOBS_LOOK_SECONDS, asks_slurm=True)
     return _rehearse(seen, files, now)
 

@@ -36,7 +36,7 @@ def decide(seen: Seen, now: datetime) -> Plan:
     told = NOTHING if _writes_config(seen, files) else delivery.next_step(seen, now)
     made = workload(seen)
     # A pod that is replaced before its StatefulSet has been written would have to be replaced twice.
-    replaced = NOTHING if seen.controller.spec.external or made else pods.next_step(seen)
+    replaced = NOTHING if seen.controller.spec.external or made else pods.next_step(seen, now)
     ring = rotation.next_step(seen, now)
     steps = (files, told, replaced, ring)
     return plan(

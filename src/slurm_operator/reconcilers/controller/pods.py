@@ -1,5 +1,7 @@
 """Replacing slurmctld pods: one at a time, standbys first, and never while that would cost jobs."""
 
+from datetime import datetime
+
 from slurm_operator.api import names
 from slurm_operator.api.meta import key_of
 from slurm_operator.manifests import key_ring
@@ -14,7 +16,7 @@ from slurm_operator.reconcilers.controller.step import NOTHING, Step, step, wait
 LOOK_SECONDS = 10.0
 
 
-def next_step(seen: Seen) -> Step:
+def next_step(seen: Seen, now: datetime) -> Step:
     """The next pod to be replaced, or why it has to wait."""
     outdated = {pod.metadata.name: why for pod in seen.pods if (why := why_replace(seen, pod))}
     if not outdated:
@@ -24,7 +26,7 @@ def next_step(seen: Seen) -> Step:
     if busy := [one.metadata.name for one in seen.pods if one is not pod and live.started_at(one) is None]:
         message = f"It is replaced ({why}) when {', '.join(busy)} runs again."
         return wait(subject, "OneAtATime", message, seconds=LOOK_SECONDS)
-    if trouble := why_not_replace(seen, pod):
+    if trouble := why_not_replace(seen, pod, now):
         message = f"It should be replaced ({why}), but {trouble}."
         return wait(subject, "RestartPostponed", message, seconds=LOOK_SECONDS, asks_slurm=True)
     return step([_replacement(pod, why)], seconds=LOOK_SECONDS, asks_slurm=True)
@@ -45,13 +47,13 @@ def why_replace(seen: Seen, pod: Pod) -> str:
     return "the pod template changed" if newest and revision and newest != revision else ""
 
 
-def why_not_replace(seen: Seen, pod: Pod) -> str:
+def why_not_replace(seen: Seen, pod: Pod, now: datetime) -> str:
     """Why slurmctld in this pod must go on for now."""
     if live.started_at(pod) is None:
         return ""  # It does not run, so there is nothing to interrupt.
-    if not is_persistent(seen) and (trouble := unfinished(seen)):
+    if not is_persistent(seen) and (trouble := unfinished(seen, now)):
         return f"without persistence slurmctld would forget its jobs; {trouble}"
-    if signs_otherwise(seen, pod) and (trouble := unfinished(seen)):
+    if signs_otherwise(seen, pod) and (trouble := unfinished(seen, now)):
         return f"with a new Slurm key it would not understand workers that still have the old one; {trouble}"
     return ""
 

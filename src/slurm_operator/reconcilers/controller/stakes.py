@@ -1,7 +1,9 @@
 """Which jobs a change of configuration would cost. While it would, it waits."""
 
 from collections.abc import Iterable, Iterator
+from datetime import datetime
 
+from slurm_operator.plan.gate import PROOF_LIFETIME
 from slurm_operator.reconcilers.controller.files import SLURM_CONF, Files
 from slurm_operator.reconcilers.controller.live import good, needs_restart
 from slurm_operator.reconcilers.controller.observe import Seen
@@ -18,9 +20,9 @@ JOBS_TOLD = 5
 _BY_NAME = {"PartitionName", "NodeName"}
 
 
-def at_stake(seen: Seen, old: Files, new: Files) -> str:
+def at_stake(seen: Seen, old: Files, new: Files, now: datetime) -> str:
     """What would be lost if slurmctld took `new` for `old` now; empty when nothing would."""
-    return next(_stakes(seen, old, new), "")
+    return next(_stakes(seen, old, new, now), "")
 
 
 def is_persistent(seen: Seen) -> bool:
@@ -28,14 +30,25 @@ def is_persistent(seen: Seen) -> bool:
     return seen.controller.spec.persistence.enabled
 
 
-def unfinished(seen: Seen) -> str:
+def unfinished(seen: Seen, now: datetime) -> str:
     """Why a slurmctld that forgets its jobs must not be restarted now; empty when there are none."""
     if not may_have_jobs(seen):
         return ""
-    if not isinstance(seen.slurm, Snapshot):
-        return f"whether jobs are left cannot be seen: {seen.slurm.why}"
+    if trouble := _unseen(seen, now):
+        return f"whether jobs are left {trouble}"
+    assert isinstance(seen.slurm, Snapshot)
     jobs = seen.slurm.jobs.values()
     return f"unfinished jobs: {told(jobs)}" if jobs else ""
+
+
+def _unseen(seen: Seen, now: datetime) -> str:
+    """Why nobody can tell which jobs there are now: a job may have started since Slurm was last read."""
+    if not isinstance(seen.slurm, Snapshot):
+        return f"cannot be seen: {seen.slurm.why}"
+    age = now - seen.slurm.asked_at
+    return (
+        f"was last seen {age.total_seconds():.0f} s ago; Slurm is read again" if age > PROOF_LIFETIME else ""
+    )
 
 
 def may_have_jobs(seen: Seen) -> bool:
@@ -49,30 +62,31 @@ def told(jobs: Iterable[SlurmJob]) -> str:
     return ", ".join(map(str, ids[:JOBS_TOLD])) + (f" and {more} more" if more > 0 else "")
 
 
-def _stakes(seen: Seen, old: Files, new: Files) -> Iterator[str]:
+def _stakes(seen: Seen, old: Files, new: Files, now: datetime) -> Iterator[str]:
     if not may_have_jobs(seen):
         return
     for partition in sorted(_partitions(old) - _partitions(new)):
-        if trouble := _jobs_of(seen, f"partition {partition}", partition=partition):
+        if trouble := _jobs_of(seen, now, f"partition {partition}", partition=partition):
             yield f"Without partition {partition} its jobs would end at once; {trouble}."
     for node in sorted(_nodes(old) - _nodes(new)):
-        if trouble := _jobs_of(seen, f"node {node}", node=node):
+        if trouble := _jobs_of(seen, now, f"node {node}", node=node):
             yield f"Without node {node} its jobs would end; {trouble}."
     for change in changes(old.texts, new.texts, TABLES):
-        if change.rule.jobs and change.key not in _BY_NAME and (trouble := unfinished(seen)):
+        if change.rule.jobs and change.key not in _BY_NAME and (trouble := unfinished(seen, now)):
             yield f"If {change.key} changes, {change.rule.jobs}; {trouble}."
     if not is_persistent(seen):
         for change in needs_restart(seen, old, new):
-            if trouble := unfinished(seen):
+            if trouble := unfinished(seen, now):
                 yield (
                     f"{change.key} needs a restart, and a slurmctld without persistence forgets its jobs; "
                     f"{trouble}."
                 )
 
 
-def _jobs_of(seen: Seen, what: str, *, partition: str = "", node: str = "") -> str:
-    if not isinstance(seen.slurm, Snapshot):
-        return f"whether jobs name {what} cannot be seen: {seen.slurm.why}"
+def _jobs_of(seen: Seen, now: datetime, what: str, *, partition: str = "", node: str = "") -> str:
+    if trouble := _unseen(seen, now):
+        return f"whether jobs name {what} {trouble}"
+    assert isinstance(seen.slurm, Snapshot)
     jobs = seen.slurm.jobs_in(partition) if partition else seen.slurm.jobs_naming(node)
     return f"unfinished jobs: {told(jobs)}" if jobs else ""
 

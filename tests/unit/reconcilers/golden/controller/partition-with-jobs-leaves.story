@@ -3,6 +3,7 @@
 Wait            configuration: JobsAtStake: Without partition gpu its jobs would end at once; unfinished jobs: 7.
 -- the job ends
 Apply           ConfigMap demo/slurm-rehearsal-#1: Rehearsing: a slurmctld tries out the new configuration before it is used
+Wait            configuration: JobsAtStake: Without partition gpu its jobs would end at once; whether jobs name partition gpu was last seen 30 s ago; Slurm is read again.
 Create          Pod demo/slurm-rehearsal-#1: Rehearsing: started rehearsal slurm-rehearsal-#1
 Apply           ConfigMap demo/slurm-config: Updated: updated ConfigMap slurm-config: data.slurm.conf
 DeleteObject    ConfigMap demo/slurm-rehearsal-#1: RehearsalOver: removed rehearsal slurm-rehearsal-#1: slurmctld takes the new configuration
