@@ -94,7 +94,7 @@ class Cell:
     @property
     def proc(self) -> Path:
         """The cluster's own view of its processes."""
-        return Path(f"/proc/{self.first.pid}/root/proc")
+        return self.path("/proc")
 
     def path(self, inside: str) -> Path:
         """Where this machine sees a file of the cluster's private directories."""
