@@ -42,16 +42,13 @@ def run(stage: Stage, seed: int, only: tuple[str, ...] = ()) -> Result:
     for _ in range(chance.randint(4, 8)):
         stage.submit(chance)
     _wait(lambda: len(stage.busy()) >= 2, 20)
-    opportunities, mends, trouble = 0, [], ""
+    opportunities, trouble = 0, ""
     for fault in faults:
         busy = stage.busy()
-        try:
-            opportunities += len(busy & fault.hit(stage, chance))
-        finally:
-            mends.append(fault)
+        opportunities += len(busy & fault.hit(stage, chance))
         stage.submit(chance)
         time.sleep(chance.uniform(0.5, 6))
-    for fault in mends:
+    for fault in faults:
         fault.mend(stage)
     try:
         settled = stage.settle(lambda: None)
