@@ -132,6 +132,11 @@ def controller_config(controller: str) -> str:
     return f"{controller}-config"
 
 
+def good_config(controller: str) -> str:
+    """The ConfigMap with the last files that slurmctld is known to run with."""
+    return f"{controller_config(controller)}-good"
+
+
 def state_claim(controller: str) -> str:
     return f"statesave-{controller_pod(controller, 0)}"
 

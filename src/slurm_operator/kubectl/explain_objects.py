@@ -17,6 +17,7 @@ from slurm_operator.kubectl.explain_slurm import slurm_node
 from slurm_operator.kubectl.verdict import Verdict, verdict
 from slurm_operator.manifests.objects import Pod
 from slurm_operator.plan.children import seen_pods
+from slurm_operator.plan.world import OWNER
 from slurm_operator.reconcilers.cluster import causes
 from slurm_operator.reconcilers.nodeset import identity
 from slurm_operator.slurm.snapshot import Snapshot
@@ -181,7 +182,7 @@ def _of_controller(name: str, case: Case) -> Finding | None:
 
 
 def _of_nodeset(nodeset: NodeSet, condition: Condition, case: Case) -> Finding | None:
-    pods = case.picture.find(Pod, "owner", nodeset.metadata.uid)
+    pods = case.picture.find(Pod, OWNER, nodeset.metadata.uid)
     if condition.reason == "SlurmUnreachable":
         return _of_controller(nodeset.spec.controller, case)
     if condition.reason == "Mismatch":
@@ -195,7 +196,7 @@ def _of_nodeset(nodeset: NodeSet, condition: Condition, case: Case) -> Finding |
 def _of_mismatch(nodeset: NodeSet, condition: Condition, case: Case) -> Finding:
     """A worker that is not in Slurm what its pod promises."""
     name = condition.message.partition(":")[0]
-    pods = case.picture.find(Pod, "owner", nodeset.metadata.uid)
+    pods = case.picture.find(Pod, OWNER, nodeset.metadata.uid)
     pod = next((one for one in pods if identity.slurm_node_name(one) == name), None)
     logs = case.kubectl(f"logs {pod.metadata.name if pod is not None else name} -c slurmd")
     slurm = case.picture.slurm(case.namespace, nodeset.spec.controller)

@@ -67,7 +67,7 @@ def is_configured(nodeset: NodeSet, world: World) -> bool:
     if found is None or found.spec.external or _goes_as_a_whole(found, world):
         return False
     namespace, controller = nodeset.metadata.namespace, nodeset.spec.controller
-    child = world.child(kinds.CONFIG_MAP, namespace, f"{names.controller_config(controller)}-good")
+    child = world.child(kinds.CONFIG_MAP, namespace, names.good_config(controller))
     text = (child.body.get("data") or {}).get(SLURM_CONF, "") if child is not None else ""
     return f"NodeSet={nodeset.slurm_name} Feature=" in text
 

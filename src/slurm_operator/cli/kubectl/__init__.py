@@ -1,8 +1,8 @@
 """`kubectl slurm …`: the command tree. Each subcommand lives in a module of its own."""
 
-from slurm_operator.cli.lazy import LazyGroup
+from slurm_operator.cli.lazy import LazyGroup, Table
 
-COMMANDS: dict[str, tuple[str, str, str]] = {
+COMMANDS: Table = {
     "bundle": ("slurm_operator.cli.kubectl.bundle", "bundle", "Pack what support needs, without secrets."),
     "completion": ("slurm_operator.cli.kubectl.completion", "completion", "Print a shell's completion."),
     "doctor": ("slurm_operator.cli.kubectl.doctor", "doctor", "Check whether this Kubernetes fits."),

@@ -24,6 +24,7 @@ from slurm_operator.kubectl.planning.slurm_records import (
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.objects import Pod
 from slurm_operator.plan.gate import Worker, is_record_of
+from slurm_operator.plan.world import OWNER
 from slurm_operator.reconcilers.nodeset import identity
 from slurm_operator.reconcilers.nodeset.mismatches import Declared
 from slurm_operator.slurm.conf.lines import Conf, parse
@@ -164,7 +165,7 @@ class Slurm:
             if nodeset.spec.controller != key.name:
                 continue
             declared = Declared.by(nodeset)
-            for pod in self.picture.find(Pod, "owner", nodeset.metadata.uid):
+            for pod in self.picture.find(Pod, OWNER, nodeset.metadata.uid):
                 name = identity.slurm_node_name(pod)
                 record = snapshot.nodes.get(name)
                 if not pod.metadata.uid.startswith(NEW) or not pod.is_ready:

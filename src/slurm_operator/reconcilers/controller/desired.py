@@ -5,7 +5,6 @@ from slurm_operator.manifests.meta import Manifest
 from slurm_operator.plan.actions import GenerateSecret
 from slurm_operator.reconcilers.controller import services
 from slurm_operator.reconcilers.controller.files import Files, data
-from slurm_operator.reconcilers.controller.marks import good_config
 from slurm_operator.reconcilers.controller.observe import Key, Seen
 from slurm_operator.reconcilers.controller.services import owner
 from slurm_operator.reconcilers.controller.workload import stateful_set
@@ -40,7 +39,7 @@ def config_map(seen: Seen, files: Files, notes: dict[str, str] | None = None) ->
 
 def good_config_map(seen: Seen, files: Files) -> Manifest:
     """The files that slurmctld is known to run with: what is put back when the next ones fail."""
-    return owner(seen.controller).config_map(good_config(seen.name), {}) | data(files)
+    return owner(seen.controller).config_map(names.good_config(seen.name), {}) | data(files)
 
 
 def generated_keys(seen: Seen) -> list[GenerateSecret]:

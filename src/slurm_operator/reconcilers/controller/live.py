@@ -10,7 +10,7 @@ from slurm_operator.manifests.meta import Child
 from slurm_operator.manifests.objects import ContainerStatus, Pod
 from slurm_operator.plan.actions import PatchObject
 from slurm_operator.reconcilers.controller.files import Files, digest_in, files_of
-from slurm_operator.reconcilers.controller.marks import FILES_SENT, RECONFIGURE_ASKED, WRITTEN_AT, good_config
+from slurm_operator.reconcilers.controller.marks import FILES_SENT, RECONFIGURE_ASKED, WRITTEN_AT
 from slurm_operator.reconcilers.controller.observe import Seen
 from slurm_operator.reconcilers.controller.workload import CONTAINER
 from slurm_operator.slurm.conf.changes import Change, changes, restarts
@@ -32,7 +32,7 @@ def held(seen: Seen) -> Files | None:
 
 def good(seen: Seen) -> Files | None:
     """The last files that slurmctld reported to have read."""
-    return files_of(seen.children.get((kinds.CONFIG_MAP, good_config(seen.name))))
+    return files_of(seen.children.get((kinds.CONFIG_MAP, names.good_config(seen.name))))
 
 
 def held_since(seen: Seen) -> datetime:

@@ -32,11 +32,6 @@ SERVICE_MONITOR_DIGEST: Final = "slinky.slurm.net/service-monitor"
 SERVICE_ROLE: Final = "controller.slinky.slurm.net/service"
 
 
-def good_config(controller: str) -> str:
-    """The ConfigMap with the last files that slurmctld is known to run with."""
-    return f"{names.controller_config(controller)}-good"
-
-
 def rehearsal(controller: str, digest: str) -> str:
     """The pod that tries out a configuration, and the ConfigMap with its files."""
     return f"{controller}-rehearsal-{digest}"

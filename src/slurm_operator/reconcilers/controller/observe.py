@@ -22,7 +22,7 @@ from slurm_operator.manifests.troubles import refusals
 from slurm_operator.plan.leaving import may_leave_config
 from slurm_operator.plan.needs import with_shared_keys
 from slurm_operator.plan.world import World
-from slurm_operator.reconcilers.controller.marks import good_config, is_rehearsal
+from slurm_operator.reconcilers.controller.marks import is_rehearsal
 from slurm_operator.reconcilers.controller.sharing import Sharing, sharing, worker_pods
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
 
@@ -152,7 +152,7 @@ def _children(controller: Controller, world: World) -> Iterator[tuple[tuple[Kind
         (kinds.SERVICE, names.worker_service(name)),
         (kinds.DISRUPTION_BUDGET, names.worker_budget(name)),
         (kinds.CONFIG_MAP, names.controller_config(name)),
-        (kinds.CONFIG_MAP, good_config(name)),
+        (kinds.CONFIG_MAP, names.good_config(name)),
         (kinds.STATEFUL_SET, names.controller_workload(name)),
     )
     for kind, child_name in wanted:

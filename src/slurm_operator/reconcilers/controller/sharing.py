@@ -14,10 +14,8 @@ from slurm_operator.manifests.objects import Pod
 from slurm_operator.manifests.worker_names import slurm_node_name
 from slurm_operator.manifests.workloads import Rollout, rollout
 from slurm_operator.plan.needs import with_shared_keys
-from slurm_operator.plan.world import World
+from slurm_operator.plan.world import OWNER, World
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
-
-OWNER = "owner"
 
 
 @dataclass(frozen=True)
