@@ -16,9 +16,9 @@ from slurm_operator.local.start import Wanted
 NAME = f"e2e-up-{os.getpid()}"
 
 
-def program(*args: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+def program(*args: str, check: bool = True, stdin: str = "") -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "slurm_operator.cli", *args]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=280)
+    done = subprocess.run(command, input=stdin, capture_output=True, text=True, check=False, timeout=280)
     assert not check or done.returncode == 0, done.stdout + done.stderr
     return done
 
@@ -57,6 +57,22 @@ def test_the_shell_has_a_slurm_in_it(first_words: str) -> None:
     shown = program("local", "shell", "--name", NAME, "sinfo", "--noheader", "--format=%D %T").stdout
 
     assert shown == "2 idle\n"
+
+
+def test_the_webhook_answers_before_anything_is_stored(first_words: str) -> None:
+    long = "a-cluster-with-quite-a-long-name-for-slurm"
+    manifest = {
+        "apiVersion": "slinky.slurm.net/v1beta1",
+        "kind": "Cluster",
+        "metadata": {"name": long, "namespace": "slurm"},
+        "spec": {},
+    }
+    command = ["local", "kubectl", "--name", NAME, "create", "--dry-run=server", "-f", "-"]
+
+    refused = program(*command, check=False, stdin=wire.encode(manifest).decode())
+
+    assert refused.returncode != 0
+    assert "longer than 40 characters; give it a shorter clusterName" in refused.stderr
 
 
 def test_the_status_is_one_record_for_programs(first_words: str) -> None:

@@ -37,6 +37,7 @@ OPERATOR = {
     "strict webhook": ({"webhook": {"validating": {"failurePolicy": "Fail"}, "timeoutSeconds": 3}}, "ValidatingWebhookConfiguration", "slurm-operator-webhook", "webhooks.0.failurePolicy", "Fail"),
     "selector of one's own": ({"webhook": {"validating": {"namespaceSelector": {"matchLabels": {"x": "mine"}}}}}, "ValidatingWebhookConfiguration", "slurm-operator-webhook", "webhooks.0.namespaceSelector.matchLabels.x", "mine"),
     "binding helper": ({"webhook": {"podsBinding": True}}, "MutatingWebhookConfiguration", "slurm-operator-webhook", "webhooks.0.failurePolicy", "Ignore"),
+    "guarded Secrets": ({"webhook": {"guardSecrets": True}}, "ValidatingWebhookConfiguration", "slurm-operator-webhook", "webhooks.7.objectSelector.matchLabels", {"slurm.nebius.ai/webhook": "true"}),
     "protection with others exempt": ({"protection": {"exempt": ["robot"]}}, "ValidatingAdmissionPolicy", "slurm-operator-workers", "spec.matchConditions.0.expression", '!(request.userInfo.username in ["robot","system:serviceaccount:kube-system:pod-garbage-collector","system:serviceaccount:slurm-operator:slurm-operator"])'),
     "extra objects": ({"extraObjects": [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "{{ .Release.Name }}-x"}}]}, "ConfigMap", "slurm-operator-x", "kind", "ConfigMap"),
     "another name": ({"fullnameOverride": "op"}, "Deployment", "op-webhook", "metadata.name", "op-webhook"),
@@ -167,7 +168,7 @@ def everything(ns: str, namespaces: str) -> dict[str, dict]:
     """Values that switch on whatever there is."""
     operator = {
         "namespaceOverride": ns, "operator": {"replicas": 2, "namespaces": namespaces, "metricsSecure": True, "pdb": {"enabled": True}},
-        "webhook": {"replicas": 2, "podsBinding": True, "pdb": {"enabled": True}, "namespaces": namespaces},
+        "webhook": {"replicas": 2, "podsBinding": True, "guardSecrets": True, "pdb": {"enabled": True}, "namespaces": namespaces},
         "monitoring": {"dashboard": {"enabled": True}},
     }  # fmt: skip
     slurm = {

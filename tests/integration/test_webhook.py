@@ -4,12 +4,13 @@ import json
 
 import pytest
 from kinds_rig import apply, config_map, get, ns, ours, plane
-from webhook_rig import at, running_webhook, wait_known, webhook_user
+from webhook_rig import at, running_webhook, wait_known
 
 from slurm_operator.local.apicall import Refused
 from slurm_operator.local.errors import LocalError
 from slurm_operator.manifests import admission
 from support.managers import until
+from support.rights import webhook
 
 __all__ = ["ns", "plane"]
 
@@ -22,7 +23,7 @@ GUARDED = {"labels": {admission.GUARD_LABEL: "true"}}
 def hook(plane, tmp_path_factory):
     """A webhook with certificates of its own. `Fail`, so that no test passes because it was not asked."""
     log = tmp_path_factory.mktemp("hook") / "log"
-    with running_webhook(webhook_user(plane), log) as hook:
+    with running_webhook(webhook(plane, "webhook"), log) as hook:
         client = at(hook.port)
         apply(
             plane,

@@ -11,7 +11,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 from kinds_rig import apply, get, ns, ours, plane
-from webhook_rig import at, running_webhook, wait_known, webhook_user
+from webhook_rig import at, running_webhook, wait_known
 
 from slurm_operator.api.meta import ObjectKey
 from slurm_operator.kube.client import Client
@@ -27,6 +27,7 @@ from slurm_operator.webhook.process import Settings, answerers
 from slurm_operator.webhook.server import Admission, listening
 from slurm_operator.webhook.serving import Served
 from support.managers import free_port, until
+from support.rights import webhook
 
 __all__ = ["ns", "plane"]
 
@@ -78,8 +79,8 @@ def shown(port: int) -> str:
     return ssl.get_server_certificate(("127.0.0.1", port), timeout=10)
 
 
-def stored(plane, ns: str) -> Bundle:
-    data = get(plane, ns, "secret", "certificates")["data"]
+def stored(plane, ns: str, name: str = "certificates") -> Bundle:
+    data = get(plane, ns, "secret", name)["data"]
     return Bundle.of({name: base64.b64decode(value) for name, value in data.items()})
 
 
@@ -173,7 +174,7 @@ async def get_ok(session: aiohttp.ClientSession, port: int, trusts: ssl.SSLConte
 
 
 def test_replicas_that_start_at_once_share_one_certificate(plane, ns, tmp_path):
-    user = webhook_user(plane)
+    user = webhook(plane, "webhook")
     plane.kubectl("delete", "secret", Settings.secret, "-n", "default", "--ignore-not-found")
     with running_webhook(user, tmp_path / "a") as one, running_webhook(user, tmp_path / "b") as two:
         one.wait_ready()
@@ -201,6 +202,17 @@ def test_somebody_s_ruined_secret_is_made_anew_and_made_known(plane, ns, configu
     wait_known(plane, configuration)
     known = get(plane, "", "validatingwebhookconfiguration", configuration)["webhooks"]
     assert {base64.b64decode(one["clientConfig"]["caBundle"]) for one in known} == {stored(plane, ns).trusted}
+
+
+def test_a_webhook_that_finds_a_ruined_secret_at_its_start_mends_it(plane, tmp_path):
+    """Under its own account, which may update this Secret and no other."""
+    plane.kubectl("delete", "secret", Settings.secret, "-n", "default", "--ignore-not-found")
+    plane.kubectl("create", "secret", "generic", Settings.secret, "-n", "default", "--from-literal=tls.crt=x")
+
+    with running_webhook(webhook(plane, "webhook"), tmp_path / "log") as hook:
+        hook.wait_ready()
+
+        assert hook.certificate == stored(plane, "default", Settings.secret).certificate.decode()
 
 
 def test_certificates_of_others_are_read_again_when_they_change(plane, tmp_path):

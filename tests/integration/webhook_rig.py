@@ -1,6 +1,5 @@
 """`slurm-operator webhook` as a process of its own, asked by a real API server over TLS."""
 
-import json
 import os
 import ssl
 import subprocess
@@ -14,15 +13,9 @@ from urllib.error import HTTPError
 
 from kinds_rig import get
 
-from slurm_operator.install import rights
 from slurm_operator.local.controlplane import Plane
-from slurm_operator.manifests import admission
 from slurm_operator.manifests.meta import Manifest
-from slurm_operator.webhook.process import Settings
 from support.managers import ManagerProcess, free_port, until
-
-RBAC = "rbac.authorization.k8s.io/v1"
-SECRET = Settings.secret
 
 
 @dataclass
@@ -47,27 +40,6 @@ def http(url: str, body: bytes | None = None) -> tuple[int, str]:
     except HTTPError as error:
         with error:
             return error.code, error.read().decode()
-
-
-def webhook_user(plane: Plane, user: str = "webhook") -> Path:
-    """A kubeconfig for a webhook with the rights that an installation gives it, and to ask for SlurmClusters."""
-    guards = rights.Right(group="slurm.nebius.ai", resources=("slurmclusters",), verbs=("get",))
-    granted = (
-        *rights.WEBHOOK_LOOKUPS,
-        *rights.WEBHOOK_BINDING,
-        *rights.webhook_certificates(SECRET),
-        *rights.webhook_configurations(admission.NAME),
-        guards,
-    )
-    plane.kubectl("apply", "-f", "-", stdin=json.dumps({
-        "apiVersion": RBAC, "kind": "ClusterRole", "metadata": {"name": user}, "rules": rights.rules(granted),
-    }))  # fmt: skip
-    plane.kubectl("apply", "-f", "-", stdin=json.dumps({
-        "apiVersion": RBAC, "kind": "ClusterRoleBinding", "metadata": {"name": user},
-        "roleRef": {"apiGroup": RBAC.partition("/")[0], "kind": "ClusterRole", "name": user},
-        "subjects": [{"apiGroup": RBAC.partition("/")[0], "kind": "User", "name": user}],
-    }))  # fmt: skip
-    return plane.kubeconfig_for(user)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Who the operator is in tests, and what it used of its rights, as the API server's own log has it."""
+"""Who operator and webhook are in tests, and what they used of their rights, as the API server's own log has it."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -6,20 +6,52 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from slurm_operator.install import rights
+from slurm_operator.install.admission import CERTIFICATES, WEBHOOK
 from slurm_operator.local.controlplane import Plane
-
-# Everybody in it has the operator's rights and no others. Tests give each manager a name of its own.
-GROUP = "slurm-operator-managers"
-
-# Audit logs of this run, in which the operator's requests stand.
-LOGS: list[Path] = []
-
-EVERYTHING = (*rights.CLUSTER_WIDE, *rights.IN_NAMESPACES, *rights.AT_HOME, *rights.SECURE_METRICS)
+from slurm_operator.manifests.protection import service_account
 
 _RBAC = "rbac.authorization.k8s.io"
+_HOME = "slurm-operator"
 
 
-# Rights that no request of an ordinary run takes, and why they are given all the same.
+class Account(NamedTuple):
+    """One program, under its service account in whole clusters and as a group of users elsewhere."""
+
+    name: str
+    rights: tuple[rights.Right, ...]
+
+    @property
+    def group(self) -> str:
+        """Everybody in it has the rights of the program and no others. Tests give each process a name of its own."""
+        return f"{self.name}s"
+
+    def made(self, entry: dict[str, Any]) -> bool:
+        """Whether a line of the log is about a request of this program."""
+        user = entry["user"]
+        is_pod = user.get("username", "") == service_account(_HOME, self.name)
+        return is_pod or self.group in user.get("groups", ())
+
+
+OPERATOR = Account(
+    _HOME, (*rights.CLUSTER_WIDE, *rights.IN_NAMESPACES, *rights.AT_HOME, *rights.SECURE_METRICS)
+)
+WEBHOOK_ACCOUNT = Account(
+    WEBHOOK,
+    (
+        *rights.WEBHOOK_LOOKUPS,
+        *rights.WEBHOOK_BINDING,
+        *rights.WEBHOOK_GUARD,
+        *rights.webhook_certificates(CERTIFICATES),
+        *rights.webhook_configurations(WEBHOOK),
+    ),
+)
+ACCOUNTS = (OPERATOR, WEBHOOK_ACCOUNT)
+
+# Audit logs of this run, in which requests of operators and webhooks stand.
+LOGS: list[Path] = []
+
+
+# Rights of the operator that no request of an ordinary run takes, and why they are given all the same.
 RARE = {
     "patch": "of events: how often one has come back, seconds after it first did",
     "get": "after a JSON patch was refused, to see whether the object is another one by now",
@@ -36,35 +68,43 @@ class Use(NamedTuple):
 
 
 def grant(plane: Plane) -> None:
-    """Let the operator's group do what an installation lets the operator do."""
+    """Let the groups of operators and webhooks do what an installation lets these do."""
     LOGS.append(plane.audit_log)
-    metadata = {"name": GROUP}
-    role = {"metadata": metadata, "rules": rights.rules(EVERYTHING)}
-    binding = {
-        "metadata": metadata,
-        "roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": GROUP},
-        "subjects": [{"apiGroup": _RBAC, "kind": "Group", "name": GROUP}],
-    }
-    plane.caller.call("POST", f"/apis/{_RBAC}/v1/clusterroles", role)
-    plane.caller.call("POST", f"/apis/{_RBAC}/v1/clusterrolebindings", binding)
+    for account in ACCOUNTS:
+        metadata = {"name": account.group}
+        role = {"metadata": metadata, "rules": rights.rules(account.rights)}
+        binding = {
+            "metadata": metadata,
+            "roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": account.group},
+            "subjects": [{"apiGroup": _RBAC, "kind": "Group", "name": account.group}],
+        }
+        plane.caller.call("POST", f"/apis/{_RBAC}/v1/clusterroles", role)
+        plane.caller.call("POST", f"/apis/{_RBAC}/v1/clusterrolebindings", binding)
 
 
 def operator(plane: Plane, user: str) -> Path:
     """A kubeconfig for a manager: its own name, the operator's rights."""
-    return plane.kubeconfig_for(user, GROUP)
+    return plane.kubeconfig_for(user, OPERATOR.group)
 
 
-def granted() -> set[Use]:
+def webhook(plane: Plane, user: str) -> Path:
+    """A kubeconfig for a webhook: its own name, the webhook's rights."""
+    return plane.kubeconfig_for(user, WEBHOOK_ACCOUNT.group)
+
+
+def granted(account: Account) -> set[Use]:
     return {
         Use(right.group, resource, verb)
-        for right in EVERYTHING
+        for right in account.rights
         for resource in right.resources
         for verb in right.verbs
     }
 
 
-def is_rare(use: Use) -> bool:
+def is_rare(account: Account, use: Use) -> bool:
     """Whether a run may well pass without this right being used: see RARE."""
+    if account is not OPERATOR:
+        return False
     if use.verb == "update":
         return use.resource.endswith("/finalizers")
     if use.resource == "events":
@@ -72,20 +112,12 @@ def is_rare(use: Use) -> bool:
     return use.verb == "get" and use.resource not in ("secrets", "configmaps", "leases")
 
 
-def requests(log: Path) -> Iterator[dict[str, Any]]:
-    """What operators asked of an API server; a line that is still being written is left out."""
+def entries(log: Path) -> Iterator[dict[str, Any]]:
+    """The lines of a log; one that is still being written is left out."""
     if not log.exists():
         return  # The server never came up; whoever asked for it has said so.
     whole, _, _ = log.read_text().rpartition("\n")
-    for line in whole.splitlines():
-        entry = json.loads(line)
-        if _is_operator(entry["user"]):
-            yield entry
-
-
-def _is_operator(user: dict[str, Any]) -> bool:
-    name = user.get("username", "")
-    return GROUP in user.get("groups", ()) or name == "system:serviceaccount:slurm-operator:slurm-operator"
+    yield from map(json.loads, whole.splitlines())
 
 
 def uses(entries: Iterable[dict[str, Any]]) -> set[Use]:
@@ -105,21 +137,25 @@ def uses(entries: Iterable[dict[str, Any]]) -> set[Use]:
 
 def note(file: Path) -> None:
     """Write down which rights were used in this run, for the test that looks at all runs."""
-    used = set().union(*(uses(requests(log)) for log in LOGS))
+    used: dict[str, set[Use]] = {account.name: set() for account in ACCOUNTS}
+    for log in LOGS:
+        for account in ACCOUNTS:
+            used[account.name] |= uses(filter(account.made, entries(log)))
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps(sorted(used)))
+    file.write_text(json.dumps({name: sorted(found) for name, found in used.items()}))
 
 
-def noted(file: Path) -> set[Use]:
-    return {Use(*use) for use in json.loads(file.read_text())}
+def noted(file: Path, account: Account) -> set[Use]:
+    return {Use(*use) for use in json.loads(file.read_text())[account.name]}
 
 
 def refused(log: Path) -> list[str]:
-    """What an operator was not allowed to do."""
+    """What an operator or a webhook was not allowed to do."""
     return sorted(
         {
             f"{entry['user']['username']}: {entry['verb']} {entry['requestURI']}"
-            for entry in requests(log)
-            if entry.get("annotations", {}).get("authorization.k8s.io/decision") == "forbid"
+            for entry in entries(log)
+            if any(account.made(entry) for account in ACCOUNTS)
+            and entry.get("annotations", {}).get("authorization.k8s.io/decision") == "forbid"
         }
     )

@@ -36,6 +36,7 @@ def _rights() -> dict[str, Any]:
         "secureMetrics": rights.rules(rights.SECURE_METRICS),
         "webhookLookups": rights.rules(rights.WEBHOOK_LOOKUPS),
         "webhookBinding": rights.rules(rights.WEBHOOK_BINDING),
+        "webhookGuard": rights.rules(rights.WEBHOOK_GUARD),
         "webhookCertificates": rights.rules(rights.webhook_certificates("@name@")),
         "webhookConfigurations": rights.rules(rights.webhook_configurations("@name@")),
     }
@@ -44,7 +45,7 @@ def _rights() -> dict[str, Any]:
 def _admission() -> list[dict[str, Any]]:
     """Both configurations; the chart fills in names and what its values say."""
     client = through("@namespace@", name="@name@")
-    return [validating(client, name="@name@"), mutating(client, name="@name@")]
+    return [validating(client, name="@name@", guards_secrets=True), mutating(client, name="@name@")]
 
 
 def _protection() -> list[dict[str, Any]]:

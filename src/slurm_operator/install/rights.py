@@ -88,6 +88,9 @@ WEBHOOK_LOOKUPS: Final = (
 # To tell workers the topology of their machine when they are placed; only with pods/binding.
 WEBHOOK_BINDING: Final = (Right(group="", resources=("nodes", "pods"), verbs=("get",)),)
 
+# To let go of a guarded Secret when its SlurmCluster is gone; only with guarded Secrets.
+WEBHOOK_GUARD: Final = (Right(group="slurm.nebius.ai", resources=("slurmclusters",), verbs=("get",)),)
+
 
 def webhook_certificates(secret: str) -> tuple[Right, ...]:
     """To keep certificates of its own, at home."""

@@ -9,6 +9,7 @@ from slurm_operator.api import KINDS, names
 from slurm_operator.api.crd import crd
 from slurm_operator.install import Installation
 from slurm_operator.install import installation as install_objects
+from slurm_operator.install.admission import WEBHOOK
 from slurm_operator.local import image
 from slurm_operator.local.cluster import Cluster, is_ready
 from slurm_operator.local.errors import LocalError
@@ -47,6 +48,7 @@ def installation(operator_image: str) -> list[dict[str, object]]:
     return install_objects(
         Installation(
             image=operator_image,
+            webhook_image=image.WEBHOOK_IMAGE,
             namespace=OPERATOR_NAMESPACE,
             pull_policy="Never",
             slurm_images=image.slurm_image("{daemon}"),
@@ -68,17 +70,22 @@ def wait_established(kubectl: Callable[..., str], tries: int = 20) -> None:
 
 
 def install(cluster: Cluster, operator_image: str) -> None:
-    """CRDs and the operator; until it has started."""
+    """CRDs, operator and webhook; until the operator has started. Nothing has to wait for the webhook."""
     cluster.apply([crd(kind) for kind in KINDS])
     wait_established(cluster.kubectl)
     cluster.apply(installation(operator_image))
+    wait_started(cluster, "slurm-operator")
+
+
+def wait_started(cluster: Cluster, deployment: str) -> None:
+    """Until every pod of one part of the installation is there and Ready."""
     where = ("-n", OPERATOR_NAMESPACE, "--timeout=120s")
-    cluster.kubectl("rollout", "status", "deployment/slurm-operator", *where)
+    cluster.kubectl("rollout", "status", f"deployment/{deployment}", *where)
 
 
 def start(cluster: Cluster, operator: Path, workers: int, nodes: int, progress: Progress) -> str:
     """Brings Slurm up and runs a first job on all workers; what the job printed."""
-    with progress.step("The operator"):
+    with progress.step("The operator and its webhook"):
         cluster.load_image(operator)
         install(cluster, image.OPERATOR_IMAGE)
     with progress.step(f"Slurm with {workers} workers, from a Cluster of ten lines") as step:
@@ -87,6 +94,7 @@ def start(cluster: Cluster, operator: Path, workers: int, nodes: int, progress: 
         ready = ("--for=condition=Ready", f"cluster.slinky.slurm.net/{CLUSTER}", "-n", NAMESPACE)
         cluster.kubectl("wait", *ready, f"--timeout={_READY_S}s", timeout_s=_READY_S + 30)
         step.say("waiting for every pod")
+        wait_started(cluster, WEBHOOK)
         cluster.parts.wait_until(lambda: all(map(is_ready, pods(cluster))), "every Slurm pod to be Ready")
         cluster.parts.wait_until(lambda: idle_workers(cluster) >= workers, "the workers to register")
     with progress.step("First job"):

@@ -142,12 +142,18 @@ def test_workers_share_machines_only_where_there_are_too_few() -> None:
     assert "oversubscribeNode" in str(operated.manifest(workers=2, nodes=1))
 
 
-def test_the_operator_runs_without_any_privilege_from_an_image_that_is_never_pulled() -> None:
-    made = {thing["kind"]: thing for thing in operated.installation("docker.io/local/slurm-operator:x")}
-    pod = made["Deployment"]["spec"]["template"]["spec"]
-    [container] = pod["containers"]
+def test_operator_and_webhook_run_without_any_privilege_from_images_that_are_never_pulled() -> None:
+    made = operated.installation("docker.io/local/slurm-operator:x")
+    pods = {
+        thing["metadata"]["name"]: thing["spec"]["template"]["spec"]
+        for thing in made
+        if thing["kind"] == "Deployment"
+    }
 
-    assert container["imagePullPolicy"] == "Never"
-    assert pod["securityContext"]["runAsNonRoot"] is True
-    assert container["securityContext"]["readOnlyRootFilesystem"] is True
-    assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+    assert set(pods) == {"slurm-operator", "slurm-operator-webhook"}
+    for pod in pods.values():
+        [container] = pod["containers"]
+        assert container["imagePullPolicy"] == "Never"
+        assert pod["securityContext"]["runAsNonRoot"] is True
+        assert container["securityContext"]["readOnlyRootFilesystem"] is True
+        assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
