@@ -6,6 +6,7 @@ from slurm_operator.api.images import default_image
 from slurm_operator.manifests import key_ring, logs
 from slurm_operator.manifests.compare import INPUT_DIGEST, settled_template
 from slurm_operator.manifests.digests import digest
+from slurm_operator.manifests.dns import worker_domain
 from slurm_operator.manifests.meta import Manifest
 from slurm_operator.manifests.parts import (
     apart_from,
@@ -136,6 +137,8 @@ def pod(seen: Seen, port: int) -> Manifest:
         "initContainers": sidecars(controller),
         "containers": [slurmctld(controller, port)],
         "volumes": volumes(seen),
+        # So that whoever works beside slurmctld calls workers by the names that Slurm shows.
+        "dnsConfig": {"searches": [worker_domain(seen.name, seen.namespace)]},
     }
     merged = pod_spec(base, controller.spec.template, [CONTAINER, "logfile", "reconfigure"])
     return with_affinity(merged, apart_from(head.selector))
