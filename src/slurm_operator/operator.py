@@ -38,6 +38,7 @@ OUR_CHILD_KINDS = (
     kinds.DISRUPTION_BUDGET,
     kinds.PERSISTENT_VOLUME_CLAIM,
     kinds.SERVICE,
+    kinds.SERVICE_MONITOR,
     kinds.STATEFUL_SET,
 )
 
@@ -93,6 +94,8 @@ def program(settings: Settings) -> Program:
             ),
             children=OUR_CHILD_KINDS,
             child_selector=OUR_CHILDREN,
+            # They come with the Prometheus operator, maybe long after us.
+            optional_children=(kinds.SERVICE_MONITOR,),
             # The operator before us labelled them like the pods of its users.
             other_children={
                 kinds.CONTROLLER_REVISION: ChildSource(
@@ -101,7 +104,6 @@ def program(settings: Settings) -> Program:
             },
         ),
         reconcilers=reconcilers(settings),
-        optional_kinds=(kinds.SERVICE_MONITOR,),
         slurm_servers=slurm_servers,
         says_where=(*OUR_KINDS, Cluster),
     )

@@ -56,7 +56,7 @@ IN_NAMESPACES: Final = (
     Right(group="apps", resources=("deployments",), verbs=("create", "list", "patch", "watch")),
     Right(group="apps", resources=("controllerrevisions",), verbs=("create", "delete", "list", "watch")),
     Right(group="events.k8s.io", resources=("events",), verbs=("create", "list", "patch", "watch")),
-    Right(group="monitoring.coreos.com", resources=("servicemonitors",), verbs=("create", "delete", "patch")),
+    Right(group="monitoring.coreos.com", resources=("servicemonitors",), verbs=KEEP),
     Right(group="policy", resources=("poddisruptionbudgets",), verbs=("create", "list", "patch", "watch")),
     # What a Cluster is made of; Clusters and Tokens are made by people only.
     Right(group=names.GROUP, resources=_PARTS, verbs=(*KEEP, "get")),

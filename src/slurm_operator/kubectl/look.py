@@ -13,7 +13,6 @@ from slurm_operator import wire
 from slurm_operator.api.kind import Kind
 from slurm_operator.api.meta import HasMeta, ObjectKey, key_of
 from slurm_operator.kube.client import Client, Decode
-from slurm_operator.kube.discovery import Discovery
 from slurm_operator.kube.errors import Forbidden, KubeError, NotFound
 from slurm_operator.kube.referenced import read_secret
 from slurm_operator.kube.request import Selection
@@ -84,7 +83,6 @@ class Looker:
                 )
                 for kind in self.program.sources.children
             ),
-            self._find_optional(sight),
         )
         await self.complete(sight)
         await self._ask_slurms(sight)
@@ -138,7 +136,8 @@ class Looker:
         try:
             found = [item async for page in self.client.list_pages(selection) for item in page.items]
         except NotFound:
-            sight.unseen.append(Unseen(what=kind.plural, why="this Kubernetes has no such kind"))
+            if kind not in self.program.sources.optional_children:
+                sight.unseen.append(Unseen(what=kind.plural, why="this Kubernetes has no such kind"))
             return
         except KubeError as error:
             sight.unseen.append(_unlisted(kind, error))
@@ -149,15 +148,6 @@ class Looker:
                 sight.picture.put_child(kind, thing)
             else:
                 sight.picture.put(thing)
-
-    async def _find_optional(self, sight: Sight) -> None:
-        discovery = Discovery(self.client)
-        for kind in self.program.optional_kinds:
-            try:
-                if await discovery.serves(kind):
-                    sight.picture.served.add(kind)
-            except KubeError as error:
-                sight.unseen.append(Unseen(what=str(kind), why=str(error)))
 
     def _observe_everything(self, picture: Picture) -> None:
         self.program.slurm_servers(picture)

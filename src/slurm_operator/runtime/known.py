@@ -54,8 +54,8 @@ class Known:
         }
         self.secrets: Referenced[Secret] = secrets(client)
         self.config_maps: Referenced[ConfigMap] = config_maps(client)
-        self.served: set[Kind] = set()
         self.optional = {source.kind for source in sources.records if source.is_optional}
+        self.optional.update(sources.optional_children)
         self._wanted: dict[Pass, frozenset[ObjectKey]] = {}
         self._wanted_by: dict[ObjectKey, set[Pass]] = {}
         self._by_kind: dict[Kind, list[tuple[str, Cache[Any]]]] = {}
@@ -157,7 +157,7 @@ class View:
         return self._known.slurms.facts(ObjectKey(namespace, controller))
 
     def serves(self, kind: Kind) -> bool:
-        return kind in self._known.served or self._known.is_filled(kind)
+        return self._known.is_filled(kind)
 
     def unread(self) -> list[ObjectKey]:
         """What was asked for by name and has not been answered yet."""

@@ -21,7 +21,6 @@ from slurm_operator.api.meta import HasMeta, ObjectKey, key_of
 from slurm_operator.kube.access import Access
 from slurm_operator.kube.cache import Cache
 from slurm_operator.kube.client import Client
-from slurm_operator.kube.discovery import Discovery
 from slurm_operator.kube.errors import Forbidden, NotFound
 from slurm_operator.kube.events import Recorder
 from slurm_operator.kube.lease import Elector
@@ -69,7 +68,6 @@ class Program:
 
     sources: Sources
     reconcilers: Sequence[Reconciler[Any]]
-    optional_kinds: tuple[Kind, ...] = ()
     slurm_servers: Callable[[World], Mapping[ObjectKey, SlurmServer]] = lambda world: {}
     says_where: tuple[type[Any], ...] = ()  # The records that `slurm_servers` looks at; none named is all.
 
@@ -93,7 +91,6 @@ class Manager:
         self.known = Known(self._client, program.sources, settings.namespaces or ("",), self.slurms)
         self._recorder = Recorder(self._client, instance=socket.gethostname())
         self._lag = LagMeter()
-        self._discovery = Discovery(self._client)
         shell = Shell(
             self._client,
             self.known,
@@ -186,9 +183,6 @@ class Manager:
 
     async def _ready_to_work(self) -> None:
         await asyncio.gather(*(self._filled(kind, cache) for kind, cache in self.known.caches))
-        self.known.served = {
-            kind for kind in self._program.optional_kinds if await self._discovery.serves(kind)
-        }
         log.info("caches filled", objects=sum(len(cache) for _, cache in self.known.caches))
         if self._elector is not None:
             await self._elector.acquire()
@@ -219,6 +213,7 @@ class Manager:
             stack.push_async_callback(self.slurms.close)
             await stack.enter_async_context(self._running("connections to Slurm", self._keep_connected()))
             await self._first_look()
+            await stack.enter_async_context(self._running("kinds that come late", self._await_late_kinds()))
             for name, loop in self.loops.items():
                 await stack.enter_async_context(self._running(f"queue {name}", loop.queue.run(loop.work)))
             yield
@@ -253,6 +248,23 @@ class Manager:
         if reconciler.slurm_wake is not None:
             self.slurms.subscribe(self._slurm_waker(reconciler.slurm_wake, loop))
         starting = False
+
+    async def _await_late_kinds(self) -> None:
+        """When the server gets a kind that it lacked, look again at all who would have had some of it."""
+        async with asyncio.TaskGroup() as waiting:
+            for kind in self._program.sources.optional_children:
+                cache = self.known.children[kind]
+                if not cache.synced.is_set():
+                    waiting.create_task(self._look_again_when_filled(kind, cache))
+        await asyncio.Event().wait()
+
+    async def _look_again_when_filled(self, kind: Kind, cache: Cache[Any]) -> None:
+        await cache.synced.wait()
+        log.info("this kind has come", kind=str(kind))
+        for loop in self.loops.values():
+            if kind in loop.reconciler.children:
+                for thing in self.known.records[loop.reconciler.about].values():
+                    loop.queue.add(key_of(thing), calm=True)
 
     async def _first_look(self) -> None:
         """Give the Slurm clusters a moment to answer: a restart must not report all of them as away."""

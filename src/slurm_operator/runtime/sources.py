@@ -41,6 +41,7 @@ class Sources:
     records: tuple[Source[Any], ...]
     children: tuple[Kind, ...]
     child_selector: str
+    optional_children: tuple[Kind, ...] = ()  # Those of `children` that a server may lack, or keep from us.
     other_children: Mapping[Kind, ChildSource] = field(default_factory=dict)
 
     def child_source(self, kind: Kind) -> ChildSource:

@@ -17,7 +17,6 @@ from slurm_operator.plan.actions import (
     DeleteDaemonPod,
     DeleteObject,
     GenerateSecret,
-    PatchObject,
     Wait,
 )
 from slurm_operator.plan.holding import FINALIZER, FORCE_DELETION
@@ -439,27 +438,40 @@ def test_a_service_that_somebody_deleted_comes_back_and_an_edit_is_undone():
     assert made.mounted().texts["cgroup.conf"].startswith("CgroupPlugin")
 
 
-def test_prometheus_is_told_once_and_told_off_once():
-    monitored = {"metrics": {"enabled": True, "serviceMonitor": {"enabled": True}}}
-    made = world(controller(monitored))
+def told_prometheus(made):
+    return [action for lane in decide(made)[1].lanes if lane.name == "metrics" for action in lane.actions()]
+
+
+def test_prometheus_is_told_once_told_again_after_an_edit_and_told_off_once():
+    made = world(controller({"metrics": {"enabled": True, "serviceMonitor": {"enabled": True}}}))
     made.served.add(kinds.SERVICE_MONITOR)
     play = Play(made)
-    play.round()
 
-    _, plan, _ = decide(made)
-    [lane] = [lane for lane in plan.lanes if lane.name == "metrics"]
-    [[wrote], [noted]] = lane.stages
+    [wrote] = told_prometheus(made)
     assert wrote.manifest["kind"] == "ServiceMonitor"
+    put(made, wrote.manifest)
+    assert told_prometheus(made) == []
 
-    service = made.child(kinds.SERVICE, NS, "slurm-controller")
-    value = noted.operations[0]["value"]
-    notes = {**service.metadata.annotations, "slinky.slurm.net/service-monitor": value}
-    put(made, {**service.body, "metadata": {**service.body["metadata"], "annotations": notes}})
-    assert not [lane for lane in decide(made)[1].lanes if lane.name == "metrics"]
+    put(made, {**wrote.manifest, "spec": {**wrote.manifest["spec"], "endpoints": []}})
+    [mended] = told_prometheus(made)
+    assert "spec.endpoints" in mended.message
+    put(made, mended.manifest)
 
     play.spec(metrics={"enabled": False})
-    [lane] = [lane for lane in decide(made)[1].lanes if lane.name == "metrics"]
-    assert [type(a) for a in lane.actions()] == [DeleteObject, PatchObject]
+    [gone] = told_prometheus(made)
+    assert (type(gone), gone.uid) == (DeleteObject, "uid-of-slurm-controller")
+    made.children_[kinds.SERVICE_MONITOR] = []
+    assert told_prometheus(made) == []
+
+
+def test_a_monitor_that_this_kubernetes_cannot_have_is_told_and_holds_up_nothing():
+    made = Play(world(controller({"metrics": {"enabled": True, "serviceMonitor": {"enabled": True}}})))
+    made.rounds()
+
+    assert told_prometheus(made.world) == []
+    degraded = conditions(made.world)["Degraded"]
+    assert (degraded.status, degraded.reason) == ("False", "AsExpected")
+    assert "There is no ServiceMonitor yet" in degraded.message
 
 
 def deleted(**metadata):

@@ -107,5 +107,11 @@ RECONCILER = Reconciler[Seen](
         Wake(VolumeClaim, sharing_volume),
     ),
     slurm_wake=SlurmWake(in_slurm),
-    children=(kinds.CONFIG_MAP, kinds.DISRUPTION_BUDGET, kinds.SERVICE, kinds.STATEFUL_SET),
+    children=(
+        kinds.CONFIG_MAP,
+        kinds.DISRUPTION_BUDGET,
+        kinds.SERVICE,
+        kinds.SERVICE_MONITOR,
+        kinds.STATEFUL_SET,
+    ),
 )

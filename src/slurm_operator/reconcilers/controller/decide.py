@@ -6,18 +6,16 @@ from datetime import datetime
 from slurm_operator.api import names
 from slurm_operator.api.conditions import READY, Truth
 from slurm_operator.api.controller import Controller
-from slurm_operator.api.meta import ObjectKey, key_of
+from slurm_operator.api.meta import key_of
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.compare import changes
-from slurm_operator.manifests.digests import digest
 from slurm_operator.manifests.meta import Child, Manifest
 from slurm_operator.plan.actions import Action, Apply, DeleteObject, PatchObject, Wait
-from slurm_operator.plan.children import missing_writes
+from slurm_operator.plan.children import missing_writes, surplus
 from slurm_operator.plan.holding import holding
 from slurm_operator.plan.plan import Plan, lane, plan
 from slurm_operator.reconcilers.controller import config, delivery, live, pods, rotation, services
 from slurm_operator.reconcilers.controller.desired import generated_keys, network
-from slurm_operator.reconcilers.controller.marks import SERVICE_MONITOR_DIGEST
 from slurm_operator.reconcilers.controller.observe import Seen
 from slurm_operator.reconcilers.controller.slurm_conf import slurmdbd_address
 from slurm_operator.reconcilers.controller.step import NOTHING, Step, soonest
@@ -43,13 +41,13 @@ def decide(seen: Seen, now: datetime) -> Plan:
         held,
         lane("keys", keys(seen)),
         ring.lane("key ring"),
-        lane("network", inherited_budget(seen), missing_writes(network(seen, port(seen)), seen.live)),
+        lane("network", inherited_budget(seen), connected(seen)),
         files.lane("config"),
         told.lane("delivery"),
         lane("workload", made),
         replaced.lane("pods"),
         lane("active", pods.labels(seen)),
-        lane("metrics", *metrics(seen)),
+        lane("metrics", metrics(seen)),
         look_again=soonest(steps),
         waits_on=(key_of(seen.controller),) if any(one.asks_slurm for one in steps) else (),
     )
@@ -65,6 +63,13 @@ def port(seen: Seen) -> int:
     """Where slurmctld listens by the files that it mounts, not by those that are still being checked."""
     files = live.held(seen)
     return files.port if files is not None else names.SLURMCTLD_PORT
+
+
+def connected(seen: Seen) -> list[Action]:
+    """Services and the budget; Services of backups that are no longer wanted go."""
+    wanted = network(seen, port(seen))
+    gone = surplus(kinds.SERVICE, seen.members, wanted, "there are fewer backups now")
+    return [*missing_writes(wanted, seen.live), *gone]
 
 
 def inherited_budget(seen: Seen) -> list[Action]:
@@ -152,39 +157,12 @@ def _made_anew(seen: Seen, there: Child, fields: Iterable[str]) -> DeleteObject:
     )
 
 
-def metrics(seen: Seen) -> list[list[Action]]:
-    """The ServiceMonitor, where there are any. What was written last is noted on the client Service."""
-    service = seen.children.get((kinds.SERVICE, names.controller_service(seen.name)))
-    if service is None or not seen.has_service_monitors:
+def metrics(seen: Seen) -> list[Action]:
+    """The ServiceMonitor, where there are any."""
+    if not seen.has_service_monitors:
         return []
-    wanted = services.service_monitor(seen.controller)
-    stamp = digest(wanted) if wanted is not None else ""
-    noted = service.metadata.annotations.get(SERVICE_MONITOR_DIGEST, "")
-    if stamp == noted:
-        return []
-    return [[_monitored(seen, wanted)], [_noted(service, stamp)]]
-
-
-def _monitored(seen: Seen, wanted: Manifest | None) -> Action:
-    name = names.controller_workload(seen.name)
-    if wanted is not None:
-        return Apply(manifest=wanted, reason="Updated", message=f"wrote ServiceMonitor {name}")
-    return DeleteObject(
-        kind=kinds.SERVICE_MONITOR,
-        key=ObjectKey(seen.namespace, name),
-        uid="",
-        reason="Deleted",
-        message=f"deleted ServiceMonitor {name}: metrics are not wanted",
-    )
-
-
-def _noted(service: Child, stamp: str) -> PatchObject:
-    path = f"/metadata/annotations/{SERVICE_MONITOR_DIGEST.replace('/', '~1')}"
-    return PatchObject(
-        kind=kinds.SERVICE,
-        key=key_of(service),
-        uid=service.metadata.uid,
-        operations=({"op": "add", "path": path, "value": stamp},),
-        reason="Updated",
-        message="noted what Prometheus was told",
-    )
+    monitor = services.service_monitor(seen.controller)
+    wanted = [monitor] if monitor is not None else []
+    there = [child for (kind, _), child in seen.children.items() if kind == kinds.SERVICE_MONITOR]
+    gone = surplus(kinds.SERVICE_MONITOR, there, wanted, "metrics are not wanted")
+    return [*missing_writes(wanted, seen.live), *gone]

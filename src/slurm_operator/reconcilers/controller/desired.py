@@ -26,7 +26,13 @@ def network(seen: Seen, port: int) -> list[Manifest]:
     shared = [services.worker_service(controller), services.worker_budget(controller)]
     if controller.spec.external:
         return shared
-    return [services.internal_service(controller, port), services.client_service(controller, port), *shared]
+    members = services.member_services(controller, port)
+    return [
+        services.internal_service(controller, port),
+        services.client_service(controller, port),
+        *members,
+        *shared,
+    ]
 
 
 def config_map(seen: Seen, files: Files, notes: dict[str, str] | None = None) -> Manifest:

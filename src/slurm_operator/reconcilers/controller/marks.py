@@ -26,10 +26,9 @@ WRITTEN_AT: Final = "slinky.slurm.net/config-written-at"
 REFUSED_DIGEST: Final = "slinky.slurm.net/config-refused"
 REFUSED_REASON: Final = "slinky.slurm.net/config-refused-reason"
 
-# On the client Service: the ServiceMonitor as last written. That kind may not exist, so it is not watched.
-SERVICE_MONITOR_DIGEST: Final = "slinky.slurm.net/service-monitor"
-# Only the client Service has it: what Prometheus scrapes must be found once.
+# What a Service is for: all clients, whose Service alone Prometheus scrapes, or one slurmctld of several.
 SERVICE_ROLE: Final = "controller.slinky.slurm.net/service"
+MEMBER: Final = "member"
 
 
 def rehearsal(controller: str, digest: str) -> str:

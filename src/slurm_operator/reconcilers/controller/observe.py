@@ -22,7 +22,7 @@ from slurm_operator.manifests.troubles import refusals
 from slurm_operator.plan.leaving import may_leave_config
 from slurm_operator.plan.needs import with_shared_keys
 from slurm_operator.plan.world import World
-from slurm_operator.reconcilers.controller.marks import is_rehearsal
+from slurm_operator.reconcilers.controller.marks import MEMBER, SERVICE_ROLE, is_rehearsal
 from slurm_operator.reconcilers.controller.sharing import Sharing, sharing, worker_pods
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
 
@@ -71,6 +71,12 @@ class Seen:
     def live(self, kind: Kind, _namespace: str, name: str) -> Child | None:
         """One of our children, as `missing_writes` asks for it."""
         return self.children.get((kind, name))
+
+    @property
+    def members(self) -> list[Child]:
+        """The Services of single slurmctlds that there are."""
+        services = [child for (kind, _), child in self.children.items() if kind == kinds.SERVICE]
+        return [one for one in services if one.metadata.labels.get(SERVICE_ROLE) == MEMBER]
 
     @property
     def workload(self) -> Child | None:
@@ -154,11 +160,15 @@ def _children(controller: Controller, world: World) -> Iterator[tuple[tuple[Kind
         (kinds.CONFIG_MAP, names.controller_config(name)),
         (kinds.CONFIG_MAP, names.good_config(name)),
         (kinds.STATEFUL_SET, names.controller_workload(name)),
+        (kinds.SERVICE_MONITOR, names.controller_workload(name)),
     )
     for kind, child_name in wanted:
         child = world.child(kind, namespace, child_name)
         if child is not None:
             yield (kind, child_name), child
+    for child in world.children(kinds.SERVICE, controller.metadata.uid):
+        if child.metadata.labels.get(SERVICE_ROLE) == MEMBER:
+            yield (kinds.SERVICE, child.metadata.name), child
 
 
 def _pods(controller: Controller, children: Mapping[tuple[Kind, str], Child], world: World) -> Iterator[Pod]:

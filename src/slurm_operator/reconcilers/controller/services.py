@@ -5,9 +5,11 @@ from slurm_operator.api.controller import Controller
 from slurm_operator.api.services import MetricEndpoint, ServiceMonitor
 from slurm_operator.manifests.meta import Manifest
 from slurm_operator.manifests.parts import Owner
-from slurm_operator.reconcilers.controller.marks import SERVICE_ROLE
+from slurm_operator.reconcilers.controller.marks import MEMBER, SERVICE_ROLE
+from slurm_operator.reconcilers.controller.observe import replicas
 
 PORT_NAME = "slurmctld"
+POD_NAME = "statefulset.kubernetes.io/pod-name"  # A label that Kubernetes puts on every pod of a StatefulSet.
 METRIC_PATHS = ("/metrics/jobs", "/metrics/nodes", "/metrics/partitions", "/metrics/scheduler")
 
 # More than there can ever be, so that an eviction is never within the budget. A percentage or maxUnavailable
@@ -28,17 +30,56 @@ def client_service(controller: Controller, port: int) -> Manifest:
     name = names.controller_service(controller.metadata.name)
     manifest = owner(controller).service(name, controller.spec.service, PORT_NAME, names.SLURMCTLD_PORT)
     manifest["metadata"]["labels"][SERVICE_ROLE] = "client"
+    return _on_every_port(manifest, port)
+
+
+def internal_service(controller: Controller, port: int) -> Manifest:
+    name = names.controller_internal_service(controller.metadata.name)
+    return owner(controller).headless_service(name, PORT_NAME, port)
+
+
+def member_services(controller: Controller, port: int) -> list[Manifest]:
+    """Of several slurmctlds, an address for each that stays while its pod is away.
+
+    Without one its name does not exist then, and all who read slurm.conf ask for it ten times in ten seconds
+    before each message that they send, however well the others are.
+    """
+    return [_member_service(controller, name, port) for name in members(controller)]
+
+
+def members(controller: Controller) -> list[str]:
+    """The Services of the slurmctlds of a cluster with backups; they are called like the pods."""
+    if controller.spec.external or not controller.spec.ha.enabled:
+        return []
+    return [names.controller_pod(controller.metadata.name, index) for index in range(replicas(controller))]
+
+
+def _member_service(controller: Controller, pod: str, port: int) -> Manifest:
+    head = owner(controller)
+    metadata = head.metadata(pod)
+    metadata["labels"][SERVICE_ROLE] = MEMBER
+    ours = {"name": PORT_NAME, "port": names.SLURMCTLD_PORT, "protocol": "TCP", "targetPort": PORT_NAME}
+    manifest: Manifest = {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": metadata,
+        "spec": {
+            "publishNotReadyAddresses": True,  # A standby is never ready.
+            "selector": {**head.selector, POD_NAME: pod},
+            "ports": [ours],
+        },
+    }
+    return _on_every_port(manifest, port)
+
+
+def _on_every_port(manifest: Manifest, port: int) -> Manifest:
+    """The same on the usual port and on the one that slurm.conf tells."""
     ports = manifest["spec"]["ports"]
     for number in sorted({names.SLURMCTLD_PORT, port} - {one.get("port") for one in ports}):
         ports.append(
             {"name": f"{PORT_NAME}-{number}", "port": number, "protocol": "TCP", "targetPort": PORT_NAME}
         )
     return manifest
-
-
-def internal_service(controller: Controller, port: int) -> Manifest:
-    name = names.controller_internal_service(controller.metadata.name)
-    return owner(controller).headless_service(name, PORT_NAME, port)
 
 
 def worker_service(controller: Controller) -> Manifest:

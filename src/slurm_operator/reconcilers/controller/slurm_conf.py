@@ -9,7 +9,8 @@ from slurm_operator.api.nodeset import NodeSet
 from slurm_operator.api.references import first_come
 from slurm_operator.manifests import logs
 from slurm_operator.reconcilers.controller.marks import DIGEST_WORD
-from slurm_operator.reconcilers.controller.observe import Seen, replicas
+from slurm_operator.reconcilers.controller.observe import Seen
+from slurm_operator.reconcilers.controller.services import members
 from slurm_operator.slurm.conf.lines import Pair, Setting, pair_text, parse, render
 from slurm_operator.slurm.conf.merge import merged_settings
 
@@ -75,10 +76,7 @@ def _lines(seen: Seen, scripts: Scripts, shared: Mapping[str, str]) -> Iterator[
     yield from ("#", "# GENERAL")
     yield _line("ClusterName", controller.cluster_name)
     yield "SlurmUser=slurm"
-    for index in range(replicas(controller)):
-        pod = names.controller_pod(seen.name, index)
-        internal = names.controller_internal_service(seen.name)
-        yield f"SlurmctldHost={pod}({pod}.{internal}.{seen.namespace})"
+    yield from _hosts(controller)
     yield f"SlurmctldPort={names.SLURMCTLD_PORT}"
     yield f"SlurmctldAddr={names.controller_service(seen.name)}.{seen.namespace}"
     yield _line("StateSaveLocation", state_directory(controller))
@@ -101,6 +99,15 @@ def _lines(seen: Seen, scripts: Scripts, shared: Mapping[str, str]) -> Iterator[
     for key in ("Prolog", "Epilog"):
         yield from (_line(key, name) for name in scripts.get(key, ()))
     yield from _worker_lines(seen.nodesets)
+
+
+def _hosts(controller: Controller) -> Iterator[str]:
+    """Where each slurmctld is: the only one by its pod's name, several by Services that are always there."""
+    name, namespace = controller.metadata.name, controller.metadata.namespace
+    pod, internal = names.controller_pod(name, 0), names.controller_internal_service(name)
+    if not controller.spec.ha.enabled:
+        yield f"SlurmctldHost={pod}({pod}.{internal}.{namespace})"
+    yield from (f"SlurmctldHost={member}({member}.{namespace})" for member in members(controller))
 
 
 def _external_lines(seen: Seen) -> Iterator[str]:

@@ -12,6 +12,7 @@ from slurm_operator.reconcilers.controller.config import refused
 from slurm_operator.reconcilers.controller.files import Refusal, missing, remarks, wanted
 from slurm_operator.reconcilers.controller.observe import Seen
 from slurm_operator.reconcilers.controller.pods import active
+from slurm_operator.reconcilers.controller.services import service_monitor
 from slurm_operator.reconcilers.controller.slurm_conf import endpoint
 from slurm_operator.slurm.snapshot import Snapshot
 
@@ -202,8 +203,16 @@ def _in_the_way(plan: Plan) -> list[Wait]:
 
 
 def _passed_over(seen: Seen) -> str:
+    """What was asked for and has no effect, though nothing is wrong with it."""
     lines = [] if missing(seen) else remarks(wanted(seen))
-    return f"Slurm takes these lines, but not as they read: {'; '.join(lines)}" if lines else ""
+    if lines:
+        return f"Slurm takes these lines, but not as they read: {'; '.join(lines)}"
+    if not seen.has_service_monitors and service_monitor(seen.controller) is not None:
+        return (
+            "There is no ServiceMonitor yet: this Kubernetes lacks that kind, or the operator may not "
+            "look at it. One is made as soon as that has changed."
+        )
+    return ""
 
 
 def _version(seen: Seen) -> str:

@@ -1,0 +1,95 @@
+"""Prometheus may come long after us, and people edit what it was told: the ServiceMonitor follows."""
+
+import json
+
+from kinds_rig import apply, condition, get, merge, ns, operator, ours, plane, wait_for, writes_by
+
+from support.managers import running_manager, until
+
+__all__ = ["ns", "plane"]
+
+DURATION = {
+    "type": "string",
+    "pattern": r"^(0|(([0-9]+)y)?(([0-9]+)w)?(([0-9]+)d)?(([0-9]+)h)?(([0-9]+)m)?(([0-9]+)s)?(([0-9]+)ms)?)$",
+}
+ENDPOINT = {
+    "port": {"type": "string"}, "path": {"type": "string"}, "interval": DURATION, "scrapeTimeout": DURATION,
+    "scheme": {"type": "string", "enum": ["http", "https"]},
+}  # fmt: skip
+SPEC = {
+    "type": "object",
+    "required": ["endpoints", "selector"],
+    "properties": {
+        "endpoints": {"type": "array", "items": {"type": "object", "properties": ENDPOINT}},
+        "selector": {"type": "object", "properties": {"matchLabels": {"type": "object", "additionalProperties": {"type": "string"}}}},
+        "namespaceSelector": {"type": "object", "properties": {"matchNames": {"type": "array", "items": {"type": "string"}}}},
+    },
+}  # fmt: skip
+
+# What the Prometheus operator's own definition says of the fields that we use.
+MONITORS = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "servicemonitors.monitoring.coreos.com"},
+    "spec": {
+        "group": "monitoring.coreos.com",
+        "scope": "Namespaced",
+        "names": {"kind": "ServiceMonitor", "plural": "servicemonitors"},
+        "versions": [
+            {
+                "name": "v1",
+                "served": True,
+                "storage": True,
+                "schema": {
+                    "openAPIV3Schema": {"type": "object", "required": ["spec"], "properties": {"spec": SPEC}}
+                },
+            }
+        ],
+    },
+}
+
+WANTED = {
+    "enabled": True,
+    "serviceMonitor": {"enabled": True, "interval": "30s", "labels": {"release": "prometheus"}},
+}
+
+
+def endpoints(plane, ns) -> list[dict]:
+    return (get(plane, ns, "servicemonitor", "slurm-controller") or {}).get("spec", {}).get("endpoints", [])
+
+
+def test_a_monitor_is_made_when_its_kind_comes_and_kept_as_it_should_be(plane, ns, tmp_path):
+    apply(plane, ours("Controller", ns, "slurm", {"metrics": WANTED}))
+    with running_manager(operator(plane, f"op-{ns}"), tmp_path / "log", "--namespaces", ns) as manager:
+        manager.wait_ready()
+        until(lambda: "There is no ServiceMonitor yet" in condition(plane, ns, "controllers.slinky.slurm.net", "slurm", "Degraded")[2],
+              what="a word about it")  # fmt: skip
+
+        apply(plane, MONITORS)
+        plane.kubectl(
+            "wait", "--for=condition=Established", "crd", MONITORS["metadata"]["name"], "--timeout=60s"
+        )
+        made = wait_for(plane, ns, "servicemonitor", "slurm-controller")
+        assert made["metadata"]["labels"]["release"] == "prometheus"
+        assert {one["path"] for one in made["spec"]["endpoints"]} >= {"/metrics/jobs", "/metrics/nodes"}
+        assert {one["interval"] for one in made["spec"]["endpoints"]} == {"30s"}
+        until(
+            lambda: condition(plane, ns, "controllers.slinky.slurm.net", "slurm", "Degraded")[2] == "",
+            what="no word about it",
+        )
+
+        plane.kubectl("delete", "servicemonitor", "slurm-controller", "-n", ns)
+        wait_for(plane, ns, "servicemonitor", "slurm-controller")
+        merge(plane, ns, "servicemonitor", "slurm-controller", {"spec": {"endpoints": []}})
+        until(lambda: endpoints(plane, ns) == made["spec"]["endpoints"], what="an edit to be undone")
+
+    with running_manager(operator(plane, f"again-{ns}"), tmp_path / "again", "--namespaces", ns) as manager:
+        manager.wait_ready()
+        until(
+            lambda: "reconciles_total" in manager.get("/metrics", manager.metrics)[1],
+            what="a look at everything",
+        )
+        merge(plane, ns, "controllers.slinky.slurm.net", "slurm", {"spec": {"metrics": {"enabled": False}}})
+        until(lambda: get(plane, ns, "servicemonitor", "slurm-controller") is None, what="the monitor to go")
+    monitors = [line for line in writes_by(plane, f"again-{ns}") if "servicemonitors" in line]
+    assert [line.split()[0] for line in monitors] == ["delete"], json.dumps(monitors)
