@@ -18,7 +18,8 @@ from slurm_operator.slurmrest.errors import NotServed, SlurmFailure
 SOON_SECONDS = 1.0
 IDLE_SECONDS = 15.0
 
-# Reading takes a fifteenth of the time at most, however large the cluster: slurmctld has other work.
+# Reading takes a fifteenth of the time at most, however large the cluster: slurmctld has other work. One slow round
+# may be a slurmctld that was just starting; two in a row are a large cluster.
 COST_FACTOR = 15
 
 LONGEST_BACKOFF_SECONDS = 10.0
@@ -62,7 +63,7 @@ class SlurmPoller:
         self._announced: Snapshot | Unreachable = Unreachable(since=clock.now(), why="not read yet")
         self._why = ""
         self._failures = 0
-        self._cost_s = 0.0
+        self._cost_s = self._last_cost_s = 0.0
         self._read_at = self._ended_at = clock.monotonic()
         self._head_at: float | None = None
         self._at_once = True
@@ -133,7 +134,8 @@ class SlurmPoller:
             snapshot = await self._lists.snapshot()
         self._read_at = began_at
         settled = self._ledger.read(began_at, self._clock.monotonic())
-        self._cost_s = self._clock.monotonic() - began_at
+        cost_s = self._clock.monotonic() - began_at
+        self._cost_s, self._last_cost_s = min(cost_s, self._last_cost_s), cost_s
         if self._failures:
             log.info("slurm read again", url=self._client.url, failures=self._failures)
         self._failures, self._why = 0, ""

@@ -4,6 +4,7 @@ import asyncio
 import json
 import re
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -58,6 +59,7 @@ class FakeSlurmrestd:
     in_flight: int = 0
     most_in_flight: int = 0
     url: str = ""
+    before_answer: Callable[[], None] = lambda: None
     hung: asyncio.Event = field(default_factory=asyncio.Event)
 
     def __post_init__(self) -> None:
@@ -90,6 +92,7 @@ class FakeSlurmrestd:
         try:
             heard = await _request(reader)
             self.heard.append(heard)
+            self.before_answer()
             reply = self._reply(heard)
             if reply == HANG:
                 self._hanging.add(writer)

@@ -303,6 +303,20 @@ async def test_it_looks_every_second_while_somebody_waits(
     assert max(clock.waits) == slurm_poller.IDLE_SECONDS
 
 
+async def test_one_slow_round_is_bad_luck_and_two_are_a_large_cluster(
+    slurmrestd: FakeSlurmrestd, poller: SlurmPoller, clock: FakeClock
+) -> None:
+    serve(slurmrestd, node_lists=[nodes(a="IDLE")])
+    slurmrestd.before_answer = lambda: clock.advance(2)
+
+    await rounds(poller, 6)
+
+    first, *others = clock.waits
+    calls_a_round = 4
+    assert first == slurm_poller.IDLE_SECONDS, "slurmctld was just starting"
+    assert set(others) == {slurm_poller.COST_FACTOR * 2.0 * calls_a_round}
+
+
 async def test_after_our_own_write_it_looks_at_once(
     slurmrestd: FakeSlurmrestd, poller: SlurmPoller, clock: FakeClock
 ) -> None:
