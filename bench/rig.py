@@ -139,9 +139,7 @@ class Operator:
         bytecode = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(self._log.parent / "bytecode")}
         self.started_at = time.time()
         with self._log.open("ab") as out:
-            self._process = subprocess.Popen(
-                [*argv, *namespaces], stdout=out, stderr=out, env={**os.environ, **bytecode}
-            )
+            self._process = subprocess.Popen(argv, stdout=out, stderr=out, env={**os.environ, **bytecode})
 
     async def metrics(self) -> str:
         """Empty while it does not answer."""
