@@ -53,9 +53,10 @@ def processes(path: str) -> set[int]:
     """Every process in the group and below, in any hierarchy."""
     found: set[int] = set()
     for hierarchy in hierarchies():
-        for file in (hierarchy / path.strip("/")).rglob("cgroup.procs"):
+        # Groups come and go while we look; os.walk passes over those that are gone.
+        for directory, _, _ in os.walk(hierarchy / path.strip("/")):
             with contextlib.suppress(OSError):
-                found.update(int(pid) for pid in file.read_text().split())
+                found.update(int(pid) for pid in Path(directory, "cgroup.procs").read_text().split())
     return found - {0}
 
 
