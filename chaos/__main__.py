@@ -1,72 +1,92 @@
-"""`make chaos RUNS=n SEED=s`: torment a cluster, count the jobs that were lost, write a report."""
+"""`make chaos RUNS=n SEED=s`: torment a cluster, count the jobs that were lost, one line of JSON per run.
 
-import json
+A seed that has a line in --out already is not played again, so an interrupted series goes on where it was. To
+replay one: `make chaos RUNS=1 SEED=s ARGS='--out build/replay.jsonl'`.
+"""
+
+import itertools
 import os
 import sys
-from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
 
+from chaos import record
 from chaos.faults import FAULTS
-from chaos.run import Result, run
+from chaos.operators import Operator
+from chaos.record import Result
+from chaos.run import run
 from chaos.stage import stage
+
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+_OURS = Operator()
 
 
 @click.command(help=__doc__)
+@click.option("--runs", default=20, show_default=True, help="How many, with the seeds that follow --seed.")
 @click.option(
-    "--runs", default=20, show_default=True, help="How many runs, with the seeds that follow --seed."
+    "--seed", default=1, show_default=True, help="Of the first run. The same seed, the same faults."
 )
-@click.option(
-    "--seed",
-    default=1,
-    show_default=True,
-    help="The seed of the first run; the same seed draws the same faults.",
-)
-@click.option(
-    "--only", multiple=True, type=click.Choice(sorted(FAULTS)), help="Draw from these faults alone."
-)
-@click.option(
-    "--patch",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Python that the operator runs first: a broken one shows that jobs can be lost here.",
-)
-@click.option("--out", default="build/chaos.json", show_default=True, type=click.Path(path_type=Path))
-def main(runs: int, seed: int, only: tuple[str, ...], patch: Path | None, out: Path) -> None:
-    results: list[Result] = []
-    with stage(f"chaos-{os.getpid()}", patch.read_text() if patch else "") as made:
-        for number in range(seed, seed + runs):
-            results.append(run(made, number, only))
-            click.echo(line(results[-1]))
-            out.parent.mkdir(parents=True, exist_ok=True)
-            out.write_text(json.dumps([result.as_dict() for result in results], indent=1) + "\n")
-            if results[-1].trouble:
-                out.with_suffix(".trouble.txt").write_text(made.picture())
-                break  # The next run would start from a broken cluster.
-    click.echo(summary(results))
-    sys.exit(any(result.lost or result.trouble for result in results))
+@click.option("--only", multiple=True, type=click.Choice(sorted(FAULTS)), help="Draw from these alone.")
+@click.option("--out", default="build/chaos.jsonl", show_default=True, type=click.Path(path_type=Path))
+@click.option("--patch", type=_FILE, help="Python that our operator runs first, such as chaos/gateless.py.")
+@click.option("--manifests", type=_FILE, help="Another operator's installation, in place of ours.")
+@click.option("--archive", multiple=True, type=_FILE, help="An image that it needs, as docker saves it.")
+@click.option("--process", default=_OURS.process, show_default=True, help="Words of its command line.")
+@click.option("--deployment", default=_OURS.deployment, show_default=True)
+@click.option("--namespace", default=_OURS.namespace, show_default=True)
+def main(
+    runs: int,
+    seed: int,
+    only: tuple[str, ...],
+    out: Path,
+    patch: Path | None,
+    manifests: Path | None,
+    archive: tuple[Path, ...],
+    process: str,
+    deployment: str,
+    namespace: str,
+) -> None:
+    operator = Operator(
+        manifests, archive, process, deployment, namespace, patch=patch.read_text() if patch else ""
+    )
+    played = {result.seed for result in record.read([out])}
+    seeds = [number for number in range(seed, seed + runs) if number not in played]
+    are_good = [_told(result, out) for result in _results(seeds, operator, only, out)]
+    sys.exit(not all(are_good))
+
+
+def _results(seeds: list[int], operator: Operator, only: tuple[str, ...], out: Path) -> Iterator[Result]:
+    """One after the other on one cluster; after trouble on a new one, since this one is broken."""
+    waiting = iter(seeds)
+    for number in itertools.count():
+        first = next(waiting, None)
+        if first is None:
+            return
+        with stage(f"chaos-{os.getpid()}-{number}", operator) as made:
+            for each in itertools.chain([first], waiting):
+                result = run(made, each, only)
+                yield result
+                if not result.is_good:
+                    out.with_suffix(f".{each}.txt").write_text(made.picture())
+                if result.trouble:
+                    break
+
+
+def _told(result: Result, out: Path) -> bool:
+    record.append(out, result)
+    click.echo(line(result))
+    return result.is_good
 
 
 def line(result: Result) -> str:
     lost = f", LOST {', '.join(map(str, result.lost))}" if result.lost else ""
+    missed = f" (missed: {', '.join(result.missed)})" if result.missed else ""
     return (
-        f"seed {result.seed}: {', '.join(result.faults)}: {result.jobs} jobs, "
-        f"{result.opportunities} opportunities{lost}; settled in {result.settled_s} s {result.trouble}"
+        f"seed {result.seed}: {', '.join(result.faults)}{missed}: {result.jobs} jobs, {result.opportunities} "
+        f"opportunities{lost}; settled in {result.settled_s} s of {result.took_s} s {result.trouble}"
     )
-
-
-def summary(results: list[Result]) -> str:
-    faults = Counter(name for result in results for name in result.faults)
-    settled = sorted(result.settled_s for result in results if result.settled_s >= 0)
-    rows = [
-        f"runs {len(results)}, faults {faults.total()}, jobs {sum(result.jobs for result in results)}, "
-        f"opportunities {sum(result.opportunities for result in results)}, "
-        f"jobs lost {sum(len(result.lost) for result in results)}, "
-        f"excused {sum(result.excused for result in results)}",
-        *([f"settled: median {settled[len(settled) // 2]} s, longest {settled[-1]} s"] if settled else []),
-        *(f"  {count:4} {name}" for name, count in faults.most_common()),
-    ]
-    return "\n".join(rows)
 
 
 if __name__ == "__main__":

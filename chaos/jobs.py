@@ -1,31 +1,33 @@
 """Jobs that write down their own lives, and what became of them."""
 
-import random
+import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 
 _SCRIPT = """\
-echo "start $SLURM_JOB_ID $SLURMD_NODENAME" >> {path}
+echo "start $SLURM_JOB_ID $(date +%s) $SLURMD_NODENAME" >> {path}
 for beat in $(seq {beats}); do sleep 0.5; echo beat >> {path}; done
 echo end >> {path}
 """
 
+# A job beats twice a second; on a busy machine it may be late, but not by this much.
+SILENCE_S = 10.0
+
 
 class Fate(Enum):
     KEPT = "ended by itself"
-    WAITING = "never started"
+    NEVER_STARTED = "never started"
     LOST = "lost"
-    EXCUSED = "its machine was unplugged"
+    EXCUSED = "ended with its machine or its slurmd"
 
 
 @dataclass
 class Job:
-    """One job by its ledger; `number` is Slurm's."""
+    """One job by its ledger: a job that slurmctld took while nobody heard the answer has one, too."""
 
-    number: int
     ledger: Path
     seconds: int
     excuses: list[str] = field(default_factory=list)
@@ -35,28 +37,52 @@ class Job:
         return self.ledger.read_text().splitlines() if self.ledger.exists() else []
 
     @property
+    def number(self) -> int | None:
+        """Slurm's, once it has started."""
+        lines = self.lines
+        return int(lines[0].split()[1]) if lines else None
+
+    @property
+    def started_at(self) -> float:
+        """By its own clock; 0 while it has not."""
+        lines = self.lines
+        return float(lines[0].split()[2]) if lines else 0.0
+
+    @property
     def node(self) -> str | None:
         """Where it runs right now, by its own account."""
         lines = self.lines
         return lines[0].split()[-1] if lines and lines[-1] != "end" else None
 
+    def is_beating(self) -> bool:
+        """Whether it has not ended, and has written lately."""
+        return self.node is not None and time.time() - self.ledger.stat().st_mtime < SILENCE_S
+
     @property
     def fate(self) -> Fate:
-        lines = self.lines
-        starts, ends = sum(line.startswith("start") for line in lines), lines.count("end")
-        if starts == ends == 1 and lines[-1] == "end":
-            return Fate.KEPT
-        if self.excuses:
-            return Fate.EXCUSED
-        return Fate.LOST if starts else Fate.WAITING
+        return fate(self.lines, is_excused=bool(self.excuses))
+
+    @property
+    def script(self) -> str:
+        """What it runs. Ledgers are mounted at /ledgers everywhere."""
+        return _SCRIPT.format(path=f"/ledgers/{self.ledger.name}", beats=2 * self.seconds)
 
 
-def script(ledgers: Path, chance: random.Random) -> tuple[Path, int, str]:
-    """The ledger, how long the job takes, and what it runs. Ledgers are mounted at /ledgers everywhere."""
-    name, seconds = uuid.UUID(int=chance.getrandbits(128)).hex[:12], chance.randint(4, 20)
-    return ledgers / name, seconds, _SCRIPT.format(path=f"/ledgers/{name}", beats=2 * seconds)
+def fate(lines: list[str], *, is_excused: bool) -> Fate:
+    """What a ledger says once nothing runs any more: one start, one end, and the end comes last."""
+    starts, ends = sum(line.startswith("start") for line in lines), lines.count("end")
+    if starts == ends == 1 and lines[-1] == "end":
+        return Fate.KEPT
+    if is_excused:
+        return Fate.EXCUSED
+    return Fate.LOST if starts else Fate.NEVER_STARTED
 
 
-def running_on(jobs: list[Job], nodes: set[str]) -> Iterator[Job]:
-    """Jobs that run on one of these Slurm nodes, by their own account."""
-    return (job for job in jobs if job.node in nodes)
+def new(ledgers: Path, seconds: int) -> Job:
+    """Named by nothing that is drawn: a seed that is played twice on one cluster has two ledgers."""
+    return Job(ledgers / uuid.uuid4().hex[:12], seconds)
+
+
+def busy(jobs: Iterable[Job]) -> frozenset[str]:
+    """Slurm nodes where a job runs, by the jobs' own account."""
+    return frozenset(node for job in jobs if (node := job.node) is not None)

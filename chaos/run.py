@@ -1,73 +1,86 @@
 """One run: jobs, faults, mending, and the reckoning."""
 
-import random
 import time
-from dataclasses import asdict, dataclass
+from collections import Counter
+from collections.abc import Callable, Collection
+from contextlib import suppress
 
-from chaos.faults import FAULTS, Fault
+from chaos.blow import WORKERS, Missed
+from chaos.draw import Draw, draw
+from chaos.faults import Sort
 from chaos.jobs import Fate
+from chaos.record import Result
 from chaos.stage import Stage
+from slurm_operator.local.errors import LocalError
 
 
-@dataclass(frozen=True)
-class Result:
-    """What one run came to. `opportunities`: nodes that a fault hit while a job ran there."""
+class Run:
+    """A draw, played on a stage."""
 
-    seed: int
-    faults: tuple[str, ...]
-    jobs: int
-    opportunities: int
-    lost: tuple[int, ...]
-    excused: int
-    settled_s: float
-    trouble: str = ""
+    def __init__(self, stage: Stage, drawn: Draw) -> None:
+        self._stage, self._draw = stage, drawn
+        self._hit: list[str] = []
+        self._missed: list[str] = []
+        self._opportunities = self._in_the_dark = 0
 
-    def as_dict(self) -> dict[str, object]:
-        return asdict(self)
+    def play(self) -> Result:
+        begin, trouble, settled = time.monotonic(), "", -1.0
+        self._stage.jobs.clear()
+        try:
+            self._stage.submit(self._draw.jobs)
+            _wait(lambda: len(self._stage.busy()) >= WORKERS, 10)
+            self._torment()
+            self._mend()
+            settled = self._stage.settle()
+        except Exception as error:  # Whatever it is: the next seed gets a cluster of its own.
+            trouble = f"{type(error).__name__}: {error}"
+        return self._result(settled, time.monotonic() - begin, trouble)
+
+    def _torment(self) -> None:
+        for fault, seconds, pause in zip(self._draw.faults, self._draw.later, self._draw.pauses, strict=True):
+            busy = self._stage.busy()
+            try:
+                blow = fault.hit(self._stage, self._draw.chance(fault))
+            except (Missed, LocalError):
+                self._missed.append(fault.name)
+            else:
+                self._hit.append(fault.name)
+                self._opportunities += blow.opportunities(busy)
+                self._in_the_dark += 0 if blow.nodes or fault.sort is Sort.WISH else len(busy)
+            self._stage.submit([seconds])
+            time.sleep(pause)
+
+    def _mend(self) -> None:
+        for fault in self._draw.faults:
+            with suppress(Missed):  # Whom it had hit is gone.
+                fault.mend(self._stage)
+        _wait(self._stage.cluster.caller.is_ready, 60)
+        self._stage.wish()
+
+    def _result(self, settled: float, took: float, trouble: str) -> Result:
+        fates = Counter(job.fate for job in self._stage.jobs)
+        return Result(
+            seed=self._draw.seed,
+            faults=tuple(self._hit),
+            missed=tuple(self._missed),
+            jobs=fates.total() - fates[Fate.NEVER_STARTED],
+            opportunities=self._opportunities,
+            in_the_dark=self._in_the_dark,
+            lost=tuple(job.number or 0 for job in self._stage.jobs if job.fate is Fate.LOST),
+            excused=fates[Fate.EXCUSED],
+            never_started=fates[Fate.NEVER_STARTED],
+            settled_s=round(settled, 1),
+            took_s=round(took, 1),
+            trouble=trouble,
+        )
 
 
-def drawn(chance: random.Random, only: tuple[str, ...] = ()) -> list[Fault]:
-    """One to three faults. Pulling a plug is rare: it costs a minute, and excuses jobs."""
-    names = list(
-        only or (name for name, fault in FAULTS.items() if not fault.is_deadly or chance.random() < 0.2)
-    )
-    return [FAULTS[name] for name in chance.sample(names, min(len(names), chance.randint(1, 3)))]
-
-
-def run(stage: Stage, seed: int, only: tuple[str, ...] = ()) -> Result:
+def run(stage: Stage, seed: int, only: Collection[str] = ()) -> Result:
     """Everything that is decided here comes from the seed; when jobs start and end is up to the machine."""
-    chance = random.Random(seed)  # noqa: S311 - chance, not secrets
-    stage.jobs.clear()
-    faults = drawn(chance, only)
-    for _ in range(chance.randint(4, 8)):
-        stage.submit(chance)
-    _wait(lambda: len(stage.busy()) >= 2, 20)
-    opportunities, trouble = 0, ""
-    for fault in faults:
-        busy = stage.busy()
-        opportunities += len(busy & fault.hit(stage, chance))
-        stage.submit(chance)
-        time.sleep(chance.uniform(0.5, 6))
-    for fault in faults:
-        fault.mend(stage)
-    try:
-        settled = stage.settle(lambda: None)
-    except TimeoutError as error:
-        settled, trouble = -1.0, str(error)
-    fates = {job.number: job.fate for job in stage.jobs}
-    return Result(
-        seed,
-        tuple(fault.name for fault in faults),
-        jobs=sum(fate is not Fate.WAITING for fate in fates.values()),
-        opportunities=opportunities,
-        lost=tuple(number for number, fate in fates.items() if fate is Fate.LOST),
-        excused=sum(fate is Fate.EXCUSED for fate in fates.values()),
-        settled_s=round(settled, 1),
-        trouble=trouble,
-    )
+    return Run(stage, draw(seed, only)).play()
 
 
-def _wait(condition, seconds: float) -> None:
+def _wait(condition: Callable[[], object], seconds: float) -> None:
     end = time.monotonic() + seconds
     while not condition() and time.monotonic() < end:
         time.sleep(0.2)

@@ -1,111 +1,277 @@
 """The cluster that is tormented: real machines, the operator in a pod, a Slurm cluster with accounting."""
 
-import os
+import http.client
 import random
-import signal
+import shlex
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
-from operator_rig import Slurm
+from operator_rig import PROCESS_CONF, Slurm
 
 from chaos import jobs
+from chaos.blow import ALL, WORKERS, Missed
 from chaos.jobs import Job
-from slurm_operator import wire
-from slurm_operator.local import cgroups, image, stop
+from chaos.operators import Operator
+from chaos.processes import Processes, in_container_of
+from slurm_operator.local import image, stop
+from slurm_operator.local.apicall import Refused
 from slurm_operator.local.cluster import Cluster
 from slurm_operator.local.errors import LocalError
 from slurm_operator.local.image.images import slurm_image
-from slurm_operator.local.operated import OPERATOR_NAMESPACE, install
 from slurm_operator.local.paths import Paths
 from slurm_operator.local.progress import PlainProgress
 from slurm_operator.local.start import Wanted, up
+from slurm_operator.slurmrest.tokens import signed
 
 NAMESPACE = "chaos"
-MACHINES = 3
-WORKERS = 4
+MACHINES = 2
+
+_PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
+_OURS = f"/apis/slinky.slurm.net/v1beta1/namespaces/{NAMESPACE}"
+_MERGE = "application/merge-patch+json"
+_WORKERS = "labelSelector=app.kubernetes.io%2Fname%3Dslurmd"
+
+
+class Unwilling(Missed):
+    """Refused, or there was nobody to ask."""
 
 
 class Stage:
     """What faults and runs work with. Workers are called cpu-0, cpu-1 and so on."""
 
-    def __init__(self, cluster: Cluster) -> None:
-        self.cluster = cluster
+    def __init__(self, cluster: Cluster, operator: Operator) -> None:
+        self.cluster, self.operator = cluster, operator
+        self.processes = Processes(cluster.name, operator.process)
         self.slurm = Slurm(cluster, NAMESPACE)
         self.jobs: list[Job] = []
+        self.undo: list[Callable[[], None]] = []
+        self._count = 0
+
+    # What it is made of
+
+    @property
+    def clock(self) -> Path:
+        return self.cluster.directory / "clock"
+
+    @property
+    def extra_conf(self) -> str:
+        """Jobs spread out, so that every worker has one."""
+        partition = "PartitionName=all Nodes=ALL Default=YES State=UP MaxTime=UNLIMITED LLN=YES\n"
+        return PROCESS_CONF + partition
 
     def set_up(self) -> None:
-        objects = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}]
-        self.cluster.apply(objects)
-        self.slurm.apply(self.slurm.files(), *self.control_plane(), self.nodeset())
-        self.settle(lambda: None)
+        self._make_state_volume()
+        namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
+        self.cluster.apply([namespace, *self._state_claim(), self.slurm.files()])
+        self.wish()
+        self.settle()
 
-    def control_plane(self) -> list[dict]:
+    def wish(self) -> None:
+        """Everything as it should be. A changed label of the template stays: it is nobody's trouble."""
+        self.cluster.apply([*self._control_plane(), self._nodeset()])
+
+    def _control_plane(self) -> list[dict[str, Any]]:
         """Controller, RestApi, and an Accounting with a database of its own."""
         ours = {"image": slurm_image("slurmdbd"), "imagePullPolicy": "Never"}
         database = {"image": slurm_image("mariadb"), "imagePullPolicy": "Never"}
-        accounting = self.slurm.kind(
-            "Accounting",
-            "slurm",
-            {"slurmdbd": ours, "managed": {"mariadb": database, "storage": {"size": "1Gi"}}},
+        managed = {"mariadb": database, "storage": {"size": "1Gi"}}
+        return [
+            self.slurm.kind("Accounting", "slurm", {"slurmdbd": ours, "managed": managed}),
+            self.slurm.controller(
+                accountingRef={"name": "slurm"},
+                extraConf=self.extra_conf,
+                persistence={"enabled": True, "existingClaim": "state"},
+            ),
+            self.slurm.restapi(),
+        ]
+
+    def _nodeset(self) -> dict[str, Any]:
+        strategy = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": WORKERS - 1}}
+        made: dict[str, Any] = self.slurm.nodeset(
+            replicas=WORKERS, scalingMode="StatefulSet", updateStrategy=strategy
         )
-        return [accounting, self.slurm.controller(accountingRef={"name": "slurm"}), self.slurm.restapi()]
+        return made
 
-    def nodeset(self, **spec: object) -> dict:
-        return self.slurm.nodeset(replicas=WORKERS, **spec)
+    @property
+    def _state(self) -> Path:
+        return self.cluster.directory / "state"
 
-    def submit(self, chance: random.Random) -> None:
-        """One more job, if slurmctld takes it right now."""
-        ledger, seconds, script = jobs.script(self.slurm.ledgers, chance)
-        with suppress(LocalError):
-            number = self.slurm.submit(script, "--no-requeue", "--cpus-per-task=1")
-            self.jobs.append(Job(number, ledger, seconds))
-
-    def busy(self) -> set[str]:
-        """Slurm nodes where a job runs, by the jobs' own account."""
-        return {node for job in self.jobs if (node := job.node) is not None}
-
-    def get(self, kind: str, name: str) -> dict:
-        found: dict = wire.decode_any(
-            self.cluster.kubectl("get", kind, name, "-n", NAMESPACE, "-o", "json").encode()
+    def _make_state_volume(self) -> None:
+        """Among the cluster's own mounts, so that it ends with the cluster."""
+        self._state.mkdir(exist_ok=True)
+        self.cluster.state.cell.run(
+            "mount", "-t", "tmpfs", "-o", "size=24m,mode=777", "chaos", str(self._state)
         )
+
+    def _state_claim(self) -> list[dict[str, Any]]:
+        size, modes = {"storage": "24Mi"}, ["ReadWriteOnce"]
+        volume = {
+            "apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "state"},
+            "spec": {"capacity": size, "accessModes": modes, "storageClassName": "",
+                     "hostPath": {"path": str(self._state), "type": "Directory"}},
+        }  # fmt: skip
+        claim = {
+            "apiVersion": "v1", "kind": "PersistentVolumeClaim",
+            "metadata": {"name": "state", "namespace": NAMESPACE},
+            "spec": {"accessModes": modes, "storageClassName": "", "volumeName": "state",
+                     "resources": {"requests": size}},
+        }  # fmt: skip
+        return [volume, claim]
+
+    def on_state_volume(self, script: str) -> None:
+        self.cluster.state.cell.run("sh", "-c", f"cd {shlex.quote(str(self._state))}; {script}")
+
+    # Slurm
+
+    def client(self, *command: str) -> str:
+        """What a Slurm client prints beside slurmctld."""
+        try:
+            return in_container_of(self.processes.of("slurmctld")[0], *command)
+        except (LocalError, OSError) as error:
+            raise Unwilling(str(error)) from error
+
+    def submit(self, seconds: Sequence[int]) -> None:
+        """More jobs, if slurmctld takes them right now. It may do so though we never hear its answer."""
+        made = [jobs.new(self.slurm.ledgers, each) for each in seconds]
+        options = ("--no-requeue", "--cpus-per-task=1", "--output=/dev/null", "--chdir=/tmp")
+        commands = (shlex.join(["sbatch", *options, f"--wrap={job.script}"]) for job in made)
+        self.jobs += made
+        with suppress(Missed):
+            self.client("sh", "-c", " ; ".join(commands))
+
+    def busy(self) -> frozenset[str]:
+        return jobs.busy(self.jobs)
+
+    def excuse(self, workers: Collection[str], why: str) -> None:
+        for job in self.jobs:
+            if job.node in workers:
+                job.excuses.append(why)
+
+    def wait_saved(self) -> None:
+        """Until slurmctld has written down every job that has started. It writes every few seconds."""
+        end = time.monotonic() + 8
+        while time.monotonic() < end:
+            files = list(self.cluster.state.cell.path(str(self._state)).rglob("job_state"))
+            started = max((job.started_at for job in self.jobs), default=0.0)
+            if files and files[0].stat().st_mtime > started + 1:
+                return
+            time.sleep(0.2)
+
+    def expired_token(self) -> str:
+        """Signed with the right key, an hour ago."""
+        key = Path(f"/proc/{self.processes.of('slurmctld')[0]}/root/etc/slurm/jwt.key").read_bytes()
+        past = datetime.now(UTC) - timedelta(hours=1)
+        return signed(key, user="slurm", now=past, lifetime=timedelta(minutes=5))
+
+    # Kubernetes
+
+    def call(self, method: str, path: str, body: object = None, kind: str = "application/json") -> Any:
+        try:
+            return self.cluster.caller.call(method, path, body, kind=kind)
+        except (Refused, OSError, http.client.HTTPException, LocalError) as error:
+            raise Unwilling(f"{method} {path}: {error}") from error
+
+    def get(self, kind: str, name: str) -> dict[str, Any]:
+        found: dict[str, Any] = self.call("GET", f"{_OURS}/{kind}/{name}")
         return found
 
     def patch(self, kind: str, name: str, spec: object) -> None:
-        body = wire.encode({"spec": spec}).decode()
-        self.cluster.kubectl("patch", kind, name, "-n", NAMESPACE, "--type=merge", "-p", body)
+        self.call("PATCH", f"{_OURS}/{kind}/{name}", {"spec": spec}, _MERGE)
+
+    def delete(self, kind: str, name: str) -> None:
+        self.call("DELETE", f"{_OURS}/{kind}/{name}")
+
+    def delete_pod(self, name: str) -> None:
+        self.call("DELETE", f"{_PODS}/{name}")
+
+    def evict(self, pod: str) -> None:
+        meta = {"name": pod, "namespace": NAMESPACE}
+        body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": meta}
+        self.call("POST", f"{_PODS}/{pod}/eviction", body)
+
+    def set_cordon(self, machine: int, *, is_on: bool) -> None:
+        path = f"/api/v1/nodes/node-{machine}"
+        self.call("PATCH", path, {"spec": {"unschedulable": is_on or None}}, _MERGE)
+
+    def workers(self) -> list[str]:
+        found = self.call("GET", f"{_PODS}?{_WORKERS}")["items"]
+        return [pod["metadata"]["name"] for pod in found]
+
+    def one_worker(self, chance: random.Random) -> str:
+        return chance.choice(sorted(ALL))
 
     def machine_of(self, worker: str) -> int:
         """The number of the machine that a worker runs on."""
-        return int(self.get("pod", worker)["spec"]["nodeName"].rpartition("-")[2])
+        node_name = self.call("GET", f"{_PODS}/{worker}")["spec"].get("nodeName", "")
+        if not node_name:
+            raise Missed(f"{worker} is nowhere yet")
+        return int(node_name.rpartition("-")[2])
 
     def workers_on(self, machine: int) -> set[str]:
-        out = self.cluster.kubectl(
-            "get", "pods", "-n", NAMESPACE, "-l", "app.kubernetes.io/name=slurmd",
-            f"--field-selector=spec.nodeName=node-{machine}", "-o", "jsonpath={.items[*].metadata.name}",
-        )  # fmt: skip
-        return set(out.split())
+        found = self.call("GET", f"{_PODS}?{_WORKERS}&fieldSelector=spec.nodeName%3Dnode-{machine}")["items"]
+        return {pod["metadata"]["name"] for pod in found}
 
-    def signal(self, program: str, number: signal.Signals) -> None:
-        """To every process of the cluster with this name, or with these words in its command line."""
-        for pid in cgroups.processes(cgroups.path_of(self.cluster.name)):
-            with suppress(OSError):
-                entry = Path(f"/proc/{pid}")
-                command = entry.joinpath("cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-                if entry.joinpath("comm").read_text().strip() == program or (
-                    " " in program and program in command
-                ):
-                    os.kill(pid, number)
+    # Runs
+
+    def count(self) -> int:
+        """Another number each time."""
+        self._count += 1
+        return self._count
+
+    def undo_all(self) -> None:
+        while self.undo:
+            with suppress(LocalError):  # Whom it was done to is gone.
+                self.undo.pop()()
+
+    def settle(self, deadline_s: float = 300) -> float:
+        """Until everything is as the manifests say and no job runs any more; how long that took."""
+        start = time.monotonic()
+        while trouble := self.trouble():
+            if time.monotonic() - start > deadline_s:
+                raise TimeoutError(f"does not settle: {trouble}")
+            time.sleep(0.5)
+        return time.monotonic() - start
+
+    def trouble(self) -> str:
+        """What is not yet as it should be; empty when all is well. What was deleted is made anew."""
+        try:
+            for kind, name in (("controllers", "slurm"), ("restapis", "slurm"), ("nodesets", "cpu")):
+                if sorrow := self._sorrow(kind, name):
+                    return sorrow
+            shown = self.client("sh", "-c", "sinfo -h -N -o '%N %T'; squeue -h -o 'job %i %T'").splitlines()
+        except Missed as error:
+            return f"cannot look: {error}"
+        if sorted(shown) != [f"{worker} idle" for worker in sorted(ALL)]:
+            return f"Slurm has {shown}"
+        beating = [job.number for job in self.jobs if job.is_beating()]
+        return f"jobs run: {beating}" if beating else ""
+
+    def _sorrow(self, kind: str, name: str) -> str:
+        try:
+            found = self.get(kind, name)
+        except Unwilling as error:
+            if "404" in str(error):
+                with suppress(LocalError):
+                    self.wish()
+            raise
+        conditions = found.get("status", {}).get("conditions", [])
+        ready = next((one for one in conditions if one["type"] == "Ready"), None)
+        if ready is None or ready["status"] != "True":
+            return f"{kind}/{name} is not Ready: {ready and ready['message']}"
+        return ""
 
     def picture(self) -> str:
         """What a person would look at first when it does not settle."""
         looks = (
             ("get", "pods,nodesets,controllers,restapis,accountings", "-o", "wide"),
-            ("get", "nodeset,controller", "-o", "yaml"),
+            ("get", "nodeset,controller,restapi", "-o", "yaml"),
             ("get", "events", "--sort-by=.lastTimestamp"),
-            ("logs", "slurm-controller-0", "-c", "slurmctld", "--tail=60"),
-            ("logs", "-n", OPERATOR_NAMESPACE, "deploy/slurm-operator", "--tail=80"),
+            ("logs", "slurm-controller-0", "-c", "slurmctld", "--tail=200"),
+            ("logs", "-n", self.operator.namespace, f"deploy/{self.operator.deployment}", "--tail=200"),
         )
         return "\n".join(self._looked(look) for look in looks)
 
@@ -116,72 +282,17 @@ class Stage:
         except LocalError as error:
             return f"$ kubectl {' '.join(look)}\n{error}"
 
-    def settle(self, each_moment: Callable[[], None], deadline_s: float = 300) -> float:
-        """Until everything is as the manifests say and no job runs any more; how long that took."""
-        start = time.monotonic()
-        while trouble := self.trouble():
-            if time.monotonic() - start > deadline_s:
-                raise TimeoutError(f"does not settle: {trouble}")
-            each_moment()
-            time.sleep(0.5)
-        return time.monotonic() - start
-
-    def trouble(self) -> str:
-        """What is not yet as it should be; empty when all is well."""
-        try:
-            states = self.slurm.states()
-            wanted = {f"cpu-{number}": "idle" for number in range(WORKERS)}
-            if states != wanted:
-                return f"Slurm nodes are {states}"
-            for kind, name in (("controller", "slurm"), ("restapi", "slurm"), ("nodeset", "cpu")):
-                conditions = self.get(kind, name)["status"].get("conditions", [])
-                ready = next((one for one in conditions if one["type"] == "Ready"), None)
-                if ready is None or ready["status"] != "True":
-                    return f"{kind} is not Ready: {ready and ready['message']}"
-        except LocalError as error:
-            return f"cannot look: {error}"
-        running = [job.number for job in self.jobs if job.node is not None and not job.excuses]
-        return f"jobs run: {running}" if running else ""
-
 
 @contextmanager
-def stage(name: str, patch: str = "") -> Iterator[Stage]:
-    """A cluster of its own, from nothing to nothing. `patch`: Python that the operator runs first."""
+def stage(name: str, operator: Operator) -> Iterator[Stage]:
+    """A cluster of its own, from nothing to nothing."""
     paths, progress = Paths.of(), PlainProgress()
     archives = (image.pause_archive(paths, progress), image.slurm_archive(paths, progress))
     cluster, _ = up(Wanted(name, MACHINES, archives=archives), paths, progress)
     try:
-        cluster.load_image(image.operator_archive(paths, progress))
-        install(cluster, image.OPERATOR_IMAGE)
-        if patch:
-            _patch_operator(cluster, patch)
-        made = Stage(cluster)
+        made = Stage(cluster, operator)
+        operator.install(cluster, made.clock, progress)
         made.set_up()
         yield made
     finally:
         stop.down(name, paths, progress)
-
-
-def _patch_operator(cluster: Cluster, code: str) -> None:
-    """Has every Python process of the operator run this code at its start."""
-    config = {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {"name": "patch", "namespace": OPERATOR_NAMESPACE},
-        "data": {"sitecustomize.py": code},
-    }
-    cluster.apply([config])
-    body = {
-        "spec": {"template": {"spec": {
-            "volumes": [{"name": "patch", "configMap": {"name": "patch"}}],
-            "containers": [{
-                "name": "manager", "env": [{"name": "PYTHONPATH", "value": "/patch"}],
-                "volumeMounts": [{"name": "patch", "mountPath": "/patch"}],
-            }],
-        }}}
-    }  # fmt: skip
-    where = ("-n", OPERATOR_NAMESPACE)
-    cluster.kubectl(
-        "patch", "deployment", "slurm-operator", *where, "--type=strategic", "-p", wire.encode(body).decode()
-    )
-    cluster.kubectl("rollout", "status", "deployment/slurm-operator", *where, "--timeout=120s")

@@ -1,0 +1,27 @@
+"""The operator's clock, minutes away from everybody else's.
+
+Only the operator's: a slurmctld whose clock jumps beyond SlurmdTimeout ends jobs all by itself.
+"""
+
+import random
+import struct
+from pathlib import Path
+
+from chaos.blow import NOBODY, Blow
+from chaos.stage import Stage
+
+
+def skewed(stage: Stage, chance: random.Random) -> Blow:
+    """Fast or slow by one to ten minutes: beyond what its tokens allow for, mostly."""
+    _set(stage.clock, chance.choice((-1, 1)) * chance.randint(60, 600))
+    return NOBODY
+
+
+def righted(stage: Stage) -> None:
+    _set(stage.clock, 0)
+
+
+def _set(directory: Path, seconds: int) -> None:
+    """In place: the operator has mapped this very file."""
+    with (directory / "seconds").open("r+b") as file:
+        file.write(struct.pack("l", seconds))

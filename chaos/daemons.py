@@ -1,0 +1,54 @@
+"""Daemons that die or hang."""
+
+import os
+import random
+import signal
+from collections.abc import Callable
+
+from chaos.blow import NOBODY, Blow
+from chaos.processes import OPERATOR as OPERATOR
+from chaos.stage import Stage
+
+Hit = Callable[[Stage, random.Random], Blow]
+
+
+def killed(program: str) -> Hit:
+    return _signalled(program, signal.SIGKILL)
+
+
+def stopped(program: str) -> Hit:
+    """It hangs: its connections stay open, and nobody answers."""
+    return _signalled(program, signal.SIGSTOP)
+
+
+def woken(program: str) -> Callable[[Stage], None]:
+    return lambda stage: stage.processes.signal(program, signal.SIGCONT)
+
+
+def _signalled(program: str, number: signal.Signals) -> Hit:
+    def hit(stage: Stage, chance: random.Random) -> Blow:
+        stage.processes.signal(program, number)
+        return NOBODY
+
+    return hit
+
+
+def killed_slurmctld(stage: Stage, chance: random.Random) -> Blow:
+    """Once it has written down what it knows: a job that started since is forgotten by Slurm, and ended."""
+    stage.wait_saved()
+    stage.processes.signal("slurmctld", signal.SIGKILL)
+    return NOBODY
+
+
+def killed_slurmd(stage: Stage, chance: random.Random) -> Blow:
+    """Its container ends, and its jobs with it."""
+    worker = stage.one_worker(chance)
+    pid = stage.processes.slurmd_of(worker)
+    stage.excuse({worker}, f"slurmd of {worker} was killed")
+    os.kill(pid, signal.SIGKILL)
+    return NOBODY
+
+
+def restarted_api_server(stage: Stage, chance: random.Random) -> Blow:
+    stage.cluster.parts.restart("kube-apiserver")
+    return NOBODY

@@ -1,0 +1,83 @@
+"""Processes of one cluster, as this machine sees them, and the network that each of them lives in."""
+
+import os
+import signal
+import subprocess
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from chaos.blow import Missed
+from slurm_operator.local import cgroups
+from slurm_operator.local.errors import LocalError
+
+# In place of a program's name: the operator under test, found by words of its command line.
+OPERATOR = "operator"
+
+
+class Processes:
+    def __init__(self, cluster: str, operator: str) -> None:
+        self._group, self._operator = cgroups.path_of(cluster), operator
+
+    def of(self, program: str) -> list[int]:
+        """Those whose program has this name. Missed when there is none."""
+        found = [pid for pid in cgroups.processes(self._group) if self._is(program, _command(pid))]
+        if not found:
+            raise Missed(f"no {program} runs")
+        return sorted(found)
+
+    def _is(self, program: str, command: Sequence[str]) -> bool:
+        if program == OPERATOR:
+            return self._operator in " ".join(command)
+        return bool(command) and Path(command[0]).name == program
+
+    def signal(self, program: str, number: signal.Signals) -> None:
+        for pid in self.of(program):
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
+
+    def slurmd_of(self, worker: str) -> int:
+        for pid in self.of("slurmd"):
+            with suppress(OSError):
+                if Path(f"/proc/{pid}/root/etc/hostname").read_text().strip() == worker:
+                    return pid
+        raise Missed(f"no slurmd in {worker}")
+
+
+def _command(pid: int) -> list[str]:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").rstrip("\0").split("\0")
+    except OSError:  # It has ended.
+        return []
+
+
+def in_network_of(pid: int, *argv: str) -> list[str]:
+    """The command that runs `argv` in the network of a process, with this machine's files."""
+    return ["nsenter", f"--target={pid}", "--net", "--", *argv]
+
+
+def in_container_of(pid: int, *argv: str, timeout_s: float = 8) -> str:
+    """What a command prints beside a process of a pod, as its user. Needs no API server."""
+    user = Path(f"/proc/{pid}").stat()
+    inside = ["nsenter", f"--target={pid}", "--mount", "--uts", "--ipc", "--net", "--pid"]
+    identity = [f"--setuid={user.st_uid}", f"--setgid={user.st_gid}"]
+    command = [*inside, *identity, "--", "env", "-i", "PATH=/usr/bin:/bin", "timeout", str(timeout_s), *argv]
+    return _printed(command)
+
+
+def address_of(pid: int) -> str:
+    """The address of the pod that a process is in."""
+    shown = _printed(in_network_of(pid, "ip", "-4", "-oneline", "address", "show", "dev", "eth0"))
+    return shown.split("inet ")[1].split("/")[0]
+
+
+def nft(pid: int, rules: str) -> None:
+    """Loads firewall rules in the network of a process."""
+    _printed(in_network_of(pid, "nft", "-f", "-"), rules)
+
+
+def _printed(command: Sequence[str], stdin: str = "") -> str:
+    done = subprocess.run(command, input=stdin, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise LocalError(f"`{' '.join(command[-3:])}`: {done.stderr.strip()}")
+    return done.stdout

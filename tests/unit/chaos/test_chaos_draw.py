@@ -1,0 +1,73 @@
+"""What a seed decides."""
+
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+from chaos.draw import draw
+from chaos.faults import FAULTS, Sort
+
+SEEDS = range(1, 201)
+ROOT = Path(__file__).parents[3]
+
+
+def told(seed: int) -> str:
+    """Everything that is drawn, with the first choice of every fault."""
+    drawn = draw(seed)
+    choices = [drawn.chance(fault).random() for fault in drawn.faults]
+    return repr(([fault.name for fault in drawn.faults], drawn.jobs, drawn.later, drawn.pauses, choices))
+
+
+def test_a_seed_draws_the_same_in_another_process():
+    program = f"import sys; sys.path += ['tests/e2e', 'tests/unit/chaos']; from {__name__} import told; print(told(7))"
+    printed = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
+
+    assert printed.strip() == told(7)
+
+
+def test_seeds_differ():
+    assert len({told(seed) for seed in SEEDS}) == len(SEEDS)
+
+
+def test_every_run_wants_workers_away_while_something_breaks():
+    for seed in SEEDS:
+        sorts = Counter(fault.sort for fault in draw(seed).faults)
+
+        assert 1 <= sorts[Sort.WISH] <= 2, seed
+        assert 1 <= sorts[Sort.WEATHER] <= 2, seed
+        assert sorts[Sort.DEADLY] <= 1, seed
+
+
+def test_two_hundred_seeds_draw_every_fault():
+    drawn = {fault.name for seed in SEEDS for fault in draw(seed).faults}
+
+    assert drawn == set(FAULTS)
+
+
+def test_what_loses_jobs_without_any_operator_is_not_drawn_together():
+    for seed in SEEDS:
+        things = Counter(thing for fault in draw(seed).faults for thing in fault.about)
+        assert not things or max(things.values()) == 1, seed
+
+
+def test_a_disk_is_never_full_while_slurmctld_is_killed():
+    assert FAULTS["disk full for slurmctld"].clashes(FAULTS["slurmctld killed"])
+
+
+def test_only_draws_from_those_alone():
+    wanted = {"scale in", "slurmctld killed"}
+
+    for seed in SEEDS:
+        assert {fault.name for fault in draw(seed, wanted).faults} == wanted
+
+
+def test_what_a_fault_chooses_does_not_depend_on_the_faults_before_it():
+    drawn = draw(11)
+    alone = drawn.chance(drawn.faults[-1]).random()
+    for fault in drawn.faults[:-1]:
+        drawn.chance(fault).random()
+
+    assert drawn.chance(drawn.faults[-1]).random() == alone
