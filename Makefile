@@ -34,11 +34,11 @@ check: $(READY) ## format, lint, strict types, import contract, unit tests
 # End-to-end tests stand in front: a shell lets what it starts in the background ignore Ctrl-C, and they try just that.
 test: check docs ## check, then the real API server, the real daemons, and one end-to-end test per promise
 	rm -rf build/rights; mkdir -p build
-	$(BIN)/pytest --durations=15 -p no:cacheprovider tests/simulation tests/integration --shard $(SHARD) > build/api.log 2>&1 & \
+	$(BIN)/pytest --durations=15 -p no:cacheprovider tests/simulation tests/integration tests/slurm --shard $(SHARD) > build/background.log 2>&1 & \
 	failed=0; \
-	$(BIN)/pytest --durations=15 tests/slurm tests/e2e --shard $(SHARD) || failed=$$?; \
+	$(BIN)/pytest --durations=15 tests/e2e --shard $(SHARD) || failed=$$?; \
 	wait $$! || failed=$$?; \
-	cat build/api.log; \
+	cat build/background.log; \
 	$(BIN)/pytest -q tests/rights || failed=$$?; \
 	exit $$failed
 
