@@ -6,6 +6,7 @@ replay one: `make chaos RUNS=1 SEED=s ARGS='--out build/replay.jsonl'`.
 
 import itertools
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -48,6 +49,7 @@ def main(
     deployment: str,
     namespace: str,
 ) -> None:
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(1))  # Also then the cluster is taken down.
     operator = Operator(
         manifests, archive, process, deployment, namespace, patch=patch.read_text() if patch else ""
     )
