@@ -4,7 +4,8 @@ from slurm_operator.api import names, reading
 from slurm_operator.api.meta import ObjectKey
 from slurm_operator.api.token import Token
 from slurm_operator.plan import needs
-from slurm_operator.plan.actions import GenerateSecret
+from slurm_operator.plan.actions import Create, GenerateSecret
+from slurm_operator.reconcilers import nodeset
 from slurm_operator.reconcilers.accounting.observe import observe as observe_accounting
 from slurm_operator.reconcilers.accounting.status import key_complaints
 from slurm_operator.reconcilers.connections import slurm_servers
@@ -70,3 +71,30 @@ def test_no_key_is_made_before_the_accounting_is_there_to_bring_one():
         names.auth_slurm_secret("books"),
         names.auth_jwt_secret("books"),
     ]
+
+
+def arriving(*things, **kwargs):
+    """What comes of a NodeSet of two that has no pod yet."""
+    made = world(controller(BOOKED), thing("NodeSet", "cpu", {"controllerRef": {"name": "slurm"}, "replicas": 2}), *things, keys=False, **kwargs)  # fmt: skip
+    plan = nodeset.RECONCILER.decide(nodeset.RECONCILER.observe(ObjectKey(NS, "cpu"), made), NOON)
+    pods = [
+        one.manifest for one in plan.actions() if isinstance(one, Create) and one.manifest["kind"] == "Pod"
+    ]
+    named = {
+        source["secret"]["name"]
+        for pod in pods
+        for volume in pod["spec"]["volumes"]
+        for source in volume.get("projected", {}).get("sources", ())
+    }
+    return len(pods), named, [one.reason for one in plan.waits]
+
+
+def test_workers_wait_for_the_accounting_that_says_which_key_they_have():
+    """A pod made before would name a Secret that nobody ever makes, and wait for it for ever."""
+    books = thing("Accounting", "books", NAMED)
+
+    assert arriving() == (0, set(), ["AccountingNotFound"])
+    assert arriving(books, OWN) == (2, {"own", "own-ring"}, [])
+    kept = secret(names.auth_slurm_secret("books"), **{"slurm.key": "k1"})
+    assert arriving(kept)[0] == 2, "an Accounting that is gone left its key, which daemons go on with"
+    assert set(nodeset.booked_in(books, world(controller(BOOKED), CPU))) == {ObjectKey(NS, "cpu")}

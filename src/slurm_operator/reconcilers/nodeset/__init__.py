@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from slurm_operator.api import names
+from slurm_operator.api.accounting import Accounting
 from slurm_operator.api.controller import Controller
 from slurm_operator.api.meta import ObjectKey, key_of
 from slurm_operator.api.nodeset import NodeSet
@@ -46,6 +47,17 @@ def sets_of(controller: Controller, world: World) -> Iterator[ObjectKey]:
     yield from _sets(key_of(controller), world)
 
 
+def booked_in(accounting: Accounting, world: World) -> Iterator[ObjectKey]:
+    """NodeSets of the Controllers that name it: which Slurm key their workers have is for it to say."""
+    for controller in world.all(Controller, accounting.metadata.namespace):
+        if controller.spec.accounting == accounting.metadata.name:
+            yield from _sets(key_of(controller), world)
+
+
+def brings_the_same_key(old: Accounting, new: Accounting) -> bool:
+    return old.spec.slurm_key_ref == new.spec.slurm_key_ref
+
+
 def siblings(nodeset: NodeSet, world: World) -> Iterator[ObjectKey]:
     """The other NodeSets of its Controller: a name that was taken may be free now."""
     own = key_of(nodeset)
@@ -81,6 +93,7 @@ def reconciler(propagated_conditions: tuple[str, ...] = ()) -> Reconciler[Seen]:
             Wake(Pod, owner_of),
             Wake(KubeNode, sets_on, ignores=is_only_a_heartbeat),
             Wake(Controller, sets_of),
+            Wake(Accounting, booked_in, ignores=brings_the_same_key),
             Wake(NodeSet, siblings, ignores=is_still_called_the_same),
         ),
         slurm_wake=SlurmWake(sets_in_slurm),

@@ -33,6 +33,8 @@ def arrivals(seen: Seen, choices: Choices, revision: Revision) -> list[Lane]:
         return [lane("ssh", ssh.config_writes(seen, revision))]
     if seen.controller is None:
         return [lane(NEW, [_no_controller(seen)])]
+    if seen.awaits_keys_of:
+        return [lane(NEW, [_no_accounting(seen)])]
     pods = WorkerPods(seen.nodeset, seen.controller, revision.hash, ssh.notes(seen))
     together: list[Action] = []
     alone: list[Lane] = []
@@ -71,6 +73,16 @@ def _creation(slot: Slot, pods: WorkerPods, seen: Seen) -> Create:
     if _needs_new_record(slot, seen):
         manifest["metadata"]["annotations"][FRESH_RECORD] = "true"
     return Create(manifest=manifest, reason="ScalingUp", message=f"created worker {slot.pod_name}")
+
+
+def _no_accounting(seen: Seen) -> Wait:
+    """The pod of a worker names a Secret, and no pod can be told of another one later."""
+    message = (
+        f"No Accounting {seen.awaits_keys_of!r} in namespace {seen.controller_key.namespace!r}. Controller "
+        f"{seen.controller_key.name!r} names it, and it decides which Slurm key workers have; they start as "
+        "soon as there is one."
+    )
+    return Wait(subject=NEW, reason="AccountingNotFound", message=message)
 
 
 def _no_controller(seen: Seen) -> Wait:

@@ -5,9 +5,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from slurm_operator.api import names
+from slurm_operator.api.accounting import Accounting
 from slurm_operator.api.controller import Controller
 from slurm_operator.api.meta import ObjectKey
 from slurm_operator.api.nodeset import NodeSet
+from slurm_operator.api.shared_keys import slurm_key
 from slurm_operator.api.workers import ScalingMode
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.meta import Child
@@ -39,6 +41,7 @@ class Seen:
     is_configured: bool = False
     is_abandoned: bool = False
     sees_machines: bool = True
+    awaits_keys_of: str = ""  # An Accounting that is not there yet and may bring its own.
 
     @property
     def controller_key(self) -> ObjectKey:
@@ -81,6 +84,7 @@ def observe(key: ObjectKey, world: World, propagated: tuple[str, ...] = ()) -> S
         in_config=may_leave_config(nodeset, world),
         is_configured=is_configured(nodeset, world),
         is_abandoned=is_abandoned(nodeset, world),
+        awaits_keys_of=_awaited(controller, world) if controller is not None else "",
     )
 
 
@@ -93,6 +97,17 @@ def _orphans(nodeset: NodeSet, world: World) -> Iterator[Pod]:
         is_here = meta.namespace == nodeset.metadata.namespace and not meta.is_terminating
         if is_here and identity.is_called_like(pod, nodeset):
             yield pod
+
+
+def _awaited(controller: Controller, world: World) -> str:
+    """The Accounting that decides which key workers need, while it is not there and no key of its name is."""
+    spec, namespace = controller.spec, controller.metadata.namespace
+    if not spec.accounting or spec.slurm_key_ref is not None or spec.external:
+        return ""
+    if world.get(Accounting, namespace, spec.accounting) is not None:
+        return ""
+    is_made = isinstance(world.secret(namespace, slurm_key(controller).name), Secret)
+    return "" if is_made else spec.accounting
 
 
 def _sssd_conf(nodeset: NodeSet, world: World) -> Secret | Unread | None:

@@ -118,7 +118,7 @@ def conditions(seen: Seen, plan: Plan, outcome: Outcome, facts: Manifest) -> Ite
     wanted, available = facts["desired"], facts["availableReplicas"]
     is_done = available >= wanted and facts["updatedReplicas"] >= wanted and not facts["draining"]
     for wait in plan.waits:
-        if wait.reason in ("ControllerNotFound", "MachinesNotSeen"):
+        if wait.reason in ("AccountingNotFound", "ControllerNotFound", "MachinesNotSeen"):
             yield false(READY, wait.reason, wait.message)
             break
     else:
