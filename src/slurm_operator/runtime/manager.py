@@ -17,14 +17,14 @@ from typing import Any
 import structlog
 
 from slurm_operator.api.kind import Kind
-from slurm_operator.api.meta import HasMeta, ObjectKey, key_of
+from slurm_operator.api.meta import ObjectKey, key_of
 from slurm_operator.kube.access import Access
 from slurm_operator.kube.cache import Cache
 from slurm_operator.kube.client import Client
 from slurm_operator.kube.errors import Forbidden, NotFound
 from slurm_operator.kube.events import Recorder
 from slurm_operator.kube.lease import Elector
-from slurm_operator.plan.wiring import Reconciler, SlurmServer, SlurmWake, Wake
+from slurm_operator.plan.wiring import Reconciler, SlurmServer
 from slurm_operator.plan.world import World
 from slurm_operator.runtime.guard import MetricsGuard, self_signed_context
 from slurm_operator.runtime.known import Known
@@ -39,7 +39,7 @@ from slurm_operator.runtime.serve import health_routes, metrics_route, profile_r
 from slurm_operator.runtime.settings import Settings
 from slurm_operator.runtime.slurm_clusters import SlurmClusters
 from slurm_operator.runtime.sources import Sources
-from slurm_operator.slurm.snapshot import Changes
+from slurm_operator.runtime.wakes import wire
 
 log = structlog.get_logger(__name__)
 
@@ -208,7 +208,7 @@ class Manager:
     async def _working(self) -> AsyncIterator[None]:
         """Wire events to queues, look at everything once, and hand out keys."""
         for loop in self.loops.values():
-            self._wire(loop)
+            wire(loop, self.known, self.slurms)
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self.slurms.close)
             await stack.enter_async_context(self._running("connections to Slurm", self._keep_connected()))
@@ -217,37 +217,6 @@ class Manager:
             for name, loop in self.loops.items():
                 await stack.enter_async_context(self._running(f"queue {name}", loop.queue.run(loop.work)))
             yield
-
-    def _wire(self, loop: Loop) -> None:
-        reconciler, queue, known = loop.reconciler, loop.queue, self.known
-        starting = True
-
-        def wake_own(old: HasMeta | None, new: HasMeta | None) -> None:
-            thing = new or old
-            if thing is not None:
-                queue.add(key_of(thing), calm=starting)
-
-        def wake_owner(old: HasMeta | None, new: HasMeta | None) -> None:
-            for thing in (old, new):
-                owner = thing.metadata.owner if thing is not None else None
-                if thing is not None and owner is not None and owner.kind == reconciler.kind.kind:
-                    queue.add(ObjectKey(thing.metadata.namespace, owner.name), calm=starting)
-
-        def wake_referrers(key: ObjectKey, _thing: HasMeta | None) -> None:
-            for name, referrer in known.referrers(key):
-                if name == reconciler.name:
-                    queue.add(referrer)
-
-        known.records[reconciler.about].subscribe(wake_own)
-        for kind in reconciler.children:
-            known.children[kind].subscribe(wake_owner)
-        for wake in reconciler.wakes:
-            known.records[wake.type].subscribe(self._waker(wake, queue))
-        known.secrets.subscribe(wake_referrers)
-        known.config_maps.subscribe(wake_referrers)
-        if reconciler.slurm_wake is not None:
-            self.slurms.subscribe(self._slurm_waker(reconciler.slurm_wake, loop))
-        starting = False
 
     async def _await_late_kinds(self) -> None:
         """When the server gets a kind that it lacked, look again at all who would have had some of it."""
@@ -290,23 +259,6 @@ class Manager:
             self.slurms.arrange(self._program.slurm_servers(view))
             self.known.want(CONNECTIONS, view)
             await asyncio.sleep(CONNECT_PAUSE_SECONDS)
-
-    def _waker(self, wake: Wake[Any], queue: WorkQueue) -> Any:
-        def wake_mapped(old: HasMeta | None, new: HasMeta | None) -> None:
-            for key in wake.woken(old, new, self.known.view()):
-                queue.add(key)
-
-        return wake_mapped
-
-    def _slurm_waker(self, wake: SlurmWake, loop: Loop) -> Callable[[ObjectKey, Changes], None]:
-        """Look at what changed, and at whoever waits: a fresh answer alone may be what it needs."""
-
-        def wake_mapped(controller: ObjectKey, changes: Changes) -> None:
-            mapped = () if changes.is_empty else wake.keys(controller, changes, self.known.view())
-            for key in {*mapped, *loop.waiting_on(controller)}:
-                loop.queue.add(key)
-
-        return wake_mapped
 
     def why_not_alive(self) -> str | None:
         stall = self._lag.longest_seconds

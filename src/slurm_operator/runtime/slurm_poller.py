@@ -18,8 +18,8 @@ from slurm_operator.slurmrest.errors import NotServed, SlurmFailure
 SOON_SECONDS = 1.0
 IDLE_SECONDS = 15.0
 
-# Reading takes a fifteenth of the time at most, however large the cluster: slurmctld has other work. One slow round
-# may be a slurmctld that was just starting; two in a row are a large cluster.
+# Reading takes a fifteenth of the time at most, however large the cluster: slurmctld has other work.
+# One slow round may be a slurmctld that was just starting; two in a row are a large cluster.
 COST_FACTOR = 15
 
 LONGEST_BACKOFF_SECONDS = 10.0
@@ -153,6 +153,7 @@ class SlurmPoller:
             pings=old.pings if old else (),
             slurmctld_parameters=old.slurmctld_parameters if old else None,
             api_version=self._client.version,
+            url=self._client.url,
             behind=self._ledger.behind,
         )
 
