@@ -2,15 +2,17 @@
 
 import time
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 
+# Ledgers are mounted at /ledgers everywhere. One script for all tasks of an array: each finds its own line.
 _SCRIPT = """\
-echo "start $SLURM_JOB_ID $(date +%s) $SLURMD_NODENAME" >> {path}
-for beat in $(seq {beats}); do sleep 0.5; echo beat >> {path}; done
-echo end >> {path}
+set -- $(echo "{tasks}" | sed -n "$((${{SLURM_ARRAY_TASK_ID:-0}} + 1))p")
+echo "start $SLURM_JOB_ID $(date +%s) $SLURMD_NODENAME" >> /ledgers/$1
+for beat in $(seq $2); do sleep 0.5; echo beat >> /ledgers/$1; done
+echo end >> /ledgers/$1
 """
 
 # A job beats twice a second; on a busy machine it may be late, but not by this much.
@@ -62,11 +64,6 @@ class Job:
     def fate(self) -> Fate:
         return fate(self.lines, is_excused=bool(self.excuses))
 
-    @property
-    def script(self) -> str:
-        """What it runs. Ledgers are mounted at /ledgers everywhere."""
-        return _SCRIPT.format(path=f"/ledgers/{self.ledger.name}", beats=2 * self.seconds)
-
 
 def fate(lines: list[str], *, is_excused: bool) -> Fate:
     """What a ledger says once nothing runs any more: one start, one end, and the end comes last."""
@@ -81,6 +78,11 @@ def fate(lines: list[str], *, is_excused: bool) -> Fate:
 def new(ledgers: Path, seconds: int) -> Job:
     """Named by nothing that is drawn: a seed that is played twice on one cluster has two ledgers."""
     return Job(ledgers / uuid.uuid4().hex[:12], seconds)
+
+
+def script(jobs: Sequence[Job]) -> str:
+    """What one job runs, or each task of an array."""
+    return _SCRIPT.format(tasks="\n".join(f"{job.ledger.name} {2 * job.seconds}" for job in jobs))
 
 
 def busy(jobs: Iterable[Job]) -> frozenset[str]:

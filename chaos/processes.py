@@ -61,8 +61,8 @@ def in_container_of(pid: int, *argv: str, timeout_s: float = 8) -> str:
     user = Path(f"/proc/{pid}").stat()
     inside = ["nsenter", f"--target={pid}", "--mount", "--uts", "--ipc", "--net", "--pid"]
     identity = [f"--setuid={user.st_uid}", f"--setgid={user.st_gid}"]
-    command = [*inside, *identity, "--", "env", "-i", "PATH=/usr/bin:/bin", "timeout", str(timeout_s), *argv]
-    return _printed(command)
+    limited = ["timeout", "--foreground", str(timeout_s), *argv]
+    return _printed([*inside, *identity, "--", "env", "-i", "PATH=/usr/bin:/bin", *limited])
 
 
 def address_of(pid: int) -> str:

@@ -1,6 +1,6 @@
 """What one run came to, one line of JSON each, so that an interruption loses nothing and batches add up."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from slurm_operator import wire
@@ -39,12 +39,16 @@ def append(file: Path, result: Result) -> None:
 
 def read(files: Iterable[Path]) -> list[Result]:
     """Results by seed. Where a seed was played again, the last one counts."""
-    found: dict[int, Result] = {}
+    last = {result.seed: result for result in _lines(files)}
+    return [last[seed] for seed in sorted(last)]
+
+
+def failed(files: Iterable[Path]) -> list[Result]:
+    """What went wrong with seeds that have been played again since, or not."""
+    return sorted((result for result in _lines(files) if not result.is_good), key=lambda result: result.seed)
+
+
+def _lines(files: Iterable[Path]) -> Iterator[Result]:
     for file in files:
         if file.exists():
-            found.update(
-                (result.seed, result)
-                for line in file.read_bytes().splitlines()
-                for result in [wire.decode(line, Result)]
-            )
-    return [found[seed] for seed in sorted(found)]
+            yield from (wire.decode(line, Result) for line in file.read_bytes().splitlines())

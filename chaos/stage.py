@@ -72,7 +72,11 @@ class Stage:
 
     def wish(self) -> None:
         """Everything as it should be. A changed label of the template stays: it is nobody's trouble."""
-        self.cluster.apply([*self._control_plane(), self._nodeset()])
+        for wanted in (*self._control_plane(), self._nodeset()):
+            path = f"{_OURS}/{wanted['kind'].lower()}s/{wanted['metadata']['name']}"
+            self.call(
+                "PATCH", f"{path}?fieldManager=chaos&force=true", wanted, "application/apply-patch+yaml"
+            )
 
     def _control_plane(self) -> list[dict[str, Any]]:
         """Controller, RestApi, and an Accounting with a database of its own."""
@@ -135,13 +139,16 @@ class Stage:
             raise Unwilling(str(error)) from error
 
     def submit(self, seconds: Sequence[int]) -> None:
-        """More jobs, if slurmctld takes them right now. It may do so though we never hear its answer."""
+        """More jobs, several as an array, if slurmctld takes them right now.
+
+        It may do so though we never hear its answer, so their ledgers are watched in any case.
+        """
         made = [jobs.new(self.slurm.ledgers, each) for each in seconds]
-        options = ("--no-requeue", "--cpus-per-task=1", "--output=/dev/null", "--chdir=/tmp")
-        commands = (shlex.join(["sbatch", *options, f"--wrap={job.script}"]) for job in made)
         self.jobs += made
+        array = [f"--array=0-{len(made) - 1}"] if len(made) > 1 else []
+        options = ["--no-requeue", "--cpus-per-task=1", "--output=/dev/null", "--chdir=/tmp", *array]
         with suppress(Missed):
-            self.client("sh", "-c", " ; ".join(commands))
+            self.client("sbatch", *options, f"--wrap={jobs.script(made)}")
 
     def busy(self) -> frozenset[str]:
         return jobs.busy(self.jobs)
@@ -255,8 +262,7 @@ class Stage:
             found = self.get(kind, name)
         except Unwilling as error:
             if "404" in str(error):
-                with suppress(LocalError):
-                    self.wish()
+                self.wish()
             raise
         conditions = found.get("status", {}).get("conditions", [])
         ready = next((one for one in conditions if one["type"] == "Ready"), None)
