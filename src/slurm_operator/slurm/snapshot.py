@@ -41,6 +41,7 @@ class Snapshot(wire.Record, tag="Snapshot"):
     cluster: str = ""
     release: str = ""
     api_version: str = ""
+    url: str = ""  # The slurmrestd that was asked, of several.
     behind: frozenset[str] = frozenset()
     jobs_by_node: Mapping[str, tuple[int, ...]] = {}
 
@@ -112,7 +113,8 @@ def changes(old: Snapshot | Unreachable, new: Snapshot | Unreachable) -> Changes
 def _head(snapshot: Snapshot) -> tuple[object, ...]:
     """What is about slurmctld itself; how long a ping took is not."""
     pings = tuple((ping.hostname, ping.is_primary, ping.is_responding) for ping in snapshot.pings)
-    return (pings, snapshot.slurmctld_parameters, snapshot.cluster, snapshot.release, snapshot.api_version)
+    ways = (snapshot.url, snapshot.api_version)
+    return (pings, snapshot.slurmctld_parameters, snapshot.cluster, snapshot.release, ways)
 
 
 def _changed_nodes(old: Mapping[str, SlurmNode], new: Mapping[str, SlurmNode]) -> Iterator[str]:

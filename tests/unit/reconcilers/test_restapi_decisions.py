@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from slurm_operator import wire
 from slurm_operator.api.controller import Controller
 from slurm_operator.api.meta import ObjectKey
 from slurm_operator.api.nodeset import NodeSet
@@ -14,6 +15,7 @@ from slurm_operator.plan.actions import Apply, PatchObject, Wait
 from slurm_operator.plan.holding import FINALIZER, FORCE_DELETION
 from slurm_operator.plan.plan import Failure, Outcome
 from slurm_operator.reconcilers.restapi import RECONCILER, beside, of_controller, of_nodeset, of_pod
+from slurm_operator.slurm.snapshot import Snapshot, Unreachable
 from support.children import carried_out, pod, read, report, running, secret, with_config, with_secrets
 from support.golden import assert_golden
 from support.world import HandmadeWorld
@@ -190,6 +192,23 @@ def test_status_while_starting_ready_and_in_trouble():
     assert told["Ready"][2] == (
         "0 of 1 slurmrestd pods are ready: pod rest-1 cannot start container slurmrestd: ImagePullBackOff: no such image"
     )
+
+
+def test_of_several_the_one_that_the_operator_asks_says_so_with_what_it_speaks():
+    asked = Snapshot(
+        nodes={}, jobs={}, nodes_asked_at=NOW, jobs_asked_at=NOW, release="26.05.5", api_version="v0.0.45",
+        url="http://rest-restapi.ns:6820",
+    )  # fmt: skip
+
+    def told(slurm):
+        there = running(settled(world(restapi())), kinds.DEPLOYMENT, "rest-restapi")
+        there.slurms[ObjectKey("ns", "slurm")] = slurm
+        found = report(RECONCILER, *decide(there))
+        return found["inUse"], found.get("slurmVersion"), found.get("apiVersions")
+
+    assert told(asked) == (True, "26.05.5", ["v0.0.45"])
+    assert told(wire.replace(asked, url="http://spare-restapi.ns:6820")) == (False, None, None)
+    assert told(Unreachable(since=NOW, why="no answer")) == (False, None, None)
 
 
 def test_a_refused_write_is_told_and_tried_again():

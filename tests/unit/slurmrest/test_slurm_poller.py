@@ -72,6 +72,7 @@ async def test_nodes_are_read_before_jobs(slurmrestd: FakeSlurmrestd, poller: Sl
     snapshot = known(poller)
     assert snapshot.nodes_asked_at <= snapshot.jobs_asked_at
     assert snapshot.api_version == "v0.0.45"
+    assert snapshot.url == slurmrestd.url
     assert snapshot.slurmctld_parameters == ("enable_configless",)
     assert [ping.is_responding for ping in snapshot.pings] == [True]
 

@@ -23,15 +23,15 @@ def status(seen: Seen, plan: Plan, outcome: Outcome) -> StatusReport:
 
 def facts(seen: Seen) -> Manifest:
     meta, rollout = seen.restapi.metadata, seen.rollout
-    answers = isinstance(seen.slurm, Snapshot) and rollout is not None and rollout.ready > 0
+    is_asked = isinstance(seen.slurm, Snapshot) and seen.slurm.url == url(seen.restapi)
     fields: Manifest = {
         "observedGeneration": meta.generation,
         "selector": names.selector(APP, meta.name),
         "url": url(seen.restapi),
         "replicas": rollout.replicas if rollout is not None else 0,
         "readyReplicas": rollout.ready if rollout is not None else 0,
-        "inUse": answers,
+        "inUse": is_asked,
     }
-    if isinstance(seen.slurm, Snapshot) and answers:
+    if isinstance(seen.slurm, Snapshot) and is_asked:
         fields |= {"slurmVersion": seen.slurm.release, "apiVersions": [seen.slurm.api_version]}
     return fields
