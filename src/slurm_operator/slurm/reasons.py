@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Self
 
 # Every drain of ours starts with this, so that anybody can see who made it and nobody's but ours is lifted.
@@ -33,7 +34,12 @@ SLURMS_OWN_DOWNS = (
     "ResumeTimeout reached",
 )
 
-_POD = re.compile(r" ?\(pod ([0-9a-f-]{4,36})\)$")
+# A drain of its own, too, that begins with a name: `gres/gpu count reported lower than configured (0 < 4)`.
+_TOO_FEW_GRES = re.compile(r"gres/\S+ count reported lower than configured")
+
+_POD = re.compile(r" ?\(pod (?P<uid>[0-9a-f-]{4,36})\)$")
+_PODS = re.compile(r" ?\(pods made until (?P<until>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)\)$")
+_TIME = "%Y-%m-%dT%H:%M:%SZ"
 
 
 def sanitised(text: str) -> str:
@@ -54,38 +60,61 @@ def is_our_reason(reason: str) -> bool:
 
 def is_slurms_own_reason(reason: str) -> bool:
     """Whether slurmctld or slurmd wrote it by themselves."""
-    return reason.startswith(SLURMS_OWN_DRAINS + SLURMS_OWN_DOWNS)
+    return is_slurms_own_drain(reason) or reason.startswith(SLURMS_OWN_DOWNS)
 
 
 def is_slurms_own_drain(reason: str) -> bool:
     """Whether slurmctld or slurmd drained the node by themselves, as this reason of a drained node says."""
-    return reason.startswith(SLURMS_OWN_DRAINS)
+    return reason.startswith(SLURMS_OWN_DRAINS) or _TOO_FEW_GRES.match(reason) is not None
 
 
 @dataclass(frozen=True, slots=True)
 class OurReason:
-    """A drain of ours, taken apart: `slurm-operator: ScaleIn: leaving the NodeSet (pod 4f1c...)`.
+    """A drain of ours, taken apart: `slurm-operator: ScaleIn: leaving (pods made until 2026-01-01T…)`.
 
-    The pod's uid tells a drain about this worker from one about an earlier worker of the same name.
+    Its end tells a drain about this worker from one about an earlier worker of the same name. A drain of many
+    says until when their pods were made, so that it reads the same for all of them and is one request; where
+    more depends on it, the drain names the pod by its uid.
     """
 
     cause: str
     text: str = ""
     pod_uid: str = ""
+    made_until: datetime | None = None
 
     def __str__(self) -> str:
-        """As it is sent. Where it would be too long, the text gives way, never cause or uid."""
-        pod = f" (pod {sanitised(self.pod_uid)})" if self.pod_uid else ""
+        """As it is sent. Where it would be too long, the text gives way, never the cause or the end."""
         head = ": ".join(filter(None, [sanitised(self.cause), sanitised(self.text)]))
-        room = MAX_REASON_CHARACTERS - len(OUR_REASON_PREFIX) - len(pod)
-        return OUR_REASON_PREFIX + head[:room].rstrip() + pod
+        end = self._end()
+        room = MAX_REASON_CHARACTERS - len(OUR_REASON_PREFIX) - len(end)
+        return OUR_REASON_PREFIX + head[:room].rstrip() + end
+
+    def _end(self) -> str:
+        if self.made_until is not None:
+            return f" (pods made until {self.made_until.astimezone(UTC):{_TIME}})"
+        return f" (pod {sanitised(self.pod_uid)})" if self.pod_uid else ""
+
+    def is_about(self, pod_uid: str, made_at: datetime | None) -> bool:
+        """Whether this pod was meant, and not one before it. Older wordings do not tell; then it was."""
+        if self.made_until is not None:
+            return made_at is not None and made_at.replace(microsecond=0) <= self.made_until
+        return self.pod_uid in ("", pod_uid)
 
     @classmethod
     def read(cls, reason: str) -> Self | None:
-        """The parts of a reason that we set; None when somebody else did. Older wordings have no uid."""
+        """The parts of a reason that we set; None when somebody else did."""
         if not is_our_reason(reason):
             return None
         body = reason.removeprefix(OUR_REASON_PREFIX)
-        pod = _POD.search(body)
-        cause, _, text = body[: pod.start() if pod else None].partition(": ")
-        return cls(cause=cause, text=text, pod_uid=pod[1] if pod else "")
+        pod, pods = _POD.search(body), _PODS.search(body)
+        end = pod or pods
+        cause, _, text = body[: end.start() if end else None].partition(": ")
+        return cls(cause, text, pod["uid"] if pod else "", _time(pods["until"]) if pods else None)
+
+
+def _time(text: str) -> datetime | None:
+    """None when there is no such day: then it is nothing that we wrote."""
+    try:
+        return datetime.strptime(text, _TIME).replace(tzinfo=UTC)
+    except ValueError:
+        return None

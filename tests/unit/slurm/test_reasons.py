@@ -1,3 +1,5 @@
+from datetime import UTC, datetime, timedelta
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,6 +13,8 @@ from slurm_operator.slurm.reasons import (
     is_slurms_own_reason,
     our_reason,
 )
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
@@ -36,6 +40,7 @@ def test_a_drain_is_ours_only_when_its_reason_begins_with_our_name(reason, ours)
     [
         ("Kill task failed", True),
         ("Low RealMemory (reported:10 < 100.00% of configured:20)", True),
+        ("gres/gpu count reported lower than configured (0 < 4)", True),
         ("Not responding", True),
         ("broken fan", False),
         ("low on coffee", False),
@@ -63,20 +68,55 @@ def test_a_reason_is_one_line_without_control_characters():
             "slurm-operator: ScaleIn: leaving the NodeSet (pod 4f1c)",
         ),
         (OurReason("ScaleIn", pod_uid="4f1c"), "slurm-operator: ScaleIn (pod 4f1c)"),
+        (
+            OurReason("ScaleIn", "leaving", made_until=NOON),
+            "slurm-operator: ScaleIn: leaving (pods made until 2026-01-01T12:00:00Z)",
+        ),
         (OurReason("Pod is terminating"), "slurm-operator: Pod is terminating"),
         (OurReason("Cordon", "see (pod docs)"), "slurm-operator: Cordon: see (pod docs)"),
     ],
 )
-def test_a_reason_of_ours_names_cause_and_pod(reason, text):
+def test_a_reason_of_ours_names_cause_and_pods(reason, text):
     assert str(reason) == text
     assert OurReason.read(text) == reason
 
 
-def test_a_long_text_gives_way_to_the_pod():
-    reason = str(OurReason("Cordon", "x" * 1000, "4f1c"))
+@pytest.mark.parametrize(
+    "whole",
+    [OurReason("Cordon", "x" * 1000, "4f1c"), OurReason("Cordon", "x" * 1000, made_until=NOON)],
+    ids=["a pod", "many"],
+)
+def test_a_long_text_gives_way_to_the_pods(whole):
+    reason = str(whole)
 
     assert len(reason) == MAX_REASON_CHARACTERS
-    assert OurReason.read(reason).pod_uid == "4f1c"
+    read = OurReason.read(reason)
+    assert (read.pod_uid, read.made_until) == (whole.pod_uid, whole.made_until)
+
+
+A_SECOND = timedelta(seconds=1)
+
+
+@pytest.mark.parametrize(
+    ("reason", "made_at", "is_about"),
+    [
+        pytest.param(OurReason("Update", pod_uid="4f1c"), NOON, True, id="names the pod"),
+        pytest.param(OurReason("Update", pod_uid="aaaa"), NOON, False, id="names the one before it"),
+        pytest.param(OurReason("Update", made_until=NOON), NOON, True, id="made in that second"),
+        pytest.param(OurReason("Update", made_until=NOON), NOON - A_SECOND, True, id="made before"),
+        pytest.param(OurReason("Update", made_until=NOON), NOON + A_SECOND, False, id="came after the drain"),
+        pytest.param(OurReason("Update", made_until=NOON), None, False, id="not made yet"),
+        pytest.param(OurReason("Update"), NOON, True, id="an older wording does not tell"),
+    ],
+)
+def test_a_drain_is_about_the_pods_that_were_there(reason, made_at, is_about):
+    assert reason.is_about("4f1c", made_at) == is_about
+
+
+def test_a_day_that_never_was_is_nothing_we_wrote():
+    read = OurReason.read("slurm-operator: Update: x (pods made until 2026-02-30T12:00:00Z)")
+
+    assert read.made_until is None
 
 
 @given(st.text(), st.text(), st.uuids())
