@@ -139,7 +139,17 @@ def test_an_external_slurmctld_gets_no_keys_of_ours_and_no_pods():
     [
         ({}, True),
         (
-            {"conditions": [{"type": "Ready", "status": "False", "reason": "X", "message": "no database"}]},
+            {
+                "conditions": [
+                    {
+                        "type": "Ready",
+                        "status": "False",
+                        "reason": "X",
+                        "message": "no database",
+                        "lastTransitionTime": "2026-01-01T11:59:18Z",
+                    }
+                ]
+            },
             True,
         ),
         ({"conditions": [{"type": "Ready", "status": "True", "reason": "X", "message": ""}]}, False),
@@ -156,7 +166,11 @@ def test_the_first_start_waits_for_slurmdbd(status, waits_for):
     if waits_for:
         ready = made.condition("Ready")
         assert ready.reason == "AccountingNotReady"
-        assert "books-accounting:6819" in ready.message
+        since = " since 11:59:18 UTC" if status else ""
+        assert ready.message.startswith(
+            f"waiting for slurmdbd: no answer on books-accounting:6819{since}. slurmctld starts"
+        )
+        assert ("no database" in ready.message) is bool(status)
 
 
 def test_a_running_slurmctld_does_not_care_that_slurmdbd_is_away():
@@ -266,6 +280,18 @@ def test_the_next_one_waits_until_the_first_runs_again():
     assert action.key.name == "slurm-controller-1"
 
     with_pods(made, wire.replace(standby, metadata=wire.replace(standby.metadata, labels=made.pods()[0].metadata.labels | {names.LABEL_REVISION: current(made)}), status=PodStatus(phase="Pending")))  # fmt: skip
+    assert "slurm-controller-1" in waits(made.world)["OneAtATime"]
+
+
+def test_the_next_one_waits_while_the_first_is_still_going():
+    made = up(spec=HA)
+    for pod in made.pods():
+        old = wire.replace(pod.metadata, labels={**pod.metadata.labels, names.LABEL_REVISION: "older"})
+        made._replace(wire.replace(pod, metadata=old))
+    standby = made.pods()[1]
+    with_pods(made, wire.replace(standby, metadata=wire.replace(standby.metadata, deletion_timestamp=NOON)))
+
+    assert not [a for a in decide(made.world)[2] if isinstance(a, DeleteDaemonPod)]
     assert "slurm-controller-1" in waits(made.world)["OneAtATime"]
 
 

@@ -4,7 +4,8 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from slurm_operator.api import names
-from slurm_operator.api.conditions import READY, Truth
+from slurm_operator.api.accounting import Accounting
+from slurm_operator.api.conditions import READY, Condition, Truth
 from slurm_operator.api.controller import Controller
 from slurm_operator.api.meta import key_of
 from slurm_operator.manifests import kinds
@@ -132,12 +133,22 @@ def why_not_start(seen: Seen) -> Wait | None:
     ready = next((c for c in accounting.status.conditions if c.type == READY), None)
     if ready is not None and ready.status is Truth.TRUE:
         return None
-    host, port = slurmdbd_address(accounting)
-    why = f" {ready.message}" if ready is not None and ready.message else ""
-    message = f"slurmctld starts when slurmdbd answers on {host}:{port}.{why}"
     return Wait(
-        subject=f"Accounting {accounting.metadata.name}", reason="AccountingNotReady", message=message
+        subject=f"Accounting {accounting.metadata.name}",
+        reason="AccountingNotReady",
+        message=_unanswered(accounting, ready),
     )
+
+
+def _unanswered(accounting: Accounting, ready: Condition | None) -> str:
+    """For people: who does not answer, where, since when, and what it says of itself."""
+    host, port = slurmdbd_address(accounting)
+    changed_at = ready.last_transition_time if ready is not None else None
+    since = changed_at or accounting.metadata.creation_timestamp
+    for_long = f" since {since:%H:%M:%S} UTC" if since is not None else ""
+    why = f" {ready.message}" if ready is not None and ready.message else ""
+    answer = f"waiting for slurmdbd: no answer on {host}:{port}{for_long}."
+    return f"{answer} slurmctld starts as soon as there is one.{why}"
 
 
 def fixed_differences(wanted: Manifest, there: Child) -> list[str]:

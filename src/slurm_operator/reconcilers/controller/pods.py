@@ -23,7 +23,7 @@ def next_step(seen: Seen, now: datetime) -> Step:
         return NOTHING
     pod = next(one for one in sorted(seen.pods, key=_standby_first) if one.metadata.name in outdated)
     subject, why = f"Pod {pod.metadata.name}", outdated[pod.metadata.name]
-    if busy := [one.metadata.name for one in seen.pods if one is not pod and live.started_at(one) is None]:
+    if busy := [one.metadata.name for one in seen.pods if one is not pod and not _runs(one)]:
         message = f"It is replaced ({why}) when {', '.join(busy)} runs again."
         return wait(subject, "OneAtATime", message, seconds=LOOK_SECONDS)
     if trouble := why_not_replace(seen, pod, now):
@@ -77,6 +77,11 @@ def labels(seen: Seen) -> list[Action]:
     if not seen.controller.spec.ha.enabled or head is None:
         return []
     return [_label(pod, pod is head) for pod in seen.pods if _is_labelled(pod) != (pod is head)]
+
+
+def _runs(pod: Pod) -> bool:
+    """A pod that is asked to end may be gone at any moment, though its slurmctld still runs."""
+    return live.started_at(pod) is not None and not pod.metadata.is_terminating
 
 
 def _is_labelled(pod: Pod) -> bool:
