@@ -5,17 +5,26 @@ import json
 import re
 import subprocess
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from e2e_pods import make_namespace
 from operator_rig import Slurm, until
 
+from slurm_operator.api import names
 from slurm_operator.local.cluster import Cluster
 from slurm_operator.local.errors import LocalError
+from slurm_operator.local.image.images import slurm_image
+from slurm_operator.local.operated import OPERATOR_NAMESPACE
 
 
 class ControlPlane(Slurm):
-    """One Slurm cluster, looked at from its head."""
+    """One Slurm cluster, looked at from its head: the pod of the slurmctld beside which commands run."""
+
+    head = "slurm-controller-0"
+
+    def run(self, *command: str, timeout_s: float = 60) -> str:
+        where = ("exec", "-n", self.namespace, self.head, "-c", "slurmctld", "--", "timeout", "30")
+        return self.cluster.kubectl(*where, *command, timeout_s=timeout_s)
 
     def get(self, kind: str, name: str = "slurm") -> dict:
         return json.loads(self.cluster.kubectl("get", kind, name, "-n", self.namespace, "-o", "json"))
@@ -43,6 +52,32 @@ class ControlPlane(Slurm):
             )
         )["items"]
         return {pod["metadata"]["name"]: (pod["metadata"]["uid"], restarts(pod)) for pod in found}
+
+    def wait_ready(self, kind: str, name: str) -> None:
+        self.cluster.kubectl(
+            "wait", "--for=condition=Ready", f"{kind}/{name}", "-n", self.namespace, "--timeout=300s", timeout_s=320
+        )  # fmt: skip
+
+    def loginset(self, **spec: object) -> dict:
+        """Login pods without privileges."""
+        unprivileged = {"privileged": False, "capabilities": {"add": ["AUDIT_WRITE"]}}
+        login = {"image": slurm_image("login"), "imagePullPolicy": "Never", "securityContext": unprivileged}
+        return self.kind("LoginSet", "login", {"controllerRef": {"name": "slurm"}, "login": login, **spec})
+
+    def in_login(self, *command: str, stdin: str = "") -> str:
+        """A command as root in a login pod."""
+        flags = ["-i"] if stdin else []
+        where = (
+            "exec",
+            *flags,
+            "-n",
+            self.namespace,
+            f"deploy/{names.login_workload('login')}",
+            "-c",
+            "login",
+            "--",
+        )
+        return self.cluster.kubectl(*where, *command, stdin=stdin, timeout_s=90)
 
     def worker_restarts(self) -> dict[str, tuple[str, int]]:
         found = json.loads(
@@ -72,21 +107,69 @@ class ControlPlane(Slurm):
         until(self.is_up, what=lambda: f"slurmctld to answer: {self.heads()} {self.told()}")
 
     def delete(self) -> None:
-        for kind in ("nodeset", "loginset", "restapi", "controller", "accounting"):
+        for kind in ("token", "nodeset", "loginset", "restapi", "controller", "accounting"):
             self.cluster.kubectl("delete", kind, "--all", "-n", self.namespace, "--wait=false")
         self.cluster.kubectl("delete", "namespace", self.namespace, "--wait=false")
 
 
 @contextlib.contextmanager
-def control_plane(cluster: Cluster, *, workers: int = 1, **controller: object) -> Iterator[ControlPlane]:
-    """A Slurm cluster with a slurmrestd and idle workers in a namespace of its own."""
+def without_operator(cluster: Cluster) -> Iterator[None]:
+    """Nobody decides anything meanwhile."""
+    _scale_operator(cluster, 0)
+    try:
+        yield
+    finally:
+        _scale_operator(cluster, 1)
+
+
+def _scale_operator(cluster: Cluster, replicas: int) -> None:
+    where = ("deployment/slurm-operator", "-n", OPERATOR_NAMESPACE)
+    cluster.kubectl("scale", *where, f"--replicas={replicas}")
+    cluster.kubectl("rollout", "status", *where, "--timeout=120s")
+    if not replicas:
+        until(lambda: not operator_pods(cluster), what=lambda: "the operator to end")
+
+
+def operator_pods(cluster: Cluster) -> list[str]:
+    selector = "labelSelector=app.kubernetes.io/name=slurm-operator"
+    found = cluster.items(f"/api/v1/namespaces/{OPERATOR_NAMESPACE}/pods?{selector}")
+    return [pod["metadata"]["name"] for pod in found]
+
+
+def failed_passes(cluster: Cluster) -> int:
+    """How many passes of the operator that runs now came to nothing, as it counts them itself."""
+    [pod] = operator_pods(cluster)
+    path = f"/api/v1/namespaces/{OPERATOR_NAMESPACE}/pods/{pod}:8080/proxy/metrics"
+    text = cluster.kubectl("get", "--raw", path)
+    found = re.findall(r'slurm_operator_reconciles_total\{.*result="(?:failed|error)"\} (\S+)', text)
+    return round(sum(map(float, found)))
+
+
+@contextlib.contextmanager
+def control_plane_of(cluster: Cluster) -> Iterator[ControlPlane]:
+    """Nothing yet, in a namespace of its own."""
     name = f"head-{uuid.uuid4().hex[:6]}"
     make_namespace(cluster, name)
     made = ControlPlane(cluster, name)
-    made.apply(made.files(), made.controller(**controller), made.restapi(), made.nodeset(replicas=workers))
-    made.wait_idle(workers, 240)
     yield made
     made.delete()
+
+
+@contextlib.contextmanager
+def control_plane(
+    cluster: Cluster, *more: Callable[[ControlPlane], dict], workers: int = 1, **controller: object
+) -> Iterator[ControlPlane]:
+    """A Slurm cluster with a slurmrestd and idle workers in a namespace of its own, and what else it needs."""
+    with control_plane_of(cluster) as made:
+        made.apply(
+            *(one(made) for one in more),
+            made.files(),
+            made.controller(**controller),
+            made.restapi(),
+            made.nodeset(replicas=workers),
+        )
+        made.wait_idle(workers, 240)
+        yield made
 
 
 def restarts(pod: dict) -> int:
