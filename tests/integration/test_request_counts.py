@@ -68,5 +68,5 @@ async def test_workers_come_stay_and_go_with_few_requests(plane):
             # Marked as retired and deleted, both on its pod; the rest is status and news.
             assert len(asked) <= 3 * 50 + 20, writes(asked)[-100:]
             sent = [what for what in there.stub.requests if not what.startswith("GET")]
-            assert sorted(sent) == ["DELETE node"] * 50 + ["POST nodes"] * 50
+            assert sorted(sent) == ["DELETE node"] * 50 + ["POST nodes"], "all of them drain by one request"
             assert operator.is_running

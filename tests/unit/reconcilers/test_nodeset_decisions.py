@@ -12,6 +12,7 @@ from slurm_operator.plan.gate import Drained, NeverStarted
 from slurm_operator.plan.plan import Outcome
 from slurm_operator.reconcilers.nodeset import RECONCILER, reconciler
 from slurm_operator.reconcilers.nodeset.identity import daemon_pod_name
+from slurm_operator.runtime.slurm_writer import said
 from slurm_operator.slurm.reasons import OurReason
 from slurm_operator.slurm.snapshot import Unreachable
 from slurm_operator.slurm.writes import DrainNodes
@@ -288,6 +289,17 @@ def test_switching_modes_lets_the_old_workers_go_when_the_new_ones_are_there():
     assert "drain gpu-0 for ModeSwitch" in told(made)
 
 
+def test_workers_that_go_for_one_cause_drain_by_one_request():
+    many = [w(number, age=timedelta(hours=number + 1)) for number in range(30)]
+    idle = slurm(*(slurm_node(pod, "IDLE") for pod in many))
+
+    plan = planned(world(nodeset(replicas=0), HEAD, *many, revisions_=[R], slurm_=idle))
+
+    drains = [action.write for action in plan.actions() if isinstance(action, WriteSlurm)]
+    assert len(drains) == 30
+    assert len({said(write) for write in drains}) == 1, "they differ in nothing but the node"
+
+
 def test_the_cordon_reason_of_the_one_who_cordoned_is_passed_on():
     conditions = [PodCondition(type="GpuSick", status="True", reason="Xid", message="79")]
     said = machine(
@@ -299,9 +311,9 @@ def test_the_cordon_reason_of_the_one_who_cordoned_is_passed_on():
 
     writes = [action.write for action in planned(made).actions() if isinstance(action, WriteSlurm)]
 
-    assert {write.reason for write in writes if isinstance(write, DrainNodes)} == {
-        f"slurm-operator: NodeCordon: fan broken (pod {pod.metadata.uid})" for pod in (A, B)
-    }
+    assert [write.reason for write in writes if isinstance(write, DrainNodes)] == [
+        "slurm-operator: NodeCordon: fan broken (pods made until 2026-01-01T11:00:00Z)"
+    ] * 2
 
 
 @pytest.mark.parametrize(

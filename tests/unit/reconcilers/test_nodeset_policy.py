@@ -64,6 +64,7 @@ RERUNS, STAYS = job(1, "gpu-0", is_requeueable=True), job(2, "gpu-0")
         pytest.param(leaving("Requeue", api="v0.0.44"), [], id="Requeue never cancels"),
         pytest.param(leaving("Cancel", reason="ask Ada"), [], id="a human's drain is no clock of ours"),
         pytest.param(leaving("Cancel", reason="slurm-operator: NodeCordon: fan (pod 1234)"), [], id="nor is a cordon"),
+        pytest.param(leaving("Cancel", reason="slurm-operator: ScaleIn: x (pods made until 2025-12-31T00:00:00Z)"), [], id="nor one of pods that were there before"),
         pytest.param(leaving("Cancel", reason="slurm-operator: ScaleIn: x (pod aaaa-bbbb)"), [], id="nor a drain of the pod before"),
         pytest.param(leaving("Cancel", replicas=1), [], id="it stays after all"),
         pytest.param(leaving("Cancel", jobs=[job(1, "gpu-0", words=["CANCELLED", "COMPLETING"])]), [], id="it is ending already"),

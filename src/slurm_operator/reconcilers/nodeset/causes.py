@@ -51,8 +51,15 @@ class Cause:
     text: str
 
     def reason(self, member: Member) -> str:
-        """The drain's reason in Slurm: who, why, and about which pod."""
-        return str(OurReason(cause=self.kind, text=self.text, pod_uid=member.uid))
+        """The drain's reason in Slurm: who, why, and about which pods.
+
+        It reads the same for all workers that drain for the same cause, so that Slurm is asked once. Only a
+        drain about resources names its pod: whether the record fits the worker that comes next hangs on it.
+        """
+        until = member.newest_made_at
+        if self.kind is Leaving.RESOURCES or until is None:
+            return str(OurReason(cause=self.kind, text=self.text, pod_uid=member.uid))
+        return str(OurReason(cause=self.kind, text=self.text, made_until=until))
 
 
 def staying_cause(member: Member, propagated: tuple[str, ...]) -> Cause | None:

@@ -132,7 +132,7 @@ def _other_mode(seen: Seen, own: list[Member], *, are_all_there: bool) -> dict[s
 def _drains_for_the_switch(member: Member) -> bool:
     """It was chosen in an earlier pass; the drain says so."""
     ours = member.drain
-    return ours is not None and ours.cause == Leaving.MODE_SWITCH and ours.pod_uid == member.uid
+    return ours is not None and ours.cause == Leaving.MODE_SWITCH and member.is_drained_itself
 
 
 def _daemons(seen: Seen) -> Choices:

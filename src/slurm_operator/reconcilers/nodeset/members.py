@@ -1,6 +1,6 @@
 """The workers of a NodeSet as decisions see them: pod, Kubernetes node, Slurm node, all in one place."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 
@@ -17,10 +17,11 @@ from slurm_operator.slurm.snapshot import Snapshot
 
 @dataclass(frozen=True)
 class Member(Worker):
-    """One worker of a NodeSet."""
+    """One worker of a NodeSet. `newest_made_at`: when the newest of them all was made."""
 
     kube_node: KubeNode | None
     ordinal: int | None
+    newest_made_at: datetime | None = field(default=None, kw_only=True)
 
     @property
     def uid(self) -> str:
@@ -75,6 +76,12 @@ class Member(Worker):
         """Our own drain of this worker, as its reason tells it."""
         record = self.record
         return OurReason.read(record.reason) if record is not None and record.state.is_drain else None
+
+    @property
+    def is_drained_itself(self) -> bool:
+        """Our drain is about this very pod, and not about an earlier one of its name."""
+        ours = self.drain
+        return ours is not None and ours.is_about(self.uid, self.pod.metadata.creation_timestamp)
 
     @property
     def has_remains(self) -> bool:

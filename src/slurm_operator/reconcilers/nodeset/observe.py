@@ -71,7 +71,7 @@ def observe(key: ObjectKey, world: World, propagated: tuple[str, ...] = ()) -> S
     return Seen(
         nodeset=nodeset,
         controller=controller,
-        members=tuple(_member(pod, nodeset, kube_nodes, slurm, lost_since) for pod in pods),
+        members=tuple(_members(pods, nodeset, kube_nodes, slurm, lost_since)),
         kube_nodes=kube_nodes,
         revisions=tuple(world.children(kinds.CONTROLLER_REVISION, nodeset.metadata.uid)),
         slurm=slurm,
@@ -141,18 +141,22 @@ def _kube_nodes(nodeset: NodeSet, pods: Sequence[Pod], world: World) -> dict[str
     return {name: kube_node for name, kube_node in found if kube_node is not None}
 
 
-def _member(
-    pod: Pod,
+def _members(
+    pods: Sequence[Pod],
     nodeset: NodeSet,
     kube_nodes: Mapping[str, KubeNode],
     slurm: Snapshot | Unreachable,
     lost_since: datetime | None,
-) -> Member:
-    return Member(
-        pod=pod,
-        slurm_node=identity.slurm_node_name(pod),
-        slurm=slurm,
-        kube_node=kube_nodes.get(pod.spec.node_name),
-        ordinal=identity.ordinal_of(pod, nodeset),
-        state_lost_since=lost_since,
-    )
+) -> Iterator[Member]:
+    made_at = (pod.metadata.creation_timestamp for pod in pods)
+    newest = max((moment for moment in made_at if moment is not None), default=None)
+    for pod in pods:
+        yield Member(
+            pod=pod,
+            slurm_node=identity.slurm_node_name(pod),
+            slurm=slurm,
+            kube_node=kube_nodes.get(pod.spec.node_name),
+            ordinal=identity.ordinal_of(pod, nodeset),
+            state_lost_since=lost_since,
+            newest_made_at=newest,
+        )

@@ -18,7 +18,6 @@ from slurm_operator.reconcilers.nodeset.causes import Cause, Leaving
 from slurm_operator.reconcilers.nodeset.members import Member
 from slurm_operator.reconcilers.nodeset.observe import Seen
 from slurm_operator.slurm.job import SlurmJob
-from slurm_operator.slurm.reasons import OurReason
 from slurm_operator.slurm.snapshot import Snapshot
 from slurm_operator.slurm.states import JobBase
 from slurm_operator.slurm.writes import CancelJob, JobWrite, RequeueJob, UpdateJob
@@ -61,8 +60,8 @@ def overdue_at(member: Member, policy: DrainPolicy) -> datetime | None:
     record = member.record
     if policy.deadline is None or record is None or not record.is_drained_by_us:
         return None
-    ours = OurReason.read(record.reason)
-    if ours is None or ours.cause not in set(Leaving) or ours.pod_uid not in ("", member.uid):
+    ours = member.drain
+    if ours is None or ours.cause not in set(Leaving) or not member.is_drained_itself:
         return None
     return record.reason_changed_at + policy.deadline if record.reason_changed_at is not None else None
 

@@ -102,7 +102,7 @@ def _drains_for_update(member: Member) -> bool:
     """It was chosen in an earlier pass; the drain says so. Nobody is let go half-way."""
     ours = member.drain
     is_update = ours is not None and ours.cause in (Leaving.UPDATE, Leaving.RESOURCES)
-    return is_update and ours is not None and ours.pod_uid == member.uid
+    return is_update and member.is_drained_itself
 
 
 def budget(seen: Seen, desired: int) -> int:
