@@ -65,6 +65,10 @@ class NodeSetStatus:
     node_set_hash: str = prop("Newest revision.", default="")
     collision_count: int | None = prop("How often two revisions had the same hash.", default=None)
     ordinal_to_node: dict[str, str] = prop("Kubernetes node of each ordinal, with pinToNode.", default={})
+    failures: dict[str, int] = prop(
+        "How often in a row the pod of this name ended by itself; the next one comes later each time.",
+        default={},
+    )
     selector: str = prop("Finds the worker pods; for autoscalers.", default="")
     slurm_name: str = prop("What slurm.conf calls this NodeSet.", default="")
     slurm_version: str = prop("Version of slurmd.", default="")

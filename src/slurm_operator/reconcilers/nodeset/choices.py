@@ -7,15 +7,12 @@ from datetime import datetime, timedelta
 
 from slurm_operator.api import names
 from slurm_operator.manifests.objects import KubeNode
-from slurm_operator.reconcilers.nodeset import identity, placement, records
+from slurm_operator.reconcilers.nodeset import failures, identity, placement, records
 from slurm_operator.reconcilers.nodeset.causes import Cause, Leaving
 from slurm_operator.reconcilers.nodeset.members import Member
 from slurm_operator.reconcilers.nodeset.observe import Seen
 from slurm_operator.reconcilers.nodeset.pod import Slot
 from slurm_operator.reconcilers.nodeset.victims import victims_first
-
-# A pod that ended is left for people to look at for this long, and is not replaced faster than that.
-ENDED_FOR = timedelta(seconds=5)
 
 
 @dataclass(frozen=True)
@@ -63,12 +60,12 @@ def _cannot_stay(member: Member, seen: Seen) -> Cause | None:
 
 
 def _ended(seen: Seen, now: datetime) -> dict[str, Cause]:
-    """Pods whose containers ended for good make room for new ones."""
+    """Pods whose containers ended for good make room for new ones, after a while."""
     over = Cause(Leaving.ENDED, "its containers have ended")
     return {
         member.uid: over
         for member in seen.members
-        if member.pod.has_ended and now - (member.pod.metadata.creation_timestamp or now) >= ENDED_FOR
+        if member.pod.has_ended and failures.due_in(member, seen, now) <= timedelta(0)
     }
 
 

@@ -11,12 +11,12 @@ from slurm_operator.plan.actions import Action, Create, DeleteObject, DeleteWork
 from slurm_operator.plan.gate import Shut, gate
 from slurm_operator.plan.leaving import UNREACHABLE
 from slurm_operator.plan.plan import Lane, Plan, lane, plan
-from slurm_operator.reconcilers.nodeset import policy, revisions
+from slurm_operator.reconcilers.nodeset import failures, policy, revisions
 from slurm_operator.reconcilers.nodeset.abandoned import let_go
 from slurm_operator.reconcilers.nodeset.adoption import adopted
 from slurm_operator.reconcilers.nodeset.arrivals import arrivals
 from slurm_operator.reconcilers.nodeset.causes import Cause
-from slurm_operator.reconcilers.nodeset.choices import ENDED_FOR, choose
+from slurm_operator.reconcilers.nodeset.choices import choose
 from slurm_operator.reconcilers.nodeset.drains import keep
 from slurm_operator.reconcilers.nodeset.facts import facts
 from slurm_operator.reconcilers.nodeset.ghosts import forgotten
@@ -210,7 +210,7 @@ def _look_again(
         waits += [_available_in(member, seen, now) for member in seen.members if member.is_ready]
     if seen.nodeset.metadata.is_terminating and not seen.members:
         waits += [A_SECOND]  # slurmctld is about to be told to do without it.
-    waits += [ENDED_FOR for member in seen.members if member.pod.has_ended]
+    waits += [failures.due_in(member, seen, now) for member in seen.members if member.pod.has_ended]
     waits += [REGISTERS_WITHIN - waited for m in seen.members if (waited := unregistered_for(m, now))]
     old_answers = (a for lane_ in workers for a in lane_.actions() if isinstance(a, Wait))
     waits += [A_SECOND for wait in old_answers if wait.reason == "OldAnswer"]

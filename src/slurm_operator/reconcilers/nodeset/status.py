@@ -12,7 +12,7 @@ from slurm_operator.plan.conditions import DEGRADED, PROGRESSING, READY, Conditi
 from slurm_operator.plan.gate import told
 from slurm_operator.plan.plan import Outcome, Plan
 from slurm_operator.plan.wiring import StatusReport
-from slurm_operator.reconcilers.nodeset import maintenance, placement, revisions
+from slurm_operator.reconcilers.nodeset import failures, maintenance, placement, revisions
 from slurm_operator.reconcilers.nodeset.choices import desired
 from slurm_operator.reconcilers.nodeset.members import FOREVER, Member
 from slurm_operator.reconcilers.nodeset.mismatches import mismatches
@@ -40,6 +40,7 @@ def status(seen: Seen, plan: Plan, outcome: Outcome) -> StatusReport:
             "draining": len(drains),
             "drainedBy": max(known) if known and len(known) == len(drains) else None,
             "ordinalToNode": ordinal_to_node(seen),
+            "failures": failures.remembered(seen, plan, outcome),
             "mismatches": wrong[:TOLD],
             "reservation": maintenance.remembered(seen, outcome),
         },
