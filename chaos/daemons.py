@@ -4,8 +4,9 @@ import os
 import random
 import signal
 from collections.abc import Callable
+from contextlib import suppress
 
-from chaos.blow import NOBODY, Blow
+from chaos.blow import NOBODY, Blow, Missed
 from chaos.processes import OPERATOR as OPERATOR
 from chaos.stage import Stage
 
@@ -22,7 +23,11 @@ def stopped(program: str) -> Hit:
 
 
 def woken(program: str) -> Callable[[Stage], None]:
-    return lambda stage: stage.processes.signal(program, signal.SIGCONT)
+    def mend(stage: Stage) -> None:
+        with suppress(Missed):  # It has been replaced meanwhile.
+            stage.processes.signal(program, signal.SIGCONT)
+
+    return mend
 
 
 def _signalled(program: str, number: signal.Signals) -> Hit:

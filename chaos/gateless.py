@@ -5,8 +5,6 @@ has jobs, counts as drained. Behind the gate stands a fence for workers that lea
 not give up the record of a busy node. It goes too, so that the gate stands alone.
 """
 
-import sys
-
 
 def take_out_the_gate() -> None:
     from slurm_operator.plan import gate as whole
@@ -25,5 +23,4 @@ def take_out_the_gate() -> None:
     retire.FOR_GOOD.clear()
 
 
-if "chaos" not in sys.modules:  # Else it is only being read, as by a test.
-    take_out_the_gate()
+take_out_the_gate()

@@ -3,7 +3,7 @@
 import os
 import signal
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -17,14 +17,29 @@ OPERATOR = "operator"
 
 class Processes:
     def __init__(self, cluster: str, operator: str) -> None:
-        self._group, self._operator = cgroups.path_of(cluster), operator
+        # Every hierarchy holds the same processes.
+        self._group = cgroups.hierarchies()[0] / cgroups.path_of(cluster).strip("/")
+        self._operator = operator
+        self._slurmctld = 0
 
     def of(self, program: str) -> list[int]:
         """Those whose program has this name. Missed when there is none."""
-        found = [pid for pid in cgroups.processes(self._group) if self._is(program, _command(pid))]
+        found = [pid for pid in self._all() if self._is(program, _command(pid))]
         if not found:
             raise Missed(f"no {program} runs")
         return sorted(found)
+
+    def slurmctld(self) -> int:
+        """The one that was found last, while it lives: it is asked for twice a second."""
+        if not self._is("slurmctld", _command(self._slurmctld)):
+            self._slurmctld = self.of("slurmctld")[0]
+        return self._slurmctld
+
+    def _all(self) -> Iterator[int]:
+        """Groups come and go meanwhile."""
+        for directory, _, _ in os.walk(self._group):
+            with suppress(OSError):
+                yield from map(int, Path(directory, "cgroup.procs").read_text().split())
 
     def _is(self, program: str, command: Sequence[str]) -> bool:
         if program == OPERATOR:

@@ -3,7 +3,7 @@
 import time
 from collections import Counter
 from collections.abc import Callable, Collection
-from contextlib import suppress
+from functools import partial
 
 from chaos.blow import WORKERS, Missed
 from chaos.draw import Draw, draw
@@ -51,11 +51,10 @@ class Run:
             time.sleep(pause)
 
     def _mend(self) -> None:
-        for fault in self._draw.faults:
-            with suppress(Missed):  # Whom it had hit is gone.
-                fault.mend(self._stage)
-        _wait(self._stage.cluster.caller.is_ready, 60)
-        self._stage.wish()
+        """Daemons and wires first: whoever takes a drain back needs them."""
+        for fault in sorted(self._draw.faults, key=lambda fault: fault.sort is Sort.WISH):
+            _wait(partial(_is_done, partial(fault.mend, self._stage)), 60)
+        _wait(partial(_is_done, self._stage.wish), 60)
 
     def _result(self, settled: float, took: float, trouble: str) -> Result:
         fates = Counter(job.fate for job in self._stage.jobs)
@@ -78,6 +77,15 @@ class Run:
 def run(stage: Stage, seed: int, only: Collection[str] = ()) -> Result:
     """Everything that is decided here comes from the seed; when jobs start and end is up to the machine."""
     return Run(stage, draw(seed, only)).play()
+
+
+def _is_done(deed: Callable[[], None]) -> bool:
+    """False when there was nobody to ask."""
+    try:
+        deed()
+    except Missed:
+        return False
+    return True
 
 
 def _wait(condition: Callable[[], object], seconds: float) -> None:

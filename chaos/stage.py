@@ -134,7 +134,7 @@ class Stage:
     def client(self, *command: str) -> str:
         """What a Slurm client prints beside slurmctld."""
         try:
-            return in_container_of(self.processes.of("slurmctld")[0], *command)
+            return in_container_of(self.processes.slurmctld(), *command)
         except (LocalError, OSError) as error:
             raise Unwilling(str(error)) from error
 
@@ -240,16 +240,16 @@ class Stage:
         while trouble := self.trouble():
             if time.monotonic() - start > deadline_s:
                 raise TimeoutError(f"does not settle: {trouble}")
-            time.sleep(0.5)
+            time.sleep(0.7)
         return time.monotonic() - start
 
     def trouble(self) -> str:
         """What is not yet as it should be; empty when all is well. What was deleted is made anew."""
         try:
-            for kind, name in (("controllers", "slurm"), ("restapis", "slurm"), ("nodesets", "cpu")):
+            shown = self.client("sh", "-c", "sinfo -h -N -o '%N %T'; squeue -h -o 'job %i %T'").splitlines()
+            for kind, name in (("nodesets", "cpu"), ("restapis", "slurm"), ("controllers", "slurm")):
                 if sorrow := self._sorrow(kind, name):
                     return sorrow
-            shown = self.client("sh", "-c", "sinfo -h -N -o '%N %T'; squeue -h -o 'job %i %T'").splitlines()
         except Missed as error:
             return f"cannot look: {error}"
         if sorted(shown) != [f"{worker} idle" for worker in sorted(ALL)]:
