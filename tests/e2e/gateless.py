@@ -1,6 +1,6 @@
-"""An operator with one condition of its gate taken out: a case that such a one survives proves nothing.
+"""Operators and API servers with one guard taken out: a case that such a one survives proves nothing.
 
-It is the operator of the cluster with another first program, which lets verdicts of the gate pass. The program is in
+The operator is that of the cluster with another first program, which lets verdicts of the gate pass. The program is in
 a ConfigMap of the test; the product has no such switch.
 """
 
@@ -10,9 +10,10 @@ from contextlib import contextmanager
 
 from slurm_operator.local.cluster import Cluster
 from slurm_operator.local.operated import OPERATOR_NAMESPACE
+from slurm_operator.manifests.protection import NAME as POLICY
 
 # Behind the gate there is a fence for workers that leave for good: slurmctld does not give up the record of a busy
-# node. It goes too, so that the gate stands alone.
+# node. It goes too, so that the gate stands alone. And pods end soon, so that nobody waits long for the loss.
 _PROGRAM = """\
 import os
 
@@ -33,15 +34,18 @@ whole.gate = gate
 from slurm_operator.reconcilers.nodeset import retire
 
 retire.FOR_GOOD.clear()
+retire.GRACE_SECONDS = 5
 
 from slurm_operator.cli.root import main
 
 main()
 """
 
+_WHERE = ("deployment/slurm-operator", "-n", OPERATOR_NAMESPACE)
+
 
 @contextmanager
-def gate_without(cluster: Cluster, *reasons: str) -> Iterator[None]:
+def gate_without(cluster: Cluster, reasons: tuple[str, ...]) -> Iterator[None]:
     """Meanwhile the operator takes these reasons of a shut gate for an open one."""
     config = {
         "apiVersion": "v1",
@@ -56,16 +60,29 @@ def gate_without(cluster: Cluster, *reasons: str) -> Iterator[None]:
         {"op": "add", "path": f"{container}/env/-", "value": {"name": "GATE_WITHOUT", "value": ",".join(reasons)}},
         {"op": "add", "path": "/spec/template/spec/volumes", "value": [{"name": "gateless", "configMap": {"name": "gateless"}}]},
     ]  # fmt: skip
-    where = ("deployment/slurm-operator", "-n", OPERATOR_NAMESPACE)
-    cluster.kubectl("patch", *where, "--type=json", "-p", json.dumps(patch))
+    cluster.kubectl("patch", *_WHERE, "--type=json", "-p", json.dumps(patch))
     _wait_one(cluster)
     try:
         yield
     finally:
-        cluster.kubectl("rollout", "undo", *where)
+        cluster.kubectl("rollout", "undo", *_WHERE)
         _wait_one(cluster)
 
 
 def _wait_one(cluster: Cluster) -> None:
-    where = ("-n", OPERATOR_NAMESPACE)
-    cluster.kubectl("rollout", "status", "deployment/slurm-operator", *where, "--timeout=180s")
+    cluster.kubectl("rollout", "status", *_WHERE, "--timeout=180s")
+
+
+@contextmanager
+def policy_off(cluster: Cluster) -> Iterator[None]:
+    """Meanwhile the API server only notes who deletes a protected worker."""
+    _answer_with(cluster, "Audit")
+    try:
+        yield
+    finally:
+        _answer_with(cluster, "Deny")
+
+
+def _answer_with(cluster: Cluster, action: str) -> None:
+    patch = json.dumps({"spec": {"validationActions": [action]}})
+    cluster.kubectl("patch", "validatingadmissionpolicybinding", POLICY, "--type=merge", "-p", patch)

@@ -19,6 +19,8 @@ LEDGER_MOUNT = {"name": "ledgers", "mountPath": "/ledgers"}
 class Slurm:
     """One Slurm cluster in a namespace, by its component kinds."""
 
+    keeps_books = False  # Whether there is a slurmdbd that can be asked.
+
     def __init__(self, cluster: Cluster, namespace: str) -> None:
         self.cluster, self.namespace = cluster, namespace
         self.ledgers.mkdir(parents=True, exist_ok=True)
@@ -69,6 +71,11 @@ class Slurm:
             "controllerRef": {"name": "slurm"},
             "slurmrestd": {"image": slurm_image("slurmrestd"), "imagePullPolicy": "Never"},
         })  # fmt: skip
+
+    def accounting(self) -> dict:
+        slurmdbd = {"image": slurm_image("slurmdbd"), "imagePullPolicy": "Never"}
+        storage = {"size": "1Gi"}
+        return self.kind("Accounting", "books", {"slurmdbd": slurmdbd, "managed": {"storage": storage}})
 
     def nodeset(self, name: str = "cpu", replicas: int = 2, labels: dict | None = None, **spec) -> dict:
         unprivileged = {

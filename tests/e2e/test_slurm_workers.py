@@ -2,7 +2,7 @@
 
 import json
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
@@ -12,6 +12,8 @@ from operator_rig import Slurm, install, until
 
 pytestmark = pytest.mark.timeout(600)
 
+Make = Callable[[Slurm], dict]
+
 
 @pytest.fixture(scope="module")
 def operator(cluster, operator_image):
@@ -20,17 +22,21 @@ def operator(cluster, operator_image):
 
 
 @contextmanager
-def cluster_of(operator, **controller) -> Iterator[Slurm]:
-    """A Slurm cluster of two workers, made by the operator from component kinds."""
+def cluster_of(operator, *more: Make, keeps_books: bool = False, **controller) -> Iterator[Slurm]:
+    """A Slurm cluster of two workers, made by the operator from component kinds, and what else it needs."""
     name = f"slurm-{uuid.uuid4().hex[:6]}"
     make_namespace(operator, name)
     made = Slurm(operator, name)
-    made.apply(made.files(), made.controller(**controller), made.restapi(), made.nodeset())
-    made.wait_idle(2)
+    if keeps_books:
+        made.keeps_books, controller["accountingRef"] = True, {"name": "books"}
+        made.apply(made.accounting())
+    made.apply(made.files(), made.controller(**controller), made.restapi(), made.nodeset(),
+               *(one(made) for one in more))  # fmt: skip
+    made.wait_idle(2, 240)
     yield made
-    for kind in ("nodeset", "restapi", "controller"):
+    for kind in ("nodeset", "loginset", "restapi", "controller", "accounting"):
         operator.kubectl("delete", kind, "--all", "-n", name, "--wait=false")
-    operator.kubectl("delete", "namespace", name, "--wait=false")
+    operator.kubectl("delete", "namespace", name, "--wait=false", "--ignore-not-found")
 
 
 @pytest.fixture
@@ -76,40 +82,6 @@ def test_scale_in_waits_for_the_job_and_takes_the_worker_when_it_has_ended(slurm
 
     scale(slurm, 2)
     slurm.wait_idle(2)
-
-
-def test_a_rolling_update_replaces_the_idle_worker_and_waits_for_the_busy_one(slurm):
-    job = Ledger(slurm, "--exclusive")
-    before = slurm.pods()
-
-    slurm.apply(slurm.nodeset(labels={"changed": "yes"}))
-    idle = next(name for name in before if name != job.node)
-    until(
-        lambda: slurm.pods().get(idle) not in (None, before[idle]),
-        what=lambda: f"{idle} to be replaced: {slurm.pods()}",
-    )
-
-    assert job.is_running()
-    assert slurm.pods()[job.node] == before[job.node]
-    job.wait_ended_by_itself()
-    until(
-        lambda: slurm.pods().get(job.node) not in (None, before[job.node]),
-        what=lambda: "the other to be replaced",
-    )
-    slurm.wait_idle(2)
-
-
-def test_a_deleted_nodeset_lets_its_jobs_finish(slurm):
-    job = Ledger(slurm, "--exclusive")
-
-    slurm.cluster.kubectl("delete", "nodeset", "cpu", "-n", slurm.namespace, "--wait=false")
-    until(lambda: "draining" in slurm.states().values(), what=lambda: f"a drain: {slurm.states()}")
-
-    assert job.is_running()
-    assert job.node in slurm.pods()
-    job.wait_ended_by_itself()
-    until(lambda: slurm.pods() == {}, what=lambda: f"workers to go: {slurm.pods()}")
-    until(lambda: "cpu" not in slurm.cluster.kubectl("get", "nodesets", "-n", slurm.namespace, "-o", "name"))
 
 
 def test_a_drain_by_a_human_stands(slurm):

@@ -5,8 +5,8 @@ import re
 import pytest
 from job_ledger import Ledger
 from operator_rig import Slurm, until
-from test_slurm_workers import operator, slurm
-from worker_cases import wait_draining
+from test_slurm_workers import cluster_of, operator, slurm
+from worker_changes import wait_draining
 
 from slurm_operator.api import names
 from slurm_operator.local.errors import LocalError
@@ -50,17 +50,45 @@ def test_a_worker_is_not_deleted_by_hand_and_where_that_is_forced_it_waits_for_i
     slurm.wait_idle(2)
 
 
+def with_grace(slurm: Slurm, seconds: int) -> None:
+    """Workers whose pods wait no longer than this for their jobs."""
+    slurm.apply(slurm.nodeset(terminationGracePeriodSeconds=seconds, labels={"changed": "yes"}))
+    until(
+        lambda: graces(slurm) == [str(seconds)] * 2,
+        180,
+        lambda: f"new pods: {graces(slurm)} {slurm.states()}",
+    )
+    slurm.wait_idle(2)
+
+
+@pytest.mark.full
+def test_what_may_be_requeued_is_when_the_grace_period_ends_and_its_owner_reads_why(operator):
+    with cluster_of(operator, keeps_books=True) as slurm:
+        with_grace(slurm, 30)
+        job = Ledger(slurm, "--exclusive", "--requeue")
+
+        force(slurm, job.node)
+        wait_draining(slurm, job)
+        until(lambda: slurm.job_state(job.job) == "PENDING", 120, lambda: job.seen_by_slurm())
+        assert f"{job.node} is leaving (PodTerminating); this job is requeued" in comment(job)
+
+        slurm.run("scontrol", "update", f"jobid={job.job}", "starttime=now")  # It would wait for two minutes.
+        until(lambda: job.lines.count("start") == 2, 180, lambda: job.seen_by_slurm())
+        assert "is leaving (PodTerminating)" in comment(job), "and still says so when it runs again"
+        job.release()
+        until(lambda: job.booked()[-1:] == ["COMPLETED|0:0"], 120, lambda: f"{job.booked()}")
+        assert len(job.booked()) == 2, "the books tell both runs"
+
+
 @pytest.mark.full
 def test_past_the_refusal_a_deleted_pod_takes_its_job_along_when_its_grace_period_is_over(slurm):
-    """The control: it is the policy that keeps people from that."""
-    slurm.apply(slurm.nodeset(terminationGracePeriodSeconds=10, labels={"changed": "yes"}))
-    until(lambda: all(grace == "10" for grace in graces(slurm)), 180, lambda: f"new pods: {graces(slurm)}")
-    slurm.wait_idle(2)
+    """The control: it is the policy that keeps people from that, and a job that is not requeued is lost."""
+    with_grace(slurm, 10)
     job = Ledger(slurm, "--exclusive")
 
     force(slurm, job.node)
 
-    until(lambda: not job.is_running(), 120, lambda: "the job to be lost")
+    until(job.is_lost, 120, lambda: "the job to be lost")
     assert "end" not in job.lines
 
 
