@@ -168,7 +168,25 @@ def mode_switch() -> Story:
     return story.tick(5).change(scalingMode="StatefulSet").tick(40)
 
 
-@pytest.mark.parametrize("tell", [scale_in, rolling_update, node_drain, mode_switch])
+def deletion() -> Story:
+    story = Story({"replicas": 2}).tick(5)
+    story.submit(10)
+    story.tick(2).meta["deletionTimestamp"] = "2026-01-01T12:00:07Z"
+    return story.tick(14)
+
+
+def pod_deleted_by_hand() -> Story:
+    """Past the policy: the worker waits for its job, and another one comes in its place."""
+    story = Story({"replicas": 2}).tick(5)
+    job = story.submit(12)
+    [name] = [record for record in story.tick(2).slurm.records if record in job.processes]
+    story.pods.delete(name, story.pods.pods[name]["metadata"]["uid"], grace=3600, waits=True)
+    return story.tick(20)
+
+
+@pytest.mark.parametrize(
+    "tell", [scale_in, rolling_update, node_drain, mode_switch, deletion, pod_deleted_by_hand]
+)
 def test_a_story_goes_as_written(tell):
     """SLURM_OPERATOR_GOLDEN=write writes it anew; what changed is then in the diff."""
     story = tell()
