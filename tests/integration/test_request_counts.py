@@ -9,6 +9,7 @@ from contextlib import AsyncExitStack
 import pytest
 from bench.kubelet import Kubelet
 from bench.rig import GROUP, NAMESPACE, OPERATOR, Call, Rig, nodeset, until, watching
+from bench.scaling import noted
 from kinds_rig import plane
 
 __all__ = ["plane"]
@@ -49,6 +50,7 @@ async def test_workers_come_stay_and_go_with_few_requests(plane):
 
             await there.patch({"replicas": COUNT})
             await told(there, readyReplicas=COUNT, registeredReplicas=COUNT)
+            await noted(there, COUNT)
             asked = own(there.calls())
             assert len(asked) <= 2.1 * COUNT, writes(asked)[-100:]
             posts = [what for what in there.stub.requests if not what.startswith("GET")]

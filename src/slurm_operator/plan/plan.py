@@ -11,11 +11,13 @@ from slurm_operator.plan.actions import Action, Tell, Wait
 class Lane(wire.Record):
     """Work that belongs together. Stages run one after the other; the actions of a stage run at once.
 
-    A failure stops its own lane and no other.
+    A failure stops its own lane and no other. Notes are for people and hold up nobody: what there is no time
+    for is left to the next pass.
     """
 
     name: str
     stages: tuple[tuple[Action, ...], ...]
+    is_note: bool = False
 
     def actions(self) -> Iterator[Action]:
         for stage in self.stages:
@@ -43,10 +45,10 @@ class Plan(wire.Record):
         return all(isinstance(action, Tell) for action in self.actions())
 
 
-def lane(name: str, *stages: Iterable[Action]) -> Lane:
+def lane(name: str, *stages: Iterable[Action], is_note: bool = False) -> Lane:
     """A lane without its empty stages."""
     filled = (tuple(stage) for stage in stages)
-    return Lane(name=name, stages=tuple(stage for stage in filled if stage))
+    return Lane(name=name, stages=tuple(stage for stage in filled if stage), is_note=is_note)
 
 
 def plan(*lanes: Lane, look_again: timedelta | None = None, waits_on: tuple[ObjectKey, ...] = ()) -> Plan:
@@ -64,7 +66,7 @@ class Failure(wire.Record):
 
 
 class Outcome(wire.Record):
-    """What became of a plan. `skipped` are actions behind a failed stage of their lane."""
+    """What became of a plan. `skipped` are actions behind a failed stage, and notes there was no time for."""
 
     done: tuple[Action, ...] = ()
     failed: tuple[Failure, ...] = ()

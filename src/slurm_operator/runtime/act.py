@@ -1,11 +1,12 @@
 """Carrying out a plan: lanes side by side, stages in order, actions of a stage with slow start.
 
+Notes, a thousand of them maybe, get a moment: the status waits for the plan, and people for the status.
 Whatever goes wrong ends in the outcome, never as an exception through the loop: people get a status on bad
 days too.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import structlog
@@ -16,6 +17,10 @@ from slurm_operator.plan.plan import Failure, Lane, Outcome, Plan
 log = structlog.get_logger(__name__)
 
 Perform = Callable[[Action], Awaitable[None]]
+
+# So many notes are written at a time, as there are connections, and for so long new ones are begun.
+NOTES_AT_ONCE = 32
+NOTES_SECONDS = 1.0
 
 
 class ActionFailed(Exception):  # noqa: N818 - it tells what happened; the loop turns it into a Failure
@@ -33,12 +38,18 @@ class _Tally:
     skipped: list[Action] = field(default_factory=list)
 
 
-async def act(plan: Plan, perform: Perform) -> Outcome:
+async def act(plan: Plan, perform: Perform, *, notes_seconds: float = NOTES_SECONDS) -> Outcome:
     """Try everything in the plan that may be tried, and say what became of each action."""
     if not plan.lanes:
         return Outcome()
     tally = _Tally()
-    await asyncio.gather(*(_run_lane(lane, perform, tally) for lane in plan.lanes))
+    notes = [lane for lane in plan.lanes if lane.is_note]
+    left = iter(notes)
+    await asyncio.gather(
+        *(_run_lane(lane, perform, tally) for lane in plan.lanes if not lane.is_note),
+        *(_run_notes(left, perform, tally, notes_seconds) for _ in notes[:NOTES_AT_ONCE]),
+    )
+    tally.skipped.extend(action for lane in left for action in lane.actions())
     return Outcome(done=tuple(tally.done), failed=tuple(tally.failed), skipped=tuple(tally.skipped))
 
 
@@ -46,6 +57,16 @@ async def _run_lane(lane: Lane, perform: Perform, tally: _Tally) -> None:
     for number, stage in enumerate(lane.stages):
         if not await _run_stage(stage, perform, tally):
             tally.skipped.extend(action for later in lane.stages[number + 1 :] for action in later)
+            return
+
+
+async def _run_notes(left: Iterator[Lane], perform: Perform, tally: _Tally, seconds: float) -> None:
+    """One after the other while there is time, the first in any case; several of us share what is left."""
+    clock = asyncio.get_running_loop().time
+    ends = clock() + seconds
+    for lane in left:
+        await _run_lane(lane, perform, tally)
+        if clock() >= ends:
             return
 
 

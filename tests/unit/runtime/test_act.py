@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from slurm_operator.plan.actions import Apply, Tell, Wait
 from slurm_operator.plan.plan import lane, plan
-from slurm_operator.runtime.act import ActionFailed, act
+from slurm_operator.runtime.act import NOTES_AT_ONCE, ActionFailed, act
 
 
 def apply(name: str) -> Apply:
@@ -121,6 +121,34 @@ async def test_slow_start_doubles():
         7,
         8,
     ]
+
+
+async def test_notes_that_there_is_no_time_for_are_left_to_the_next_pass_and_hold_up_nothing_else():
+    stage = Stage()
+    notes = [
+        lane(f"note {number}", [apply(str(number))], is_note=True) for number in range(NOTES_AT_ONCE * 2)
+    ]
+    urgent = lane("urgent", [apply("first")], [apply("second")])
+
+    outcome = await act(plan(*notes, urgent), stage.perform, notes_seconds=0)
+
+    assert {"first", "second"} <= set(stage.tried)
+    assert len(outcome.done) == NOTES_AT_ONCE + 2
+    assert [name_of(action) for action in outcome.skipped] == [
+        str(number) for number in range(NOTES_AT_ONCE, NOTES_AT_ONCE * 2)
+    ]
+
+
+async def test_notes_are_all_written_while_there_is_time_and_never_more_at_once_than_connections():
+    stage = Stage()
+    notes = [
+        lane(f"note {number}", [apply(str(number))], is_note=True) for number in range(NOTES_AT_ONCE * 4)
+    ]
+
+    outcome = await act(plan(*notes), stage.perform, notes_seconds=600)
+
+    assert len(outcome.done) == NOTES_AT_ONCE * 4
+    assert max(map(len, stage.seen_together)) == NOTES_AT_ONCE
 
 
 async def test_waiting_and_telling_send_nothing_and_count_as_done():

@@ -6,6 +6,7 @@ Slurm everything stays as it was last known.
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
+from functools import cache
 
 from slurm_operator.api import names
 from slurm_operator.api.meta import key_of
@@ -17,7 +18,7 @@ from slurm_operator.reconcilers.nodeset.marks import marked
 from slurm_operator.reconcilers.nodeset.members import Member
 from slurm_operator.slurm.node import SlurmNode
 from slurm_operator.slurm.snapshot import Unreachable
-from slurm_operator.slurm.states import NodeBase, NodeFlag
+from slurm_operator.slurm.states import NodeBase, NodeFlag, NodeState
 
 # The states that other people's tools look for. Flags that only the scheduler cares about, such as PLANNED,
 # come and go all the time and are not told.
@@ -47,7 +48,7 @@ def facts(member: Member, now: datetime) -> list[Lane]:
         return []
     noted = _deadline(member)
     stages = [noted] if noted else [_conditions(member, now), _told(member)]
-    return [lane(f"facts of {member.slurm_node}", *stages)] if any(stages) else []
+    return [lane(f"facts of {member.slurm_node}", *stages, is_note=True)] if any(stages) else []
 
 
 def _deadline(member: Member) -> list[PatchObject]:
@@ -68,8 +69,13 @@ def wanted(record: SlurmNode | None) -> dict[str, str]:
     """Condition types and their message; none for a worker that is not registered."""
     if record is None:
         return {}
-    states = [told for word, told in TOLD.items() if word in record.state]
-    return {names.POD_CONDITION_PREFIX + state: record.reason for state in states}
+    return dict.fromkeys(_types(record.state), record.reason)
+
+
+@cache
+def _types(state: NodeState) -> tuple[str, ...]:
+    """There are few states and many workers."""
+    return tuple(names.POD_CONDITION_PREFIX + told for word, told in TOLD.items() if word in state)
 
 
 def _conditions(member: Member, now: datetime) -> list[Action]:
