@@ -198,8 +198,8 @@ def is_record_of(slurm_node: SlurmNode, worker: Worker) -> bool:
 
     Both are set anew by every registration. `instance_id` and `extra` are not: they keep their first values.
     """
-    addresses = {worker.pod.status.pod_ip, *(ip.ip for ip in worker.pod.status.pod_ips)} - {""}
-    if slurm_node.address not in addresses:
+    status, address = worker.pod.status, slurm_node.address
+    if not address or (address != status.pod_ip and all(ip.ip != address for ip in status.pod_ips)):
         return False
     slurmd = worker.slurmd
     running = slurmd.state.running if slurmd is not None else None

@@ -51,8 +51,10 @@ def wire(loop: Loop, known: Known, slurms: SlurmClusters) -> None:
 
 
 def _neighbour(wake: Wake[Any], queue: WorkQueue, known: Known) -> Watcher:
+    view = known.view()  # One for all events, which come by the thousand: only objects are looked up in it.
+
     def wake_mapped(old: HasMeta | None, new: HasMeta | None) -> None:
-        for key in wake.woken(old, new, known.view()):
+        for key in wake.woken(old, new, view):
             queue.add(key)
 
     return wake_mapped

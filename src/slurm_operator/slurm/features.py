@@ -20,6 +20,11 @@ def kube_features(annotation: str) -> tuple[str, ...]:
     return tuple(KUBE_PREFIX + name.removeprefix(KUBE_PREFIX) for name in features(annotation))
 
 
+def has_kube_features(names: Iterable[str]) -> bool:
+    """Whether some of them come from Kubernetes."""
+    return any(name.startswith(KUBE_PREFIX) for name in names)
+
+
 def with_kube_features(current: Iterable[str], annotation: str | None) -> tuple[str, ...]:
     """The whole list a node should have: its own features, and what the annotation asks for.
 

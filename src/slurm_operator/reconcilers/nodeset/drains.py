@@ -72,7 +72,10 @@ def _release(member: Member) -> list[PatchObject]:
 
 
 def _protect(member: Member, seen: Seen) -> list[PatchObject]:
-    if seen.nodeset.spec.workload_disruption_protection:
+    wanted = "true" if seen.nodeset.spec.workload_disruption_protection else None
+    if member.pod.metadata.labels.get(names.LABEL_POD_PROTECT) == wanted:
+        return []  # As nearly always, and with a thousand workers composing a message for nobody is dear.
+    if wanted is not None:
         message = f"{member.slurm_node} is protected from evictions and deletions"
         return marked(member, "Protected", message, labels={names.LABEL_POD_PROTECT: "true"})
     message = f"{member.slurm_node} is no longer protected, as the spec asks"

@@ -1,7 +1,6 @@
 """Who a worker is: its ordinal or its Kubernetes node, and the names that follow from it."""
 
 import hashlib
-import re
 
 from slurm_operator.api import names
 from slurm_operator.api.nodeset import NodeSet
@@ -41,8 +40,8 @@ def ordinal_of(pod: Pod, nodeset: NodeSet) -> int | None:
     """The number of a worker; None in DaemonSet mode."""
     if mode_of(pod) is ScalingMode.DAEMON_SET:
         return None
-    number = re.fullmatch(re.escape(nodeset.metadata.name) + r"-(\d+)", pod.metadata.name)
-    return int(number[1]) if number else None
+    base, _, number = pod.metadata.name.rpartition("-")
+    return int(number) if base == nodeset.metadata.name and number.isdecimal() else None
 
 
 def is_called_like(pod: Pod, nodeset: NodeSet) -> bool:

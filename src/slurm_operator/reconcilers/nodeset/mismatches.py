@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import cache
 from typing import Self
 
 from slurm_operator.api.nodeset import NodeSet
@@ -96,6 +97,7 @@ def _version(record: SlurmNode, seen: Seen) -> Iterator[str]:
         yield f"slurmd {record.version} is newer than {head}; update the Controller first"
 
 
+@cache
 def _series(version: str) -> tuple[int, ...]:
     """26.05 of 26.05.5; nothing of what is no version."""
     words = version.split(".")[:2]
@@ -125,6 +127,8 @@ def _memory(record: SlurmNode, declared: Declared) -> Iterator[str]:
 
 
 def _gres(record: SlurmNode, declared: Declared) -> Iterator[str]:
+    if not declared.gpus and "gres" not in declared.conf:
+        return
     try:
         wanted, there = gres_counts(gres(declared.conf.get("gres", ""))), gres_counts(gres(record.gres))
     except TresError as error:

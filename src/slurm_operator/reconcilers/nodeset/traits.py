@@ -9,7 +9,7 @@ from slurm_operator.plan.plan import Lane, lane
 from slurm_operator.reconcilers.nodeset.marks import marked
 from slurm_operator.reconcilers.nodeset.members import Member
 from slurm_operator.reconcilers.nodeset.observe import Seen
-from slurm_operator.slurm.features import are_same, with_kube_features
+from slurm_operator.slurm.features import are_same, has_kube_features, with_kube_features
 from slurm_operator.slurm.node import SlurmNode
 from slurm_operator.slurm.snapshot import Snapshot
 from slurm_operator.slurm.topology import TopologyError, places
@@ -25,15 +25,13 @@ def traits(member: Member, seen: Seen) -> list[Lane]:
     is_current = isinstance(seen.slurm, Snapshot) and seen.slurm.is_current(member.slurm_node)
     if record is None or not is_current or member.is_terminating:
         return []
-    found = {
-        "features": [list(_features(member, record, seen))],
-        "topology": list(_topology(member, record, seen)),
-        "comment": [list(_comment(member, record, seen))],
-    }
+    found = (
+        ("features", [[*_features(member, record, seen)]]),
+        ("topology", [*_topology(member, record, seen)]),
+        ("comment", [[*_comment(member, record, seen)]]),
+    )
     return [
-        lane(f"traits of {member.slurm_node}: {trait}", *stages)
-        for trait, stages in found.items()
-        if any(stages)
+        lane(f"traits of {member.slurm_node}: {trait}", *stages) for trait, stages in found if any(stages)
     ]
 
 
@@ -42,6 +40,8 @@ def _features(member: Member, record: SlurmNode, seen: Seen) -> Iterator[Action]
     if member.kube_node is None:
         return
     annotation = member.kube_node.metadata.annotations.get(names.FEATURES)
+    if annotation is None and not has_kube_features((*record.features, *record.active_features)):
+        return
     wanted = with_kube_features(record.features, annotation)
     active = with_kube_features(record.active_features, annotation)
     if not are_same(record.features, wanted) or not are_same(record.active_features, active):
@@ -58,8 +58,11 @@ def wanted_place(member: Member) -> str:
 
 def place_problem(member: Member) -> str | None:
     """Why the annotation cannot be followed."""
+    wanted = wanted_place(member)
+    if not wanted:
+        return None
     try:
-        places(wanted_place(member))
+        places(wanted)
     except TopologyError as error:
         assert member.kube_node is not None
         return f"annotation {names.TOPOLOGY} of Node {member.kube_node.metadata.name}: {error}"

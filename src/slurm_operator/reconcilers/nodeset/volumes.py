@@ -85,6 +85,8 @@ def _claim(nodeset: NodeSet, name: str, template: Mapping[str, Any]) -> Manifest
 
 def retention(member: Member, nodeset: NodeSet, there: Claims, *, is_scaled: bool) -> list[PatchObject]:
     """Makes the claims of a worker follow whom the policy says: the NodeSet, the pod that goes, or nobody."""
+    if not there:
+        return []
     claims = (there.get(name) for name in claim_names(nodeset, whose(member)).values())
     steps = (_retained(claim, member, nodeset, is_scaled=is_scaled) for claim in claims if claim is not None)
     return [step for step in steps if step is not None]
