@@ -26,11 +26,11 @@ class Draw:
 
 
 def draw(seed: int, only: Collection[str] = ()) -> Draw:
-    """One or two wishes that take workers away, and one or two things that break meanwhile, in any order."""
+    """All workers are wanted away, perhaps one for itself, and one or two things break meanwhile."""
     chance = random.Random(seed)  # noqa: S311 - chance, not secrets
     faults: list[Fault] = []
-    for sort, most in ((Sort.WISH, 2), (Sort.WEATHER, 2)):
-        _add(faults, chance, _choices(sort, only), chance.randint(1, most))
+    for sort, least, most in ((Sort.MASS, 1, 1), (Sort.WISH, 0, 1), (Sort.WEATHER, 1, 2)):
+        _add(faults, chance, _choices(sort, only), chance.randint(least, most))
     if chance.random() < _DEADLY_SHARE:
         _add(faults, chance, _choices(Sort.DEADLY, only), 1)
     chance.shuffle(faults)

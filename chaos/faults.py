@@ -20,7 +20,8 @@ Mend = Callable[[Stage], None]
 
 
 class Sort(Enum):
-    WISH = "takes workers away"
+    MASS = "is about all workers"
+    WISH = "is about one worker, or a few"
     WEATHER = "breaks something around them"
     DEADLY = "ends jobs by its nature, whatever the operator does"
 
@@ -55,14 +56,14 @@ STATE = about("slurmctld's state")
 RESTD = about("slurmrestd's port")
 
 FAULTS = _table(
-    Fault("scale in", Sort.WISH, wishes.scaled_in),
+    Fault("scale in", Sort.MASS, wishes.scaled_in),
     Fault("scale out and in again", Sort.WISH, wishes.scaled_out),
-    Fault("template changed", Sort.WISH, wishes.changed_template),
-    Fault("image broken", Sort.WISH, wishes.broken_image),
-    Fault("mode switched", Sort.WISH, wishes.switched_mode),
-    Fault("NodeSet deleted", Sort.WISH, wishes.deleted_nodeset),
+    Fault("template changed", Sort.MASS, wishes.changed_template),
+    Fault("image broken", Sort.MASS, wishes.broken_image),
+    Fault("mode switched", Sort.MASS, wishes.switched_mode),
+    Fault("NodeSet deleted", Sort.MASS, wishes.deleted_nodeset),
     Fault("worker pod deleted by hand", Sort.WISH, people.deleted_worker),
-    Fault("all worker pods deleted by hand", Sort.WISH, people.deleted_workers),
+    Fault("all worker pods deleted by hand", Sort.MASS, people.deleted_workers),
     Fault("machine drained", Sort.WISH, people.drained_machine, people.uncordoned),
     Fault("worker drained by a human", Sort.WISH, people.drained_by_hand, people.resumed_by_hand),
     Fault("operator killed", Sort.WEATHER, killed(OPERATOR)),

@@ -13,6 +13,8 @@ from chaos.record import Result
 from chaos.stage import Stage
 from slurm_operator.local.errors import LocalError
 
+_WISHES = {Sort.MASS, Sort.WISH}
+
 
 class Run:
     """A draw, played on a stage."""
@@ -46,13 +48,13 @@ class Run:
             else:
                 self._hit.append(fault.name)
                 self._opportunities += blow.opportunities(busy)
-                self._in_the_dark += 0 if blow.nodes or fault.sort is Sort.WISH else len(busy)
+                self._in_the_dark += 0 if blow.nodes or fault.sort in _WISHES else len(busy)
             self._stage.submit([seconds])
             time.sleep(pause)
 
     def _mend(self) -> None:
         """Daemons and wires first: whoever takes a drain back needs them."""
-        for fault in sorted(self._draw.faults, key=lambda fault: fault.sort is Sort.WISH):
+        for fault in sorted(self._draw.faults, key=lambda fault: fault.sort in _WISHES):
             _wait(partial(_is_done, partial(fault.mend, self._stage)), 60)
         _wait(partial(_is_done, self._stage.wish), 60)
 

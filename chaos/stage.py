@@ -96,7 +96,7 @@ class Stage:
     def _nodeset(self) -> dict[str, Any]:
         """Its workers do not wait for their jobs when they are told to end, as they otherwise do.
 
-        So a worker that is removed too early takes its jobs along at once, and the short ones of a run show it.
+        So one that is removed too early takes its jobs along at once, and the short ones of a run show it.
         """
         strategy = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": WORKERS - 1}}
         made: dict[str, Any] = self.slurm.nodeset(
