@@ -62,7 +62,7 @@ def test_the_page_names_seeds_that_had_failed():
 def test_the_page_counts_what_hit_and_what_found_nothing():
     said = page([result(1), result(2, missed=("scale in",), faults=())], [], [], "a machine")
 
-    assert "| scale in | wish | 1 | 1 |" in said
+    assert "| scale in | mass | 1 | 1 |" in said
     assert "| machine unplugged | deadly | 0 | 0 |" in said
 
 
