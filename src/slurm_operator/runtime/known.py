@@ -167,6 +167,19 @@ class View:
             *(key for key in self.config_maps_asked if not known.config_maps.knows(key)),
         ]
 
+    def is_refused(self) -> bool:
+        """Whether the server has said why something that was asked for by name cannot be read."""
+        known = self._known
+        troubles = (
+            *(known.secrets.trouble(key) for key in self.secrets_asked if not known.secrets.knows(key)),
+            *(
+                known.config_maps.trouble(key)
+                for key in self.config_maps_asked
+                if not known.config_maps.knows(key)
+            ),
+        )
+        return any(trouble is not None for trouble in troubles)
+
     def _referenced(
         self, referenced: Referenced[T], asked: set[ObjectKey], key: ObjectKey
     ) -> T | Unread | None:

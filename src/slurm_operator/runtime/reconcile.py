@@ -30,6 +30,8 @@ log = structlog.get_logger(__name__)
 # read. Both are bounded, because neither is needed for safety: only for not doing things twice.
 WRITES_SEEN_WITHIN_SECONDS = 5.0
 REFERENCES_READ_WITHIN_SECONDS = 5.0
+# A server that has not answered at all yet is slow. To tell people so would only be taken back in a moment.
+REFERENCES_SILENT_SECONDS = 30.0
 
 # Looking at one object takes a fifteenth of the time at most: with thousands of workers a pass is dear, and
 # they come by the hundred.
@@ -120,9 +122,10 @@ class Loop:
             return seen
         clock = asyncio.get_running_loop().time()
         waited = clock - self._unread_since.setdefault(key, clock)
-        if waited >= REFERENCES_READ_WITHIN_SECONDS:
+        patience = REFERENCES_READ_WITHIN_SECONDS if view.is_refused() else REFERENCES_SILENT_SECONDS
+        if waited >= patience:
             return seen
-        self.queue.add(key, REFERENCES_READ_WITHIN_SECONDS - waited)
+        self.queue.add(key, REFERENCES_READ_WITHIN_SECONDS)
         return _NOT_YET
 
     async def _report(self, about: HasMeta, seen: Any, plan: Plan, outcome: Outcome) -> str | None:

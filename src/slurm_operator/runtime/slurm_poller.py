@@ -139,11 +139,16 @@ class SlurmPoller:
         if self._failures:
             log.info("slurm read again", url=self._client.url, failures=self._failures)
         self._failures, self._why = 0, ""
-        await self._publish(self._with_head(snapshot), settled)
+        snapshot = self._with_head(snapshot)
+        if self._snapshot is None:
+            # The first one is whole: a restart of ours must not look as if slurmctld had nothing to say.
+            snapshot = await self._headed(snapshot)
+        await self._publish(snapshot, settled)
         every_s = HEAD_SOON_SECONDS if self._waiting else HEAD_EVERY_SECONDS
         if self._head_at is None or self._clock.monotonic() - self._head_at >= every_s:
-            self._head_at = self._clock.monotonic()
-            await self._read_head()
+            headed = await self._headed(snapshot)
+            if headed is not snapshot:
+                await self._publish(headed, frozenset())
 
     def _with_head(self, snapshot: Snapshot) -> Snapshot:
         """What is read less often, carried over."""
@@ -157,10 +162,10 @@ class SlurmPoller:
             behind=self._ledger.behind,
         )
 
-    async def _read_head(self) -> None:
-        """Pings and live configuration. Nice to know: without an answer the rest still stands."""
-        assert self._snapshot is not None
-        pings, parameters = self._snapshot.pings, self._snapshot.slurmctld_parameters
+    async def _headed(self, snapshot: Snapshot) -> Snapshot:
+        """With pings and live configuration. Nice to know: without an answer the rest still stands."""
+        self._head_at = self._clock.monotonic()
+        pings, parameters = snapshot.pings, snapshot.slurmctld_parameters
         async with self._reading:
             try:
                 pings = await self._client.read.ping()
@@ -169,9 +174,9 @@ class SlurmPoller:
                 parameters = None
             except SlurmFailure as failure:
                 log.info("slurmctld not pinged", url=self._client.url, error=str(failure))
-        if (pings, parameters) != (self._snapshot.pings, self._snapshot.slurmctld_parameters):
-            head = wire.replace(self._snapshot, pings=pings, slurmctld_parameters=parameters)
-            await self._publish(head, frozenset())
+        if (pings, parameters) == (snapshot.pings, snapshot.slurmctld_parameters):
+            return snapshot
+        return wire.replace(snapshot, pings=pings, slurmctld_parameters=parameters)
 
     async def _publish(self, snapshot: Snapshot, settled: frozenset[str]) -> None:
         old = self._announced

@@ -77,6 +77,20 @@ async def test_nodes_are_read_before_jobs(slurmrestd: FakeSlurmrestd, poller: Sl
     assert [ping.is_responding for ping in snapshot.pings] == [True]
 
 
+async def test_the_first_word_about_a_cluster_is_whole(
+    slurmrestd: FakeSlurmrestd, poller: SlurmPoller, heard: list[Changes]
+) -> None:
+    """Told in two pieces, every restart of ours would write into the status that nobody is in charge, and take it back."""
+    serve(slurmrestd, node_lists=[nodes(a="IDLE")])
+    poller.subscribe(lambda found: pings.append(len(known(poller).pings)))
+    pings: list[int] = []
+
+    await poller.poll()
+
+    assert pings == [1]
+    assert [found.everything for found in heard] == [True]
+
+
 async def test_an_unchanged_queue_keeps_its_jobs(
     slurmrestd: FakeSlurmrestd, poller: SlurmPoller, clock: FakeClock, heard: list[Changes]
 ) -> None:
