@@ -16,7 +16,7 @@ echo end >> /ledgers/$1
 """
 
 # A job beats twice a second; on a busy machine it may be late, but not by this much.
-SILENCE_S = 10.0
+SILENCE_S = 20.0
 
 
 class Fate(Enum):

@@ -258,9 +258,17 @@ class Stage:
         except Missed as error:
             return f"cannot look: {error}"
         if sorted(shown) != [f"{worker} idle" for worker in sorted(ALL)]:
+            self._cancel_dead()
             return f"Slurm has {shown}"
         beating = [job.number for job in self.jobs if job.is_beating()]
         return f"jobs run: {beating}" if beating else ""
+
+    def _cancel_dead(self) -> None:
+        """Slurm may go on counting jobs whose processes are gone. Their fate is sealed."""
+        dead = [str(job.number) for job in self.jobs if job.node is not None and not job.is_beating()]
+        if dead:
+            with suppress(Missed):
+                self.client("scancel", *dead)
 
     def _sorrow(self, kind: str, name: str) -> str:
         try:
