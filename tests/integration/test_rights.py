@@ -2,6 +2,7 @@
 
 import pytest
 from kinds_rig import apply, condition, config_map, get, merge, ns, operator, ours, plane, secret, wait_for
+from monitors_crd import MONITORS
 
 from slurm_operator.install import rights
 from support.managers import running_manager, until
@@ -9,27 +10,6 @@ from support.managers import running_manager, until
 __all__ = ["ns", "plane"]
 
 STORAGE = {"host": "db.example.com", "username": "slurm", "passwordKeyRef": {"name": "db", "key": "password"}}
-
-MONITORS = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": "servicemonitors.monitoring.coreos.com"},
-    "spec": {
-        "group": "monitoring.coreos.com",
-        "scope": "Namespaced",
-        "names": {"kind": "ServiceMonitor", "plural": "servicemonitors"},
-        "versions": [
-            {
-                "name": "v1",
-                "served": True,
-                "storage": True,
-                "schema": {
-                    "openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-                },
-            }
-        ],
-    },
-}
 
 
 def test_rights_for_monitors_files_and_databases_that_move_away(plane, ns, tmp_path):
