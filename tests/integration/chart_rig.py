@@ -25,10 +25,13 @@ class HelmError(Exception):
     """helm ended with an error; its words."""
 
 
+def program() -> Path:
+    return builds.binaries(builds.HELM, Paths.of(), Quiet()) / "helm"
+
+
 def helm(*args: str, stdin: str = "") -> str:
-    program = builds.binaries(builds.HELM, Paths.of(), Quiet()) / "helm"
     done = subprocess.run(
-        [program, *args], input=stdin, capture_output=True, text=True, check=False, timeout=120
+        [program(), *args], input=stdin, capture_output=True, text=True, check=False, timeout=120
     )
     if done.returncode != 0:
         raise HelmError(done.stderr)

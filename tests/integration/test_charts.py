@@ -7,9 +7,11 @@ import pytest
 import yaml
 from chart_rig import CHARTS, HelmError, helm, objects, rendered, without_helm
 from click.testing import CliRunner
-from kinds_rig import ns, plane
+from kinds_rig import apply, get, ns, plane
 
 from slurm_operator.cli import main
+from support.foreign_kinds import definitions
+from support.ports import ports
 
 __all__ = ["ns", "plane"]
 
@@ -162,6 +164,42 @@ def test_pods_carry_nothing_that_changes_with_the_version_of_a_chart():
     templates = [thing["spec"].get("template") for thing in made.values() if "spec" in thing]
 
     assert "helm.sh/chart" not in json.dumps(templates)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pytest.param({}, id="defaults"),
+        pytest.param({"operator": {"metricsPort": 0}}, id="metrics off"),
+        pytest.param({"operator": {"healthPort": 9081, "metricsPort": 9080}, "webhook": {"metricsPort": 9082, "serverPort": 10443, "healthPort": 9083}}, id="other ports"),
+    ],
+)  # fmt: skip
+def test_network_policies_let_in_what_is_listened_on_and_nothing_else(values):
+    for found in ports(objects(rendered("slurm-operator", values)).values()).values():
+        assert found.listened == found.declared == found.reachable == found.served
+        assert found.probed <= found.listened
+
+
+def test_objects_for_prometheus_and_cert_manager_are_taken_by_their_definitions(plane, ns):
+    apply(plane, *definitions())
+    plane.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+    values = {
+        "namespaceOverride": ns,
+        "operator": {"metricsSecure": True},
+        "certManager": {"enabled": True},
+        "monitoring": {"serviceMonitor": {"enabled": True}, "prometheusRule": {"enabled": True}},
+    }
+    foreign = {"ServiceMonitor", "PrometheusRule", "Issuer", "Certificate"}
+    made = [
+        thing for thing in objects(rendered("slurm-operator", values)).values() if thing["kind"] in foreign
+    ]
+
+    said = plane.kubectl("apply", "--validate=strict", "-f", "-", stdin=yaml.safe_dump_all(made))
+
+    assert said.count(" created") == len(made) == 6
+    assert {thing["kind"] for thing in made} == foreign
+    [rules] = get(plane, ns, "prometheusrule", "slurm-operator")["spec"]["groups"]
+    assert len(rules["rules"]) > 3, "nothing was pruned"
 
 
 def everything(ns: str, namespaces: str) -> dict[str, dict]:
