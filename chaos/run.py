@@ -15,6 +15,9 @@ from slurm_operator.local.errors import LocalError
 
 _WISHES = {Sort.MASS, Sort.WISH}
 
+# What breaks last stays broken this long, so that somebody notices.
+_WEATHER_S = 4.0
+
 
 class Run:
     """A draw, played on a stage."""
@@ -39,6 +42,7 @@ class Run:
         return self._result(settled, time.monotonic() - begin, trouble)
 
     def _torment(self) -> None:
+        broken_at = 0.0
         for fault, seconds, pause in zip(self._draw.faults, self._draw.later, self._draw.pauses, strict=True):
             busy = self._stage.busy()
             try:
@@ -49,8 +53,11 @@ class Run:
                 self._hit.append(fault.name)
                 self._opportunities += blow.opportunities(busy)
                 self._in_the_dark += 0 if blow.nodes or fault.sort in _WISHES else len(busy)
+            if fault.sort not in _WISHES:
+                broken_at = time.monotonic()
             self._stage.submit([seconds])
             time.sleep(pause)
+        time.sleep(max(0.0, broken_at + _WEATHER_S - time.monotonic()))
 
     def _mend(self) -> None:
         """Daemons and wires first: whoever takes a drain back needs them."""
