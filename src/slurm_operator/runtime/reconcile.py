@@ -33,13 +33,19 @@ REFERENCES_READ_WITHIN_SECONDS = 5.0
 # A server that has not answered at all yet is slow. To tell people so would only be taken back in a moment.
 REFERENCES_SILENT_SECONDS = 30.0
 
-# Looking at one object takes a fifteenth of the time at most: with thousands of workers a pass is dear, and
-# they come by the hundred.
-COST_FACTOR = 15
+# Looking at one object takes a thirtieth of the time at most: with thousands of workers a pass is dear, and
+# they come by the hundred. Where that would be more than a second, it may take a fifteenth, and be sooner.
+COST_FACTOR, LARGE_COST_FACTOR = 30, 15
+LONG_REST_SECONDS = 1.0
 
 
 def utc_now() -> datetime:
     return datetime.now(UTC)
+
+
+def rest_seconds(cost: float) -> float:
+    """How long to leave an object alone after a pass that took so many seconds of work."""
+    return min(COST_FACTOR * cost, max(LONG_REST_SECONDS, LARGE_COST_FACTOR * cost))
 
 
 @dataclass
@@ -95,7 +101,7 @@ class Loop:
         now = self.shell.now()
         plan = refusal.decide(self.reconciler, about, seen, world, now)
         self._record(key, world, plan, now)
-        self.queue.rest(key, COST_FACTOR * (self.shell.spent() - began))
+        self.queue.rest(key, rest_seconds(self.shell.spent() - began))
         self._want_slurm(key, plan.waits_on)
         performer = Performer(self.shell.client, self.shell.known, self.shell.now, self.shell.retries)
         outcome = await act(plan, performer.perform)
