@@ -1,7 +1,11 @@
-"""`make bench`: run every benchmark, print tables, write build/bench.json and the tables for the docs."""
+"""`make bench`: run every benchmark, print tables, write build/bench.json and the tables for the docs.
+
+A suite that is run alone replaces its own figures in these files and leaves the others.
+"""
 
 import importlib
 import json
+import os
 import platform
 import sys
 from collections.abc import Iterator
@@ -12,7 +16,8 @@ from rich.table import Table
 
 from bench.rows import Row
 
-SUITES = ("kube", "slurmrest", "kernel", "passes", "workers")
+SUITES = ("kube", "slurmrest", "kernel", "passes", "light", "many", "workers")
+OUT = Path("build") / "bench.json"
 
 
 def main(chosen: list[str]) -> None:
@@ -20,17 +25,23 @@ def main(chosen: list[str]) -> None:
     if unknown:
         sys.exit(f"no such benchmark: {', '.join(sorted(unknown))}; there are {', '.join(SUITES)}")
     console = Console()
-    results: dict[str, list[Row]] = {}
     for suite in chosen or SUITES:
         console.print(f"[dim]measuring {suite} …")
-        results[suite] = list(importlib.import_module(f"bench.{suite}").measure())
-        console.print(table(suite, results[suite]))
-    out = Path("build") / "bench.json"
+        rows = list(importlib.import_module(f"bench.{suite}").measure())
+        console.print(table(suite, rows))
+        write(OUT, suite, rows)
+    console.print(f"written to {OUT} and {OUT.with_suffix('.md')}")
+
+
+def write(out: Path, suite: str, rows: list[Row]) -> None:
+    """The figures of one suite beside those of the others that are there."""
     out.parent.mkdir(exist_ok=True)
-    rows = {suite: [row._asdict() for row in rows] for suite, rows in results.items()}
-    out.write_text(json.dumps({"machine": machine(), "results": rows}, indent=2) + "\n")
-    out.with_suffix(".md").write_text("\n".join(markdown(results)) + "\n")
-    console.print(f"written to {out} and {out.with_suffix('.md')}")
+    found = json.loads(out.read_text())["results"] if out.exists() else {}
+    results = {**found, suite: [row._asdict() for row in rows]}
+    kept = {name: [Row(**row) for row in results[name]] for name in SUITES if name in results}
+    told = {name: [row._asdict() for row in rows] for name, rows in kept.items()}
+    out.write_text(json.dumps({"machine": machine(), "results": told}, indent=2) + "\n")
+    out.with_suffix(".md").write_text("\n".join(markdown(kept)) + "\n")
 
 
 def table(title: str, rows: list[Row]) -> Table:
@@ -58,6 +69,8 @@ def machine() -> dict[str, str]:
         "python": platform.python_version(),
         "system": platform.platform(),
         "processor": platform.machine(),
+        "cores": str(os.cpu_count()),
+        "load": " ".join(f"{load:.1f}" for load in os.getloadavg()),
     }
 
 

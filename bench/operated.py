@@ -52,6 +52,8 @@ def main(kubeconfig: str, metrics: str, *namespaces: str) -> int:
         metrics=Address("127.0.0.1", int(metrics)),
         leader_elect=True,
         leader_elect_namespace="default",
+        lease_seconds=120,  # A machine that does much else at the same time must not end the run.
+        renew_deadline_seconds=100,
     )
     bench = replace(program(settings), slurm_servers=stub_servers)
     if profile := os.environ.get("BENCH_PROFILE"):

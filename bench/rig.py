@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import aiohttp
 
@@ -29,6 +29,7 @@ from slurm_operator.kube import config
 from slurm_operator.kube.cache import Cache
 from slurm_operator.kube.client import Client
 from slurm_operator.local import builds, commands, fake
+from slurm_operator.local.commands import Certificates
 from slurm_operator.local.controlplane import ControlPlane, Plane, free_ports
 from slurm_operator.local.operated import wait_established
 from slurm_operator.local.paths import Paths
@@ -41,6 +42,7 @@ NAMESPACE, FLOOR = "bench", "floor"
 SET = "gpu"
 OPERATOR = "operator"
 MACHINES = 40
+BYTECODE = Path("build").absolute() / "bytecode"
 GROUP = "/apis/slinky.slurm.net/v1beta1"
 
 
@@ -65,10 +67,22 @@ class Usage(NamedTuple):
     peak_mb: float
 
 
+class AnyPlane(Protocol):
+    """What is asked of a control plane."""
+
+    directory: Path
+    url: str
+    audit_log: Path
+    kubeconfig: Path
+    certificates: Certificates
+
+    def kubeconfig_for(self, user: str, *groups: str) -> Path: ...
+
+
 class Rig:
     """The running parts, and short ways to look at them."""
 
-    def __init__(self, plane: Plane, client: Client, pods: Cache[Pod], stub: StubSlurm) -> None:
+    def __init__(self, plane: AnyPlane, client: Client, pods: Cache[Pod], stub: StubSlurm) -> None:
         self.plane, self.client, self.pods, self.stub = plane, client, pods, stub
         self._read_up_to = 0
 
@@ -118,7 +132,7 @@ class Rig:
 class Operator:
     """The operator's process."""
 
-    def __init__(self, plane: Plane) -> None:
+    def __init__(self, plane: AnyPlane) -> None:
         self._kubeconfig = plane.kubeconfig_for(OPERATOR, "system:masters")
         self._log = plane.directory / "operator.log"
         self._process: subprocess.Popen[bytes] | None = None
@@ -136,7 +150,7 @@ class Operator:
             *namespaces,
         ]
         # As in an image: bytecode is there before the first start.
-        bytecode = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(self._log.parent / "bytecode")}
+        bytecode = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(BYTECODE)}
         self.started_at = time.time()
         with self._log.open("ab") as out:
             self._process = subprocess.Popen(argv, stdout=out, stderr=out, env={**os.environ, **bytecode})
@@ -201,7 +215,7 @@ async def rig(directory: Path, machines: int = MACHINES) -> AsyncIterator[Rig]:
                 process.stop()
 
 
-async def watching(plane: Plane, stack: AsyncExitStack, machines: int) -> Rig:
+async def watching(plane: AnyPlane, stack: AsyncExitStack, machines: int) -> Rig:
     """A stub Slurm, namespaces, a Controller, and somebody who looks at the pods."""
     client = await stack.enter_async_context(Client(config.find(plane.kubeconfig, "")))
     pods = Cache(client, POD, wire.decoder(Pod), label_selector="app.kubernetes.io/name=slurmd")

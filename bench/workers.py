@@ -6,7 +6,8 @@ BENCH_SIZES=100,1000,3000 says how many; the largest takes a quarter of an hour 
 import asyncio
 import os
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 from bench import reactions, scaling
@@ -16,25 +17,29 @@ from bench.rows import Row
 
 SIZES = tuple(int(size) for size in os.environ.get("BENCH_SIZES", "100,1000,3000").split(","))
 PLOTS = Path("build")
+COME, REPLACED, GO = "workers come", "workers replaced, 25 % at a time", "idle workers go"
+
+AnyRig = Callable[[Path], AbstractAsyncContextManager[Rig]]
 
 
 def measure() -> list[Row]:
-    rows = asyncio.run(_measure())
+    return measure_on(rig, "workers")
+
+
+def measure_on(any_rig: AnyRig, suite: str) -> list[Row]:
+    """All sizes on one control plane, and plots of cost against size."""
+    rows = asyncio.run(_measure(any_rig))
     found = {row.name: row.value for row in rows}
-    for what in ("CPU", "requests"):
-        points = [(size, found[_come(size, what)]) for size in SIZES]
-        plot(PLOTS / f"bench-{what}.svg", f"{what} until all workers are there, by their number", points)
+    for change, file in ((COME, "come"), (REPLACED, "replaced"), (GO, "go")):
+        points = [(size, found[f"{size:,} {change}: CPU"]) for size in SIZES]
+        plot(PLOTS / f"bench-{suite}-{file}.svg", f"CPU seconds, by their number: {change}", points)
     return rows
 
 
-def _come(size: int, what: str) -> str:
-    return f"{size:,} workers come: {what}"
-
-
-async def _measure() -> list[Row]:
+async def _measure(any_rig: AnyRig) -> list[Row]:
     rows: list[Row] = []
     with tempfile.TemporaryDirectory() as place:
-        async with rig(Path(place)) as there:
+        async with any_rig(Path(place)) as there:
             await there.create(f"{GROUP}/namespaces/{NAMESPACE}/nodesets", nodeset(0))
             async with there.operator() as operator:
                 async for row in _all(there, operator):
@@ -62,7 +67,7 @@ async def _size(there: Rig, operator: Operator, size: int) -> AsyncIterator[Row]
     bare = await scaling.floor(there, size)
     out = await scaling.scale_out(there, operator, size)
     again = await scaling.floor(there, size)
-    for row in _out_rows(f"{size:,} workers come", size, out, (bare + again) / 2):
+    for row in _out_rows(f"{size:,} {COME}", size, out, (bare + again) / 2):
         yield row
     started = await scaling.start_up(there, operator)
     yield Row(f"start-up with {size:,} workers: first pass done", started.seconds, "s")
@@ -73,10 +78,10 @@ async def _size(there: Rig, operator: Operator, size: int) -> AsyncIterator[Row]
     yield Row(f"{size:,} idle workers: writes", len(quiet.writes), "requests")
     yield Row(f"{size:,} idle workers: slurmrestd", quiet.slurm_per_minute, "requests/min")
     rolled = await scaling.roll(there, operator, size, f"slurmd:{size}")
-    for row in _cost_rows(f"{size:,} workers replaced, 25 % at a time", size, rolled):
+    for row in _cost_rows(f"{size:,} {REPLACED}", size, rolled):
         yield row
     gone = await scaling.scale_in(there, operator)
-    for row in _cost_rows(f"{size:,} idle workers go", size, gone):
+    for row in _cost_rows(f"{size:,} {GO}", size, gone):
         yield row
 
 
@@ -100,19 +105,16 @@ def _cost_rows(name: str, size: int, cost: scaling.Cost) -> list[Row]:
 
 def _growth(rows: list[Row]) -> list[Row]:
     """Cost per worker with the most of them, against that with the fewest."""
-    few, many = SIZES[0], SIZES[-1]
     found = {row.name: row.value for row in rows}
-    each = {
-        (what, size): found[_come(size, what)] / size for what in ("CPU", "requests") for size in (few, many)
-    }
+    few = SIZES[0]
     return [
-        Row(
-            f"{what} per worker with {many:,}",
-            each[what, many],
-            "",
-            f"with {few}",
-            each[what, many] / each[what, few],
-        )
+        _grown(f"{change}: {what}", many, few, found)
+        for many in SIZES[1:]
+        for change in (COME, REPLACED, GO)
         for what in ("CPU", "requests")
-        if few != many
     ]
+
+
+def _grown(what: str, many: int, few: int, found: dict[str, float]) -> Row:
+    each, small = (found[f"{size:,} {what}"] / size for size in (many, few))
+    return Row(f"per worker with {many:,} {what}", each * 1000, "for a thousand", f"with {few}", each / small)
