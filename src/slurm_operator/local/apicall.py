@@ -10,6 +10,9 @@ from urllib.parse import urlsplit
 from slurm_operator import wire
 from slurm_operator.local.pki import Pair
 
+# On a busy machine an API server takes its time, above all for CRDs.
+_PATIENCE_S = 30.0
+
 
 class Refused(Exception):  # noqa: N818
     """The API server answered with an error."""
@@ -36,7 +39,7 @@ class Caller:
 
     def call(self, method: str, path: str, body: object = None, *, kind: str = "application/json") -> Any:
         """The decoded answer; None when it is no JSON. Raises Refused for an error, OSError for silence."""
-        connection = self.connection(timeout_s=10)
+        connection = self.connection(timeout_s=_PATIENCE_S)
         try:
             data = None if body is None else wire.encode(body)
             connection.request(method, path, data, {"Content-Type": kind, "Accept": "application/json"})
