@@ -10,6 +10,7 @@ from datetime import datetime
 from slurm_operator import wire
 from slurm_operator.api import names
 from slurm_operator.manifests.meta import Manifest
+from slurm_operator.manifests.moments import moment
 from slurm_operator.manifests.objects import Secret, Unread
 from slurm_operator.manifests.parts import secret_file
 from slurm_operator.manifests.secrets import SecretHandle
@@ -53,12 +54,11 @@ def ring_of(secret: Secret | Unread | None) -> Ring | None:
     if not isinstance(secret, Secret):
         return None
     notes = secret.metadata.annotations
-    since = notes.get(SINCE, "")
     found = Ring(
         signs=notes.get(SIGNS, ""),
         next=notes.get(NEXT, ""),
         former=notes.get(FORMER, ""),
-        since=datetime.fromisoformat(since) if since else None,
+        since=moment(notes.get(SINCE, "")),
     )
     is_whole = bool(found.signs) and {_entry(key) for key in found.keys} <= secret.digests.keys()
     return found if is_whole else None

@@ -7,6 +7,7 @@ from slurm_operator.api import names
 from slurm_operator.api.meta import key_of
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.meta import Child
+from slurm_operator.manifests.moments import moment
 from slurm_operator.manifests.objects import ContainerStatus, Pod
 from slurm_operator.plan.actions import PatchObject
 from slurm_operator.reconcilers.controller.files import Files, digest_in, files_of
@@ -110,7 +111,7 @@ def asked(seen: Seen) -> tuple[str, int, datetime]:
     """Which files slurmctld was last asked to read, how often, and when."""
     for pod in seen.pods[:1]:
         words = pod.metadata.annotations.get(RECONFIGURE_ASKED, "").split(" ")
-        if len(words) == 3 and words[1].isdecimal():
+        if len(words) == 3 and words[1].isdecimal() and len(words[1]) < 9:
             return words[0], int(words[1]), _time(words[2])
     return "", 0, _LONG_AGO
 
@@ -142,7 +143,4 @@ def patch(pod: Pod, operation: dict[str, object], reason: str, message: str) -> 
 
 
 def _time(text: str) -> datetime:
-    try:
-        return datetime.fromisoformat(text)
-    except ValueError:
-        return _LONG_AGO
+    return moment(text) or _LONG_AGO

@@ -8,6 +8,7 @@ from slurm_operator.api.controller import Controller
 from slurm_operator.api.meta import ObjectKey
 from slurm_operator.api.refs import SecretKey
 from slurm_operator.api.token import Token
+from slurm_operator.manifests.moments import moment
 from slurm_operator.manifests.objects import Secret, Unread
 from slurm_operator.manifests.secrets import SecretHandle
 from slurm_operator.plan.needs import with_shared_keys
@@ -91,12 +92,7 @@ def controllers_key(token: Token, world: World) -> SecretKey | None:
 def issued_in(secret: Secret) -> Issued | None:
     """What we noted about the token; None when the Secret was not written by us."""
     notes = secret.metadata.annotations
-    try:
-        return Issued(
-            at=datetime.fromisoformat(notes[ISSUED_AT]),
-            until=datetime.fromisoformat(notes[EXPIRES_AT]),
-            username=notes[USERNAME],
-            key_digest=notes[KEY_DIGEST],
-        )
-    except (KeyError, ValueError):
+    at, until = moment(notes.get(ISSUED_AT, "")), moment(notes.get(EXPIRES_AT, ""))
+    if at is None or until is None or not {USERNAME, KEY_DIGEST} <= notes.keys():
         return None
+    return Issued(at=at, until=until, username=notes[USERNAME], key_digest=notes[KEY_DIGEST])
