@@ -19,7 +19,7 @@ from slurm_operator.manifests.workloads import Rollout, rollout
 from slurm_operator.plan import needs
 from slurm_operator.plan.needs import Need
 from slurm_operator.plan.world import World
-from slurm_operator.reconcilers.accounting import check, conf, database
+from slurm_operator.reconcilers.accounting import check, conf, database, lost
 
 APP = "slurmdbd"
 
@@ -138,7 +138,8 @@ def password(
     if address is None or accounting.spec.external:
         return None
     if address.is_managed:
-        return needs.generated_value(world, namespace, address.password, "MariaDB")
+        users = lost.users_of_password(accounting)
+        return lost.made_once(world, namespace, address.password, "MariaDB", users)
     return needs.secret_value(world, namespace, address.password, "spec.storageConfig.passwordKeyRef")
 
 
@@ -149,7 +150,8 @@ def given_or_generated(
     namespace = accounting.metadata.namespace
     if given is not None:
         return needs.secret_value(world, namespace, ref, field)
-    return needs.generated_value(world, namespace, ref, f"Accounting {accounting.metadata.name!r}")
+    whose, users = f"Accounting {accounting.metadata.name!r}", lost.users_of_keys(accounting, world)
+    return lost.made_once(world, namespace, ref, whose, users)
 
 
 def _jwks(namespace: str, ref: ConfigMapKey | None, world: World) -> Need | None:
