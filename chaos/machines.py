@@ -8,8 +8,8 @@ from chaos.stage import Stage
 
 def unplugged(stage: Stage, chance: random.Random) -> Blow:
     """Also the machine of slurmctld: it may, once it has written down what it knows."""
-    number = stage.machine_of(stage.one_worker(chance))
-    victims = stage.workers_on(number)
+    number = stage.kube.machine_of(stage.one_worker(chance))
+    victims = stage.kube.workers_on(number)
     stage.wait_saved()
     stage.excuse(victims, f"node-{number} was unplugged")
     stage.cluster.stop_node(number)

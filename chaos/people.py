@@ -4,43 +4,44 @@ import random
 from contextlib import suppress
 
 from chaos.blow import EVERYBODY, NOBODY, Blow
-from chaos.stage import Stage, Unwilling
+from chaos.kube import Unwilling
+from chaos.stage import Stage
 
 
 def deleted_worker(stage: Stage, chance: random.Random) -> Blow:
     """As anybody may try. It is refused while a job may run there."""
     worker = stage.one_worker(chance)
     with suppress(Unwilling):
-        stage.delete_pod(worker)
+        stage.kube.delete_pod(worker)
     return Blow(frozenset({worker}))
 
 
 def deleted_workers(stage: Stage, chance: random.Random) -> Blow:
-    for worker in stage.workers():
+    for worker in stage.kube.workers():
         with suppress(Unwilling):
-            stage.delete_pod(worker)
+            stage.kube.delete_pod(worker)
     return EVERYBODY
 
 
 def deleted_slurmctld(stage: Stage, chance: random.Random) -> Blow:
-    stage.delete_pod("slurm-controller-0")
+    stage.kube.delete_pod("slurm-controller-0")
     return NOBODY
 
 
 def drained_machine(stage: Stage, chance: random.Random) -> Blow:
     """`kubectl drain`, by somebody who has no patience."""
-    machine = stage.machine_of(stage.one_worker(chance))
-    victims = stage.workers_on(machine)
-    stage.set_cordon(machine, is_on=True)
+    machine = stage.kube.machine_of(stage.one_worker(chance))
+    victims = stage.kube.workers_on(machine)
+    stage.kube.set_cordon(machine, is_on=True)
     for victim in victims:
         with suppress(Unwilling):
-            stage.evict(victim)
+            stage.kube.evict(victim)
     return Blow(frozenset(victims))
 
 
 def uncordoned(stage: Stage) -> None:
     for number in range(1, stage.cluster.state.nodes + 1):
-        stage.set_cordon(number, is_on=False)
+        stage.kube.set_cordon(number, is_on=False)
 
 
 def drained_by_hand(stage: Stage, chance: random.Random) -> Blow:

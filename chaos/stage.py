@@ -1,6 +1,5 @@
 """The cluster that is tormented: real machines, the operator in a pod, a Slurm cluster with accounting."""
 
-import http.client
 import random
 import shlex
 import time
@@ -8,36 +7,25 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
-from operator_rig import PROCESS_CONF, Slurm
+from operator_rig import Slurm
 
-from chaos import jobs
-from chaos.blow import ALL, WORKERS, Missed
+from chaos import jobs, wanted
+from chaos.blow import ALL, Missed
 from chaos.jobs import Job
+from chaos.kube import NAMESPACE, Kube, Unwilling
 from chaos.operators import Operator
+from chaos.picture import picture
 from chaos.processes import Processes, in_container_of
 from slurm_operator.local import image, stop
-from slurm_operator.local.apicall import Refused
 from slurm_operator.local.cluster import Cluster
 from slurm_operator.local.errors import LocalError
-from slurm_operator.local.image.images import slurm_image
 from slurm_operator.local.paths import Paths
 from slurm_operator.local.progress import PlainProgress
 from slurm_operator.local.start import Wanted, up
 from slurm_operator.slurmrest.tokens import signed
 
-NAMESPACE = "chaos"
 MACHINES = 2
-
-_PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
-_OURS = f"/apis/slinky.slurm.net/v1beta1/namespaces/{NAMESPACE}"
-_MERGE = "application/merge-patch+json"
-_WORKERS = "labelSelector=app.kubernetes.io%2Fname%3Dslurmd"
-
-
-class Unwilling(Missed):
-    """Refused, or there was nobody to ask."""
 
 
 class Stage:
@@ -45,6 +33,7 @@ class Stage:
 
     def __init__(self, cluster: Cluster, operator: Operator) -> None:
         self.cluster, self.operator = cluster, operator
+        self.kube = Kube(cluster)
         self.processes = Processes(cluster.name, operator.process)
         self.slurm = Slurm(cluster, NAMESPACE)
         self.jobs: list[Job] = []
@@ -57,53 +46,17 @@ class Stage:
     def clock(self) -> Path:
         return self.cluster.directory / "clock"
 
-    @property
-    def extra_conf(self) -> str:
-        """Jobs spread out, so that every worker has one."""
-        partition = "PartitionName=all Nodes=ALL Default=YES State=UP MaxTime=UNLIMITED LLN=YES\n"
-        return PROCESS_CONF + partition
-
     def set_up(self) -> None:
         self._make_state_volume()
         namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
-        self.cluster.apply([namespace, *self._state_claim(), self.slurm.files()])
+        self.cluster.apply([namespace, *wanted.state_volume(self._state, NAMESPACE), self.slurm.files()])
         self.wish()
         self.settle()
 
     def wish(self) -> None:
         """Everything as it should be. A changed label of the template stays: it is nobody's trouble."""
-        for wanted in (*self._control_plane(), self._nodeset()):
-            path = f"{_OURS}/{wanted['kind'].lower()}s/{wanted['metadata']['name']}"
-            self.call(
-                "PATCH", f"{path}?fieldManager=chaos&force=true", wanted, "application/apply-patch+yaml"
-            )
-
-    def _control_plane(self) -> list[dict[str, Any]]:
-        """Controller, RestApi, and an Accounting with a database of its own."""
-        ours = {"image": slurm_image("slurmdbd"), "imagePullPolicy": "Never"}
-        database = {"image": slurm_image("mariadb"), "imagePullPolicy": "Never"}
-        managed = {"mariadb": database, "storage": {"size": "1Gi"}}
-        return [
-            self.slurm.kind("Accounting", "slurm", {"slurmdbd": ours, "managed": managed}),
-            self.slurm.controller(
-                accountingRef={"name": "slurm"},
-                extraConf=self.extra_conf,
-                persistence={"enabled": True, "existingClaim": "state"},
-            ),
-            self.slurm.restapi(),
-        ]
-
-    def _nodeset(self) -> dict[str, Any]:
-        """Its workers do not wait for their jobs when they are told to end, as they otherwise do.
-
-        So one that is removed too early takes its jobs along at once, and the short ones of a run show it.
-        """
-        strategy = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": WORKERS - 1}}
-        made: dict[str, Any] = self.slurm.nodeset(
-            replicas=WORKERS, scalingMode="StatefulSet", updateStrategy=strategy
-        )
-        made["spec"]["slurmd"]["lifecycle"] = {"preStop": {"exec": {"command": ["true"]}}}
-        return made
+        for each in wanted.components(self.slurm):
+            self.kube.apply(each)
 
     @property
     def _state(self) -> Path:
@@ -115,21 +68,6 @@ class Stage:
         self.cluster.state.cell.run(
             "mount", "-t", "tmpfs", "-o", "size=24m,mode=777", "chaos", str(self._state)
         )
-
-    def _state_claim(self) -> list[dict[str, Any]]:
-        size, modes = {"storage": "24Mi"}, ["ReadWriteOnce"]
-        volume = {
-            "apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "state"},
-            "spec": {"capacity": size, "accessModes": modes, "storageClassName": "",
-                     "hostPath": {"path": str(self._state), "type": "Directory"}},
-        }  # fmt: skip
-        claim = {
-            "apiVersion": "v1", "kind": "PersistentVolumeClaim",
-            "metadata": {"name": "state", "namespace": NAMESPACE},
-            "spec": {"accessModes": modes, "storageClassName": "", "volumeName": "state",
-                     "resources": {"requests": size}},
-        }  # fmt: skip
-        return [volume, claim]
 
     def on_state_volume(self, script: str) -> None:
         self.cluster.state.cell.run("sh", "-c", f"cd {shlex.quote(str(self._state))}; {script}")
@@ -151,7 +89,14 @@ class Stage:
         made = [jobs.new(self.slurm.ledgers, each) for each in seconds]
         self.jobs += made
         array = [f"--array=0-{len(made) - 1}"] if len(made) > 1 else []
-        options = ["--no-requeue", "--cpus-per-task=1", "--output=/dev/null", "--chdir=/tmp", *array]
+        options = [
+            "--no-requeue",
+            "--cpus-per-task=1",
+            "--mem=1",
+            "--output=/dev/null",
+            "--chdir=/tmp",
+            *array,
+        ]
         with suppress(Missed):
             self.client("sbatch", *options, f"--wrap={jobs.script(made)}")
 
@@ -179,53 +124,8 @@ class Stage:
         past = datetime.now(UTC) - timedelta(hours=1)
         return signed(key, user="slurm", now=past, lifetime=timedelta(minutes=5))
 
-    # Kubernetes
-
-    def call(self, method: str, path: str, body: object = None, kind: str = "application/json") -> Any:
-        try:
-            return self.cluster.caller.call(method, path, body, kind=kind)
-        except (Refused, OSError, http.client.HTTPException, LocalError) as error:
-            raise Unwilling(f"{method} {path}: {error}") from error
-
-    def get(self, kind: str, name: str) -> dict[str, Any]:
-        found: dict[str, Any] = self.call("GET", f"{_OURS}/{kind}/{name}")
-        return found
-
-    def patch(self, kind: str, name: str, spec: object) -> None:
-        self.call("PATCH", f"{_OURS}/{kind}/{name}", {"spec": spec}, _MERGE)
-
-    def delete(self, kind: str, name: str) -> None:
-        self.call("DELETE", f"{_OURS}/{kind}/{name}")
-
-    def delete_pod(self, name: str) -> None:
-        self.call("DELETE", f"{_PODS}/{name}")
-
-    def evict(self, pod: str) -> None:
-        meta = {"name": pod, "namespace": NAMESPACE}
-        body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": meta}
-        self.call("POST", f"{_PODS}/{pod}/eviction", body)
-
-    def set_cordon(self, machine: int, *, is_on: bool) -> None:
-        path = f"/api/v1/nodes/node-{machine}"
-        self.call("PATCH", path, {"spec": {"unschedulable": is_on or None}}, _MERGE)
-
-    def workers(self) -> list[str]:
-        found = self.call("GET", f"{_PODS}?{_WORKERS}")["items"]
-        return [pod["metadata"]["name"] for pod in found]
-
     def one_worker(self, chance: random.Random) -> str:
         return chance.choice(sorted(ALL))
-
-    def machine_of(self, worker: str) -> int:
-        """The number of the machine that a worker runs on."""
-        node_name = self.call("GET", f"{_PODS}/{worker}")["spec"].get("nodeName", "")
-        if not node_name:
-            raise Missed(f"{worker} is nowhere yet")
-        return int(node_name.rpartition("-")[2])
-
-    def workers_on(self, machine: int) -> set[str]:
-        found = self.call("GET", f"{_PODS}?{_WORKERS}&fieldSelector=spec.nodeName%3Dnode-{machine}")["items"]
-        return {pod["metadata"]["name"] for pod in found}
 
     # Runs
 
@@ -272,7 +172,7 @@ class Stage:
 
     def _sorrow(self, kind: str, name: str) -> str:
         try:
-            found = self.get(kind, name)
+            found = self.kube.get(kind, name)
         except Unwilling as error:
             if "404" in str(error):
                 self.wish()
@@ -284,22 +184,7 @@ class Stage:
         return ""
 
     def picture(self) -> str:
-        """What a person would look at first when it does not settle."""
-        looks = (
-            ("get", "pods,nodesets,controllers,restapis,accountings", "-o", "wide"),
-            ("get", "nodeset,controller,restapi", "-o", "yaml"),
-            ("get", "events", "--sort-by=.lastTimestamp"),
-            ("logs", "slurm-controller-0", "-c", "slurmctld", "--tail=200"),
-            ("logs", "-n", self.operator.namespace, f"deploy/{self.operator.deployment}", "--tail=200"),
-        )
-        return "\n".join(self._looked(look) for look in looks)
-
-    def _looked(self, look: tuple[str, ...]) -> str:
-        where = () if "-n" in look else ("-n", NAMESPACE)
-        try:
-            return f"$ kubectl {' '.join(look)}\n{self.cluster.kubectl(*look, *where)}"
-        except LocalError as error:
-            return f"$ kubectl {' '.join(look)}\n{error}"
+        return picture(self.cluster, NAMESPACE, (self.operator.namespace, self.operator.deployment))
 
 
 @contextmanager

@@ -61,7 +61,7 @@ def cut_machine(stage: Stage, chance: random.Random) -> Blow:
     """Its kubelet and kube-proxy; the API server shares the first machine's address."""
     number = chance.randint(2, stage.cluster.state.nodes)
     _cut(stage, stage.cluster.state.cell.first.pid, f"172.30.0.{number}")
-    return Blow(frozenset(stage.workers_on(number)))
+    return Blow(frozenset(stage.kube.workers_on(number)))
 
 
 def _cut(stage: Stage, server: int, client: str) -> Blow:

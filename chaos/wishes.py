@@ -4,44 +4,45 @@ import random
 
 from chaos.blow import ALL, EVERYBODY, NOBODY, WORKERS, Blow
 from chaos.stage import Stage
+from chaos.wanted import EXTRA_CONF
 
 
 def scaled_in(stage: Stage, chance: random.Random) -> Blow:
     """Which ones go is the operator's choice, so as many as stay may have been spared."""
     wanted = chance.randrange(WORKERS)
-    stage.patch("nodesets", "cpu", {"replicas": wanted})
+    stage.kube.patch("nodesets", "cpu", {"replicas": wanted})
     return Blow(ALL, spared=wanted)
 
 
 def scaled_out(stage: Stage, chance: random.Random) -> Blow:
-    stage.patch("nodesets", "cpu", {"replicas": WORKERS + chance.randint(2, 4)})
+    stage.kube.patch("nodesets", "cpu", {"replicas": WORKERS + chance.randint(2, 4)})
     return NOBODY
 
 
 def changed_template(stage: Stage, chance: random.Random) -> Blow:
     labels = {"changed": f"x{chance.getrandbits(32)}-{stage.count()}"}
-    stage.patch("nodesets", "cpu", {"template": {"metadata": {"labels": labels}}})
+    stage.kube.patch("nodesets", "cpu", {"template": {"metadata": {"labels": labels}}})
     return EVERYBODY
 
 
 def broken_image(stage: Stage, chance: random.Random) -> Blow:
     image = f"docker.io/local/nowhere:{chance.getrandbits(16)}"
-    stage.patch("nodesets", "cpu", {"slurmd": {"image": image}})
+    stage.kube.patch("nodesets", "cpu", {"slurmd": {"image": image}})
     return EVERYBODY
 
 
 def switched_mode(stage: Stage, chance: random.Random) -> Blow:
-    stage.patch("nodesets", "cpu", {"scalingMode": "DaemonSet"})
+    stage.kube.patch("nodesets", "cpu", {"scalingMode": "DaemonSet"})
     return EVERYBODY
 
 
 def deleted_nodeset(stage: Stage, chance: random.Random) -> Blow:
-    stage.delete("nodesets", "cpu")
+    stage.kube.delete("nodesets", "cpu")
     return EVERYBODY
 
 
 def deleted_restapi(stage: Stage, chance: random.Random) -> Blow:
-    stage.delete("restapis", "slurm")
+    stage.kube.delete("restapis", "slurm")
     return NOBODY
 
 
@@ -49,5 +50,5 @@ def bad_config(stage: Stage, chance: random.Random) -> Blow:
     line = chance.choice(
         ("Mistake=1", "SelectType=select/nonsense", "PartitionName=all Nodes=nowhere", "TaskPlugin=task/no")
     )
-    stage.patch("controllers", "slurm", {"extraConf": f"{stage.extra_conf}{line}\n"})
+    stage.kube.patch("controllers", "slurm", {"extraConf": f"{EXTRA_CONF}{line}\n"})
     return NOBODY
