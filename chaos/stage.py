@@ -192,8 +192,8 @@ def stage(name: str, operator: Operator) -> Iterator[Stage]:
     """A cluster of its own, from nothing to nothing."""
     paths, progress = Paths.of(), PlainProgress()
     archives = (image.pause_archive(paths, progress), image.slurm_archive(paths, progress))
-    cluster, _ = up(Wanted(name, MACHINES, archives=archives), paths, progress)
     try:
+        cluster, _ = up(Wanted(name, MACHINES, archives=archives), paths, progress)
         made = Stage(cluster, operator)
         operator.install(cluster, made.clock, progress)
         made.set_up()
