@@ -3,6 +3,9 @@
 import asyncio
 from datetime import UTC, datetime, timedelta
 
+# Who would wait so long waits for news, not for the time.
+IDLE_SECONDS = 3600.0
+
 
 class FakeClock:
     """Waiting takes no time: the clock is simply put forward."""
@@ -22,6 +25,8 @@ class FakeClock:
 
     async def wait(self, event: asyncio.Event, seconds: float) -> None:
         await asyncio.sleep(0)
+        if seconds >= IDLE_SECONDS:
+            await event.wait()
         if not event.is_set():
             self.waits.append(seconds)
             self.advance(seconds)
