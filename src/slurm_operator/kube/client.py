@@ -2,13 +2,16 @@
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any, Literal, Self, TypeVar
+from urllib.parse import urlencode
 
 from slurm_operator import wire
 from slurm_operator.api.kind import Kind
 from slurm_operator.api.meta import ObjectKey
 from slurm_operator.kube import envelope, errors
 from slurm_operator.kube.access import Access
+from slurm_operator.kube.channels import CHANNELS, output
 from slurm_operator.kube.lines import lines
 from slurm_operator.kube.request import (
     APPLY_PATCH,
@@ -37,6 +40,9 @@ Propagation = Literal["Background", "Foreground", "Orphan"]
 
 # Connecting for a watch; what comes after has its own limits.
 _CONNECT_SECONDS = 10.0
+
+# A command in a pod may print megabytes.
+_COMMAND_SECONDS = 120.0
 
 # A log may be silent for as long as nothing happens.
 _NEVER_SECONDS = 10 * 365 * 86400.0
@@ -124,6 +130,18 @@ class Client:
             _plain(path, params), idle_seconds=_NEVER_SECONDS, connect_seconds=_CONNECT_SECONDS
         ) as content:
             yield content.iter_any()
+
+    async def printed(self, pod: ObjectKey, container: str, command: Sequence[str]) -> bytes:
+        """What a command prints in a container. It must change nothing: nobody asks whether we may write.
+
+        Raises CommandFailed with what it complained about.
+        """
+        words = [("command", word) for word in command]
+        query = urlencode([("container", container), ("stdout", "true"), ("stderr", "true"), *words])
+        request = on_object("exec", "GET", POD, pod, subresource="exec")
+        request = replace(request, path=f"{request.path}?{query}")
+        found = await self._transport.messages(request, CHANNELS, deadline_seconds=_COMMAND_SECONDS)
+        return output(found, str(request))
 
     async def get(self, kind: Kind, key: ObjectKey) -> Manifest:
         """The object as it is now. Raises NotFound."""

@@ -21,6 +21,10 @@ class Unreadable(KubeError):
     """The server answered with something that is not what it should be."""
 
 
+class CommandFailed(KubeError):
+    """A command in a container did not end well; the message has what it complained about."""
+
+
 class Unreachable(KubeError):
     """No answer. `may_have_happened` when the request could have left us before the connection broke."""
 

@@ -205,6 +205,23 @@ class Transport:
             await self._identity_after(identity)  # Who watches tries again anyway.
             raise
 
+    async def messages(self, request: Request, protocol: str, *, deadline_seconds: float) -> list[bytes]:
+        """What the other side of a web socket sends before it closes it."""
+        identity = await self._access.credentials.identity()
+        async with (
+            _in_our_words(request, self._access.server),
+            asyncio.timeout(deadline_seconds),
+            self._sessions[Pool.WATCHES].ws_connect(
+                self._access.server + request.path,
+                protocols=(protocol,),
+                headers=_headers(request, identity.headers),
+                ssl=self._tls.context(identity.certificate) if self._is_tls else True,
+                server_hostname=self._access.trust.server_name or None,
+                max_msg_size=0,
+            ) as socket,
+        ):
+            return [message.data async for message in socket if message.type is aiohttp.WSMsgType.BINARY]
+
     @asynccontextmanager
     async def _answer(
         self,
@@ -259,6 +276,8 @@ async def _in_our_words(request: Request, server: str) -> AsyncIterator[None]:
     """What the HTTP library raises, as Timeout or Unreachable."""
     try:
         yield
+    except aiohttp.WSServerHandshakeError as error:
+        raise errors.from_body(error.status, b"", attempted=str(request), reason=error.message) from error
     except TimeoutError as error:
         raise errors.Timeout(
             f"{request}: no answer from {server} in time", may_have_happened=request.is_write

@@ -15,6 +15,7 @@ from slurm_operator.api.kind import Kind
 from slurm_operator.api.meta import ObjectKey
 from slurm_operator.kubectl.look import Sight, Unseen
 from slurm_operator.kubectl.picture import Picture
+from slurm_operator.manifests.events import WARNING, Event
 from slurm_operator.manifests.meta import Manifest, decode_child
 from slurm_operator.manifests.objects import ConfigMap, Secret, Unread
 from slurm_operator.runtime.manager import Program
@@ -29,6 +30,7 @@ ABOUT = "about.json"
 SECRETS = "referenced/secrets.json"
 CONFIG_MAPS = "referenced/configmaps.json"
 SLURM = "slurm.json"
+EVENTS = "events.json"
 
 # Far more than any archive of ours; keeps one that somebody else made from filling our memory.
 _MOST_BYTES = 1 << 30
@@ -46,7 +48,8 @@ A support archive of Slurm on Kubernetes, made by `kubectl slurm bundle`.
   logs/           the ends of the daemons' logs, and of those of the operator
 
 Secrets were left out or replaced by [redacted]. Names of users, jobs, nodes and images are in it: look it
-through before you hand it on. `kubectl slurm status --bundle FILE` shows it as if the cluster were there.
+through before you hand it on. `kubectl slurm status --bundle FILE` shows it as if the cluster were there, and
+`kubectl slurm explain KIND/NAME --bundle FILE` says why.
 """
 
 
@@ -146,6 +149,9 @@ def replayed(files: Files, program: Program) -> Sight:
             picture.config_maps[ObjectKey(one.namespace, one.name)] = _found(one.config_map, one.unread)
         for slurm in wire.decode(files.get(SLURM, b"[]"), list[Facts]):
             picture.slurms[ObjectKey(slurm.namespace, slurm.name)] = slurm.facts
+        for event in wire.decode(files.get(EVENTS, b"[]"), list[Event]):
+            if event.type == WARNING:
+                picture.put(event)
     except wire.DecodeError as error:
         raise NotABundle(f"The archive does not fit this version: {error}") from error
     return Sight(picture, list(told.unseen))

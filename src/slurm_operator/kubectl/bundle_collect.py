@@ -15,6 +15,7 @@ from slurm_operator.kubectl import doctor, doctor_look, logs, logs_read
 from slurm_operator.kubectl.bundle import (
     ABOUT,
     CONFIG_MAPS,
+    EVENTS,
     README,
     SECRETS,
     SLURM,
@@ -73,7 +74,7 @@ class Collector:
         files |= await self._objects()
         files |= self._referenced(sight, values)
         files |= self._status(sight)
-        files |= {"events.json": await self._events(), "doctor.json": await self._doctor(sight)}
+        files |= {EVENTS: await self._events(), "doctor.json": await self._doctor(sight)}
         files |= await self._logs(sight)
         about = About(
             version=slurm_operator.__version__,

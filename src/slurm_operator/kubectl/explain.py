@@ -66,15 +66,19 @@ class Case:
     def kubectl(self, words: str) -> str:
         return f"kubectl -n {self.namespace} {words}"
 
+    def kubectl_slurm(self, words: str) -> str:
+        return f"kubectl slurm {words} -n {self.namespace}"
+
 
 def explained(subject: str, finding: Finding, meanwhile: Sequence[str] = (), well: str = "") -> Explanation:
     """A finding as an answer. The first link is the symptom, and so the summary."""
     first = finding.chain[0].says if finding.chain else well
+    told = " ".join(link.says for link in finding.chain)
     return Explanation(
         subject=subject,
         is_well=finding.is_well,
         summary=first or "It is as it should be.",
         chain=finding.chain[1:],
         remedy=finding.remedy,
-        meanwhile=tuple(meanwhile),
+        meanwhile=tuple(one for one in meanwhile if one.partition(": ")[2] not in told),
     )

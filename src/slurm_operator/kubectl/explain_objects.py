@@ -94,7 +94,10 @@ def _overlooked(found: Verdict) -> Finding:
     advice = (
         "See whether the operator runs, watches this namespace, and may read what it needs; its log says so."
     )
-    commands = ("kubectl get pods -A -l app.kubernetes.io/name=slurm-operator", "kubectl slurm doctor")
+    commands = (
+        "kubectl get pods -A -l app.kubernetes.io/name=slurm-operator",
+        f"kubectl slurm doctor -n {found.key.namespace}",
+    )
     return Finding(
         chain=(Link(subject=found.name, says=says),), remedy=Remedy(advice=advice, commands=commands)
     )
@@ -143,7 +146,9 @@ def _deeper(found: Verdict, condition: Condition, case: Case) -> Finding | None:
         return _of_nodeset(about, condition, case)
     if condition.reason == "AccountingNotReady" and isinstance(about, Controller):
         return _of(case.picture.get(Accounting, case.namespace, about.spec.accounting), case)
-    if condition.reason in _OF_THE_CONTROLLER and isinstance(about, RestApi | LoginSet):
+    if condition.reason in _OF_THE_CONTROLLER and isinstance(about, RestApi):
+        return _of(case.picture.get(Controller, case.namespace, about.spec.controller_ref.name), case)
+    if condition.reason in _OF_THE_CONTROLLER and isinstance(about, LoginSet):
         return _of_controller(about.spec.controller_ref.name, case)
     if condition.reason in _OF_ITS_PODS and type(about) in APPS:
         return worst(_pods(about, case), case)

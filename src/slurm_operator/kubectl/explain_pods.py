@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from slurm_operator.api import names
 from slurm_operator.kubectl.explain import Case, Finding, Link, Remedy
 from slurm_operator.manifests import kinds
-from slurm_operator.manifests.events import Event
+from slurm_operator.manifests.events import WARNING, Event
 from slurm_operator.manifests.meta import Child
 from slurm_operator.manifests.objects import ContainerStatus, KubeNode, Pod
 from slurm_operator.manifests.platform import StorageClass
@@ -139,7 +139,7 @@ def _claim(claim: Child, case: Case) -> Finding:
 
 def _complaint(uid: str, case: Case) -> str:
     found = [
-        event for event in case.picture.all(Event) if event.regarding.uid == uid and event.type == "Warning"
+        event for event in case.picture.all(Event) if event.regarding.uid == uid and event.type == WARNING
     ]
     found.sort(key=lambda event: event.last_seen.timestamp() if event.last_seen else 0.0)
     return found[-1].note.rstrip(".") if found else ""

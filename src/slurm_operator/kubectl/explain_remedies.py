@@ -1,7 +1,7 @@
 """What to do about each reason that the operator gives, and the next command.
 
 The reason and its message are the operator's; here is only the way on. `{ns}`, `{name}` and `{kind}` are
-those of the object that gives the reason.
+those of the object that gives the reason; `{other}` is the one that its message is about.
 """
 
 import re
@@ -21,7 +21,7 @@ _EDIT = "kubectl -n {ns} edit {kind} {name}"
 _SECRETS = "kubectl -n {ns} get secrets"
 _RIGHTS = _Way(
     "The operator's rights do not cover this. Install its ClusterRole anew, or grant what the message names.",
-    ("kubectl slurm doctor",),
+    ("kubectl slurm doctor -n {ns}",),
 )
 _DATABASE = "kubectl -n {ns} get {kind} {name} -o jsonpath='{{.status.database}}'"
 
@@ -57,18 +57,21 @@ _BY_REASON: dict[str, _Way] = {
         "Correct what slurmctld complains about. Until then the former files are in force.", (_EDIT,)
     ),
     "ConfigNotTaken": _Way(
-        "See in slurmctld's log why it does not take the files.", ("kubectl slurm logs slurmctld",)
+        "See in slurmctld's log why it does not take the files.", ("kubectl slurm logs -d slurmctld -n {ns}",)
     ),
     "SpecRefused": _Way("Correct the field that the message names.", (_EDIT,)),
     "FilesCollide": _Way("Rename one of the files.", (_EDIT,)),
-    "NameTaken": _Way("Delete the other object if nobody needs it, or choose another name.", (_SHOW,)),
+    "NameTaken": _Way(
+        "Delete the other object if nobody needs it, or choose another name.",
+        ("kubectl -n {ns} get {other} -o yaml", _EDIT),
+    ),
     "FormerPart": _Way("Delete what is left of the former one, or choose another name.", (_SHOW,)),
     "KeysDiffer": _Way("Set slurmKeyRef of both to the same Secret.", (_EDIT,)),
     "DatabaseNotConfigured": _Way("Say which database to use.", (_EDIT,)),
     "DatabaseAddress": _Way(
         "Start the database, let this namespace connect to it, or correct its host and port. slurmdbd starts "
         "seconds after that, by itself.",
-        (_DATABASE, "kubectl slurm logs slurmdbd"),
+        (_DATABASE, "kubectl slurm logs -d slurmdbd -n {ns}"),
     ),
     "DatabaseGrant": _Way(
         "Run the GRANT of the message in the database. slurmdbd starts seconds after that, by itself.",
@@ -79,7 +82,7 @@ _BY_REASON: dict[str, _Way] = {
     ),
     "SlurmUnreachable": _Way(
         "See whether slurmrestd and slurmctld run, and what they say.",
-        ("kubectl slurm logs slurmrestd", "kubectl slurm logs slurmctld"),
+        ("kubectl slurm logs -d slurmrestd -n {ns}", "kubectl slurm logs -d slurmctld -n {ns}"),
     ),
     "DrainOverdue": _Way(
         "Wait, or ask the owners of the jobs; drainPolicy.type says what may be ended.",
@@ -121,23 +124,30 @@ _BY_WORDS: tuple[tuple[re.Pattern[str], _Way], ...] = (
             "The API server forbids it to the operator: grant its ServiceAccount the right that the "
             "message names, "
             "or install the operator's ClusterRole anew. It is tried again by itself.",
-            ("kubectl slurm doctor",),
+            ("kubectl slurm doctor -n {ns}",),
         ),
     ),
 )
+
+
+# Whose name it is: `LoginSet demo-login exists already …`.
+_TAKEN = re.compile(r"(\w+) (\S+) exists already")
 
 
 def remedy(reason: str, message: str, key: ObjectKey, kind: str) -> Remedy:
     """The way on from what the operator says about an object."""
     for pattern, way in _BY_WORDS:
         if pattern.search(message):
-            return _filled(way, key, kind)
+            return _filled(way, key, kind, message)
     unknown = _Way("See what the object and its events say.", ("kubectl -n {ns} describe {kind} {name}",))
-    return _filled(_BY_REASON.get(reason, unknown), key, kind)
+    return _filled(_BY_REASON.get(reason, unknown), key, kind, message)
 
 
-def _filled(way: _Way, key: ObjectKey, kind: str) -> Remedy:
+def _filled(way: _Way, key: ObjectKey, kind: str, message: str) -> Remedy:
+    taken = _TAKEN.search(message)
+    other = f"{taken[1].lower()} {taken[2]}" if taken is not None else f"{kind.lower()} {key.name}"
     commands = (
-        command.format(ns=key.namespace, name=key.name, kind=kind.lower()) for command in way.commands
+        command.format(ns=key.namespace, name=key.name, kind=kind.lower(), other=other)
+        for command in way.commands
     )
     return Remedy(advice=way.advice, commands=tuple(commands))

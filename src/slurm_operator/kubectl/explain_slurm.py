@@ -18,6 +18,11 @@ from slurm_operator.slurm.snapshot import Snapshot
 # After this a job that should be over has processes that nobody can end.
 LONG_COMPLETING = timedelta(minutes=5)
 
+_HELD = "JobHeldUser"
+
+# Accounts that speak for nobody in particular.
+_NOBODY = ("root", "slurm")
+
 _LIFT = {
     "NodeCordon": "Its machine is cordoned: `kubectl uncordon {machine}` lifts this drain by itself.",
     "NodeTaint": "Its machine is about to go. Nothing has to be done; a new worker is made elsewhere.",
@@ -47,15 +52,16 @@ def slurm_node(node: SlurmNode, snapshot: Snapshot, case: Case) -> Finding:
             "Declare what the worker really has: correct extraConf or the container's limits of its NodeSet."
         )
         says = f"is {node.state}: it registered with other resources than its record has ({node.reason})."
-        return _root(subject, says, advice, "kubectl get nodesets", case)
+        return _root(subject, says, advice, case.kubectl("get nodesets"), case)
     if node.is_drained_by_us:
         return _our_drain(node, snapshot, pod, case)
     if node.is_drained_by_others:
         who, why = node.reason_set_by or "somebody", node.reason or "without a reason"
         since = f" since {node.reason_changed_at:%Y-%m-%d %H:%M} UTC" if node.reason_changed_at else ""
         says = f"was drained by {who}{since}: {why}. The operator never lifts a drain that is not its own."
-        advice = f"Ask {who}; when the reason is gone, lift it."
-        return _root(subject, says, advice, f"kubectl slurm undrain {node.name}", case)
+        asked = "Find out who did it and why" if who in _NOBODY else f"Ask {who}"
+        advice = f"{asked}; when the reason is gone, lift it."
+        return _root(subject, says, advice, case.kubectl_slurm(f"undrain {node.name}"), case)
     stuck = [job for job in snapshot.jobs_on(node.name) if is_stuck(job, case.picture.now)]
     if stuck:
         return job_on_node(stuck[0], snapshot, case).after(Link(subject=subject, says=f"is {node.state}."))
@@ -73,7 +79,7 @@ def _down(node: SlurmNode, pod: Pod | None, case: Case) -> Finding:
     link = Link(subject=subject, says=f"is {node.state}{said}. slurmctld does not hear from its slurmd.")
     if pod is None:
         advice = "Its worker is gone. The operator removes the record when no job names it any more."
-        return _root(subject, link.says, advice, f"kubectl slurm explain node/{node.name}", case)
+        return _root(subject, link.says, advice, case.kubectl_slurm(f"explain node/{node.name}"), case)
     deeper = why_not(pod, case)
     machine = case.picture.get(KubeNode, "", pod.spec.node_name) if pod.spec.node_name else None
     if deeper is None and machine is not None:
@@ -135,9 +141,9 @@ def job(found: SlurmJob, snapshot: Snapshot, case: Case) -> Finding:
 
 def _pending(found: SlurmJob, snapshot: Snapshot, case: Case) -> Finding:
     subject, reason = f"Job {found.job_id}", found.state_reason or "None"
-    if found.is_held and "Held" not in reason:
-        reason = "JobHeldUser"
     known = meaning(reason)
+    if found.is_held and (known is None or known.waits):  # An older reason, which Slurm has not renewed.
+        reason, known = _HELD, meaning(_HELD)
     says = f"of {_owner(found)} waits in partition {found.partition}: {reason}"
     link = Link(subject=subject, says=f"{says}, that is: {known.says}." if known is not None else f"{says}.")
     deeper = _node_in_the_way(found, reason, snapshot, case)
@@ -149,9 +155,11 @@ def _pending(found: SlurmJob, snapshot: Snapshot, case: Case) -> Finding:
     else:
         turn = "Nothing is wrong with it. " if known.waits else ""
         advice = turn + known.advice.replace("JOB", str(found.job_id))
-    command = (
-        f"scontrol release {found.job_id}" if "release" in advice else f"scontrol show job {found.job_id}"
-    )
+    release, shown = f"scontrol release {found.job_id}", f"scontrol show job {found.job_id}"
+    if found.is_held and release not in advice:  # As it does with one that cannot run.
+        advice = f"{advice} Slurm holds it meanwhile: let it go afterwards."
+        return Finding(chain=(link, *cause), remedy=Remedy(advice=advice, commands=(shown, release)))
+    command = release if release in advice else shown
     return Finding(chain=(link, *cause), remedy=Remedy(advice=advice, commands=(command,)))
 
 

@@ -8,6 +8,9 @@ from slurm_operator.manifests.meta import Meta
 # A workload could not make its pods: a quota, Pod Security, or an admission webhook said no.
 FAILED_CREATE = "FailedCreate"
 
+# The type of an event that complains; others only tell.
+WARNING = "Warning"
+
 
 class Regarding(wire.CamelRecord):
     kind: str = ""

@@ -4,13 +4,16 @@ import io
 import tarfile
 
 import pytest
+from click.testing import CliRunner
 
 from slurm_operator import wire
 from slurm_operator.api import Cluster, NodeSet
 from slurm_operator.api.meta import Meta, ObjectKey
+from slurm_operator.cli.kubectl import kubectl_slurm
 from slurm_operator.kubectl.bundle import (
     ABOUT,
     CONFIG_MAPS,
+    EVENTS,
     SECRETS,
     SLURM,
     About,
@@ -25,6 +28,7 @@ from slurm_operator.kubectl.bundle import (
 from slurm_operator.kubectl.bundle_collect import without_guessable
 from slurm_operator.kubectl.look import Unseen
 from slurm_operator.manifests import kinds
+from slurm_operator.manifests.events import Event
 from slurm_operator.manifests.objects import ConfigMap, Secret, Unread
 from slurm_operator.operator import program
 from slurm_operator.runtime.settings import Settings
@@ -107,6 +111,32 @@ def test_an_archive_becomes_the_world_it_was_made_of():
     assert world.slurm("ns", "demo") == facts
     assert world.serves(kinds.POD)
     assert [one.right for one in sight.unseen] == ["list nodes"]
+
+
+def test_an_archive_is_explained_without_a_cluster(tmp_path):
+    path, pod = tmp_path / "bundle.tar.gz", worker(0)
+    reason = {"reason": "ada: fan is loud", "changed_at": NOW}
+    pack(files(facts=slurm(slurm_node(pod, "IDLE", "DRAIN", **reason))), path, NOW)
+
+    found = CliRunner().invoke(
+        kubectl_slurm, ["explain", "node/gpu-0", "--bundle", str(path)], env={"KUBECONFIG": "/nowhere"}
+    )
+
+    assert found.exit_code == 1
+    assert "ada: fan is loud. The operator never lifts a drain that is not its own." in found.output
+    assert "kubectl slurm undrain gpu-0 -n ns" in found.output
+    assert "list nodes" in found.output, "what was not seen then is not seen now"
+
+
+def test_complaints_of_kubernetes_are_in_the_world_of_an_archive():
+    told = [
+        {"metadata": {"name": kind, "namespace": "ns"}, "type": kind, "note": "no", "reason": "R"}
+        for kind in ("Normal", "Warning")
+    ]
+
+    world = replayed({**files(), EVENTS: wire.encode(told)}, PROGRAM).picture
+
+    assert [event.metadata.name for event in world.all(Event)] == ["Warning"]
 
 
 def test_a_slurm_that_was_away_is_away_in_the_archive_too():

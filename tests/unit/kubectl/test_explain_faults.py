@@ -17,6 +17,7 @@ from slurm_operator.api.nodeset import NodeSet
 from slurm_operator.api.token import Token
 from slurm_operator.kubectl.explain_text import text
 from slurm_operator.kubectl.picture import Picture
+from slurm_operator.kubectl.planning.play import Play
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.events import Event, Regarding
 from slurm_operator.manifests.meta import Child
@@ -26,6 +27,8 @@ from support.pictures import (
     NS,
     RECONCILERS,
     SLURM,
+    cluster,
+    empty,
     explanation,
     job,
     one_of,
@@ -342,6 +345,30 @@ def test_what_works_is_said_to_work(what: str, healthy: Picture) -> None:
     assert explanation(healthy, what).is_well
 
 
+def test_every_moment_of_a_new_cluster_can_be_explained() -> None:
+    """Parts wait for each other there, in every order."""
+    made = empty()
+    made.put(cluster())
+    play = Play(made, RECONCILERS)
+    for _ in range(30):
+        for reconciler in RECONCILERS:
+            for thing in made.all(reconciler.about):
+                assert explanation(made, f"{reconciler.kind.kind}/{thing.metadata.name}").summary
+        play.round()
+        made.now += timedelta(seconds=1)
+
+
+def test_a_restapi_that_waits_for_a_controller_that_is_well_does_not_wait_for_itself(
+    healthy: Picture,
+) -> None:
+    made = healthy.copy()
+    made.secrets[ObjectKey(NS, "demo-auth-jwt")] = None
+    made.drop(Controller, ObjectKey(NS, "demo"))
+    found = explanation(made, "restapi/demo")
+
+    assert "ControllerNotFound" in found.summary
+
+
 def test_an_object_that_nobody_looks_at_asks_for_the_operator(healthy: Picture) -> None:
     made = healthy.copy()
     nodeset = made.get(NodeSet, NS, "demo-cpu")
@@ -353,7 +380,7 @@ def test_an_object_that_nobody_looks_at_asks_for_the_operator(healthy: Picture) 
     found = explanation(made, "nodeset/demo-cpu")
 
     assert "never been looked at by the operator" in found.summary
-    assert "kubectl slurm doctor" in found.remedy.commands
+    assert "kubectl slurm doctor -n ns" in found.remedy.commands
 
 
 def test_a_pod_of_a_deployment_is_found_by_its_name(healthy: Picture) -> None:

@@ -1,24 +1,28 @@
 """`kubectl slurm explain KIND/NAME`."""
 
 import sys
+from pathlib import Path
 
 import click
 
 from slurm_operator import wire
-from slurm_operator.cli.kubectl.session import Session, output, run, where
+from slurm_operator.cli.kubectl.archive import bundle_option, sight_of
+from slurm_operator.cli.kubectl.session import Session, output, where
 from slurm_operator.kubectl import show
 from slurm_operator.kubectl.explain import Case, NotThere
-from slurm_operator.kubectl.explain import Explanation as Explanation
 from slurm_operator.kubectl.explain_anything import KINDS
 from slurm_operator.kubectl.explain_anything import explain as explained
 from slurm_operator.kubectl.explain_text import text
+from slurm_operator.operator import reconcilers
+from slurm_operator.runtime.settings import Settings
 
 
 @click.command()
 @click.argument("what", metavar="KIND/NAME", nargs=-1, required=True)
+@bundle_option
 @output
 @where
-def explain(session: Session, what: tuple[str, ...], output: str) -> None:
+def explain(session: Session, what: tuple[str, ...], bundle: Path | None, output: str) -> None:
     """Say why something is as it is: the causes one after the other, and what to do.
 
     KIND is cluster, controller, accounting, restapi, loginset, nodeset, token, node (of Slurm or of
@@ -27,19 +31,13 @@ def explain(session: Session, what: tuple[str, ...], output: str) -> None:
     kind, _, name = "/".join(what).partition("/")
     if not name:
         raise click.UsageError(f"Say what to explain as KIND/NAME. Kinds: {', '.join(KINDS)}.")
-    if not session.namespace:
+    sight, namespace = sight_of(session, bundle, warnings=True)
+    if not namespace:
         raise click.UsageError("An explanation is about one namespace: name it with -n.")
+    case = Case(sight.picture, reconcilers(Settings()), namespace)
     try:
-        found = run(_explain(session, kind, name))
+        found = wire.replace(explained(kind, name, case), unseen=tuple(sight.unseen))
     except NotThere as problem:
         raise click.ClickException(str(problem)) from problem
     show.emit(output, found, lambda: text(found))
     sys.exit(0 if found.is_well else 1)
-
-
-async def _explain(session: Session, kind: str, name: str) -> Explanation:
-    async with session.looker() as looker:
-        sight = await looker.look()
-        await looker.warn(sight)
-    case = Case(sight.picture, looker.program.reconcilers, session.namespace)
-    return wire.replace(explained(kind, name, case), unseen=tuple(sight.unseen))

@@ -10,10 +10,12 @@ from slurm_operator import wire
 from slurm_operator.api.meta import ObjectKey
 from slurm_operator.cli.kubectl.session import Session, output, run, where
 from slurm_operator.kubectl import show
+from slurm_operator.kubectl.fetch import NotRecording, fetched
 from slurm_operator.kubectl.record import Recorded, Replayed, read_files, recorded, replay, taken
 from slurm_operator.operator import reconcilers
 from slurm_operator.runtime.settings import Settings
 
+_FILE = click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 _PATH = click.argument("path", type=click.Path(exists=True, path_type=Path))
 _ABOUT = click.option("--about", default="", metavar="KIND/NAME", help="Only decisions about this object.")
 
@@ -22,18 +24,60 @@ _ABOUT = click.option("--about", default="", metavar="KIND/NAME", help="Only dec
 def record() -> None:
     """What the operator decided, with the facts it came from.
 
-    `slurm-operator manager --record FOLDER` keeps the last decisions in a folder; copy it with `kubectl cp`.
-    `take` records what the operator would decide right now, without a manager.
+    An operator that runs with --record keeps its last decisions; `fetch` brings them here. `take` records
+    what it would decide right now, without any.
     """
 
 
+class Kept(wire.Record):
+    """What was written."""
+
+    file: str
+    bytes: int
+    plans: int
+
+
 @record.command()
-@click.argument("file", type=click.File("wb"))
+@_FILE
+@output
 @where
-def take(session: Session, file: Any) -> None:
+def fetch(session: Session, file: Path, output: str) -> None:
+    """Bring the recording of the running operator into FILE.
+
+    -n says in which namespace the operator is; without it, it is looked for in all. Takes the right to create
+    pods/exec there.
+    """
+    try:
+        _keep(file, run(_fetch(session)), output)
+    except NotRecording as problem:
+        raise click.ClickException(str(problem)) from problem
+
+
+async def _fetch(session: Session) -> bytes:
+    async with session.looker() as looker:
+        return await fetched(looker.client, session.given_namespace)
+
+
+@record.command()
+@_FILE
+@output
+@where
+def take(session: Session, file: Path, output: str) -> None:
     """Record what the operator would decide now about everything, into FILE."""
     sight = run(session.look())
-    file.write(taken(sight.picture, reconcilers(Settings())))
+    _keep(file, taken(sight.picture, reconcilers(Settings())), output)
+
+
+def _keep(file: Path, content: bytes, output: str) -> None:
+    """Readable for its owner alone: specs and names of jobs are in it."""
+    try:
+        file.touch(mode=0o600)
+        file.write_bytes(content)
+    except OSError as error:
+        raise click.ClickException(f"Cannot write {file}: {error}") from error
+    kept = Kept(file=str(file), bytes=len(content), plans=sum(1 for _ in recorded([content])))
+    told = f"{kept.file}: {show.counted(kept.plans, 'plan')}, {kept.bytes / 1024:.0f} KiB."
+    show.emit(output, kept, lambda: show.paragraph(told))
 
 
 @record.command(name="list")

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import click
 
+from slurm_operator.cli.kubectl.archive import bundle_option, sight_of
 from slurm_operator.cli.kubectl.proposals import cluster_names
-from slurm_operator.cli.kubectl.session import Session, output, run, where
+from slurm_operator.cli.kubectl.session import Session, output, where
 from slurm_operator.kubectl import show
-from slurm_operator.kubectl.bundle import NotABundle, replayed, unpack
 from slurm_operator.kubectl.clusters import NotFound, clusters, named
 from slurm_operator.kubectl.look import Sight
 from slurm_operator.kubectl.status import Status
@@ -21,12 +21,7 @@ from slurm_operator.runtime.settings import Settings
 
 @click.command()
 @click.argument("cluster", default="", shell_complete=cluster_names)
-@click.option(
-    "--bundle",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="Show what is in a support archive instead.",
-)
+@bundle_option
 @output
 @where
 def status(session: Session, cluster: str, bundle: Path | None, output: str) -> None:
@@ -35,10 +30,10 @@ def status(session: Session, cluster: str, bundle: Path | None, output: str) -> 
     CLUSTER is the name of a Cluster, or of a Controller that no Cluster made. Without it, all are shown.
     Fails when one of them is not ready.
     """
+    sight, _ = sight_of(session, bundle)
     try:
-        sight = replayed(unpack(bundle), program(Settings())) if bundle else run(session.look())
         found = statuses(sight, cluster)
-    except (NotABundle, NotFound) as problem:
+    except NotFound as problem:
         raise click.ClickException(str(problem)) from problem
     show.emit(output, found, lambda: screen(found, sight.unseen, sight.picture.now))
     if not all(one.health.state in ("Ready", "Progressing") for one in found):

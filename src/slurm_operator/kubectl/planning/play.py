@@ -69,9 +69,7 @@ class Play:
         ends = self.picture.now + PATIENCE
         for _ in range(MOST_ROUNDS):
             before = self.kubernetes.changes + self.slurm.changes
-            again = self._round()
-            self.kubernetes.pass_time()
-            self.slurm.pass_time()
+            again = self.round()
             if self.kubernetes.changes + self.slurm.changes != before:
                 self.picture.now += A_SECOND
                 ends = max(ends, self.picture.now + PATIENCE)
@@ -87,8 +85,8 @@ class Play:
         self.story.is_endless = bool(self._awaited()) and not self._ends_of_jobs()
         return self.story
 
-    def _round(self) -> timedelta | None:
-        """One pass over everything; when somebody who waits wants to look again."""
+    def round(self) -> timedelta | None:
+        """One pass over everything, and what then happens by itself; when somebody wants to look again."""
         soonest: list[timedelta] = []
         self._waits = {}
         for reconciler in self._reconcilers:
@@ -99,6 +97,8 @@ class Play:
                 if plan is not None and plan.look_again is not None and not plan.is_idle:
                     soonest.append(plan.look_again)
         self._note_jobs()
+        self.kubernetes.pass_time()
+        self.slurm.pass_time()
         return min(soonest, default=None)
 
     def _pass(self, reconciler: Reconciler[Any], key: ObjectKey) -> Plan | None:

@@ -1,0 +1,37 @@
+"""What a command looks at: the cluster, or a support archive of one."""
+
+from pathlib import Path
+
+import click
+
+from slurm_operator.cli.kubectl.session import Session, run
+from slurm_operator.kubectl.bundle import NotABundle, about, replayed, unpack
+from slurm_operator.kubectl.look import Sight
+from slurm_operator.operator import program
+from slurm_operator.runtime.settings import Settings
+
+bundle_option = click.option(
+    "--bundle",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Look at what is in a support archive instead.",
+)
+
+
+def sight_of(session: Session, bundle: Path | None, *, warnings: bool = False) -> tuple[Sight, str]:
+    """What there is to see, and the namespace that it is about; `warnings` are Kubernetes' complaints."""
+    if bundle is None:
+        return run(_live(session, warnings=warnings)), session.namespace
+    try:
+        files = unpack(bundle)
+        return replayed(files, program(Settings())), session.given_namespace or about(files).namespace
+    except NotABundle as problem:
+        raise click.ClickException(str(problem)) from problem
+
+
+async def _live(session: Session, *, warnings: bool) -> Sight:
+    async with session.looker() as looker:
+        sight = await looker.look()
+        if warnings:
+            await looker.warn(sight)
+        return sight
