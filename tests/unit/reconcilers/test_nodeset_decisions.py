@@ -47,6 +47,8 @@ def w(ordinal, **kwargs):
 
 
 A, B, C = w(0), w(1), w(2)
+BEFORE = NOW - timedelta(seconds=15)
+LONG_AGO = wire.replace(slurm(slurm_node(A, "IDLE"), slurm_node(B, "IDLE")), nodes_asked_at=BEFORE, jobs_asked_at=BEFORE)  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -123,6 +125,14 @@ A, B, C = w(0), w(1), w(2)
         pytest.param(
             world(TWO, HEAD, w(0, annotations={names.POD_CORDON: "true"}), B, revisions_=[R], slurm_=slurm(slurm_node(A, "IDLE"), slurm_node(B, "IDLE"))),
             ["drain gpu-0 for PodCordon"], id="a user's pod-cordon is respected",
+        ),
+        pytest.param(
+            world(TWO, HEAD, w(0, annotations={names.POD_CORDON: "true"}), B, revisions_=[R], slurm_=LONG_AGO),
+            ["drain gpu-0 for PodCordon"], id="however long ago Slurm was read: an equal answer would wake nobody",
+        ),
+        pytest.param(
+            world(TWO, HEAD, w(0, annotations={names.POD_CORDON: "true"}), B, revisions_=[R], slurm_=wire.replace(LONG_AGO, behind=frozenset({"gpu-0"}))),
+            [], id="but it is not asked twice",
         ),
         pytest.param(
             world(TWO, HEAD, w(0, annotations={names.POD_CORDON: "true"}), B, revisions_=[R], slurm_=slurm(slurm_node(A, "IDLE", "DRAIN", reason=ours(A, "PodCordon")), slurm_node(B, "IDLE"))),

@@ -11,6 +11,7 @@ from slurm_operator.reconcilers.nodeset.members import Member
 from slurm_operator.reconcilers.nodeset.observe import Seen
 from slurm_operator.reconcilers.nodeset.retire import Stages, drain
 from slurm_operator.slurm.reasons import is_slurms_own_drain
+from slurm_operator.slurm.snapshot import Snapshot
 from slurm_operator.slurm.writes import ResumeNodes
 
 
@@ -28,10 +29,22 @@ def _held(member: Member, cause: Cause, seen: Seen, now: datetime) -> Stages:
     match gate(member, now):
         case Shut(reason="NotDraining"):
             return [[drain(member, cause, seen.controller_key)]]
+        case Shut(reason="OldAnswer") if _takes_jobs_still(member):
+            return [[drain(member, cause, seen.controller_key)]]
         case Shut():
             return []
         case _:
             return [[*released] for released in [_release(member)] if released]
+
+
+def _takes_jobs_still(member: Member) -> bool:
+    """As far as is known, from however long ago. A drain needs no proof: whoever sends it looks at the node.
+
+    To wait for a fresh answer would be to wait for something else to change: an equal one wakes nobody.
+    """
+    slurm, record = member.slurm, member.record
+    is_asked_already = isinstance(slurm, Snapshot) and not slurm.is_current(member.slurm_node)
+    return record is not None and not record.state.is_drain and not is_asked_already
 
 
 def _resume(member: Member, seen: Seen) -> list[Action]:
