@@ -100,6 +100,20 @@ def test_an_owner_who_was_told_is_not_told_again():
     )
 
 
+@pytest.mark.parametrize(
+    ("at", "story"),
+    [
+        pytest.param(NOW + HOUR, ["told 1"], id="it lies ahead, and will not happen"),
+        pytest.param(NOW - HOUR, [], id="it has happened: the job runs again, on a worker of the same name"),
+    ],
+)
+def test_what_an_owner_was_told_stands_once_it_has_come_true(at, story):
+    note = notices.notice("gpu-0", "requeued", at, "PodTerminating", "ask at 2020-01-01 00:00:00 UTC")
+    runs = [job(1, "gpu-0", is_requeueable=True, admin_comment=f"prio | {note}")]
+
+    assert ends(leaving("Wait", jobs=runs, replicas=1)) == story
+
+
 def test_a_job_on_two_workers_is_ended_once():
     spec = nodeset(replicas=0, drainPolicy={"type": "Cancel", "deadline": "1h"})
     revision = revision_of(spec)

@@ -79,7 +79,7 @@ def ended_jobs(seen: Seen, leaving: Mapping[str, Cause], now: datetime) -> list[
         return []
     holdups = _holdups(seen, leaving)
     told = [_lane(holdup, seen, now) for holdup in holdups.values()]
-    return [*told, *_withdrawn(seen, set(holdups))]
+    return [*told, *_withdrawn(seen, set(holdups), now)]
 
 
 def next_end(seen: Seen, leaving: Mapping[str, Cause], now: datetime) -> timedelta | None:
@@ -180,13 +180,19 @@ def _notice(holdup: Holdup, seen: Seen) -> str:
     )
 
 
-def _withdrawn(seen: Seen, held: set[int]) -> list[Lane]:
-    """A notice that no longer holds is taken back: its worker stays after all, or the policy changed."""
+def _withdrawn(seen: Seen, held: set[int], now: datetime) -> list[Lane]:
+    """A notice that no longer holds is taken back: its worker stays after all, or the policy changed.
+
+    One whose moment is over stays: a requeued job may run again on the next worker of the same name, and its
+    owner should still read why it began anew.
+    """
     lanes: list[Lane] = []
     for member in seen.members:
         for job in member.jobs:
             named = notices.named_in(job.admin_comment)
             if job.job_id in held or named != member.slurm_node or _is_over(job):
+                continue
+            if notices.has_come_true(job.admin_comment, now):
                 continue
             kept = UpdateJob(job_id=job.job_id, admin_comment=notices.with_notice(job.admin_comment, ""))
             message = f"told {_owner(job)} that it may stay on {member.slurm_node}"
