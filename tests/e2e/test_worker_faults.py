@@ -2,7 +2,9 @@
 
 import pytest
 from test_slurm_workers import cluster_of, operator
-from worker_table import TABLE
+from worker_table import TABLE, in_words
+
+from support.docs import ROOT
 
 __all__ = ["operator"]
 
@@ -12,14 +14,14 @@ pytestmark = pytest.mark.timeout(900)
 A_WHILE = 5
 
 
-@pytest.mark.parametrize("row", [row for row in TABLE if row.is_quick], ids=str)
+ROWS = [pytest.param(row, id=str(row), marks=() if row.is_quick else pytest.mark.full) for row in TABLE]
+
+
+@pytest.mark.parametrize("row", ROWS)
 def test_no_job_is_lost(operator, row):
-    with cluster_of(operator, **row.controller) as slurm:
-        row.play(slurm, A_WHILE)
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("row", [row for row in TABLE if not row.is_quick], ids=str)
-def test_no_job_is_lost_in_rarer_cases(operator, row):
     with cluster_of(operator, keeps_books=True, **row.controller) as slurm:
         row.play(slurm, A_WHILE)
+
+
+def test_the_documentation_has_the_same_table():
+    assert in_words() in (ROOT / "docs/concepts/the-gate.md").read_text()

@@ -38,7 +38,7 @@ def wait_gone(slurm: Slurm) -> None:
 def said(slurm: Slurm) -> dict[str, str]:
     """What the NodeSet says of itself: the reason and the message of each condition."""
     status = json.loads(slurm.kubectl("get", "nodeset", "cpu", "-o", "json")).get("status", {})
-    return {one["type"]: f"{one['reason']}: {one['message']}" for one in status.get("conditions", ())}
+    return {one["type"]: f"{one['reason']}: {one.get('message', '')}" for one in status.get("conditions", ())}
 
 
 def machine_of(slurm: Slurm, pod: str) -> str:

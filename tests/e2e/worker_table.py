@@ -74,3 +74,10 @@ TABLE = [
     Row(troubles.restapi_deletion, "the RestApi is deleted by force; replicas 0", UNSEEN),
     Row(troubles.operator_killed, "the operator is killed at random; replicas 3, 0, 2, 0", BUSY),
 ]
+
+
+def in_words() -> str:
+    """The table for people, as it stands in docs/concepts/the-gate.md."""
+    head = ["| Case | What is done while a job runs there | It costs the job once |", "|---|---|---|"]
+    rows = [f"| {str(row).replace('_', ' ')} | {row.fault} | {row.hole} |" for row in TABLE]
+    return "\n".join([*head, *rows])
