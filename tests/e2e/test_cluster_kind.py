@@ -97,13 +97,17 @@ def test_a_cluster_that_is_deleted_lets_its_jobs_end_first(operator):
     until(lambda: demo.status.get("nodes", {}).get("idle") == 2, 120, demo.told)
     # So that slurmctld can be asked afterwards what became of the job.
     hold(demo, ["example.org/hold"])
-    job = int(demo.run("sbatch", "--parsable", "--output=/dev/null", "--wrap=sleep 30").strip())
+    until_told = "--wrap=until [ -e /tmp/may-end ]; do sleep 0.2; done"
+    job = int(demo.run("sbatch", "--parsable", "--output=/dev/null", until_told).strip())
     until(lambda: "RUNNING" in demo.run("squeue", "--noheader", "--format=%T"), 60)
 
     operator.kubectl("delete", "cluster", "demo", "-n", demo.namespace, "--wait=false")
 
     until(lambda: "waiting for NodeSet demo-cpu" in demo.told(), 60, demo.told)
-    assert "RUNNING" in demo.run("squeue", "--noheader", "--format=%T")
+    until(lambda: "drng" in demo.run("sinfo", "--noheader", "--format=%t"), 60, demo.told)
+    state, worker = demo.run("squeue", "--noheader", "--format=%T %N").split()
+    assert state == "RUNNING"
+    operator.kubectl("exec", "-n", demo.namespace, worker, "-c", "slurmd", "--", "touch", "/tmp/may-end")
     until(lambda: "demo-cpu" not in demo.get("nodesets", "--no-headers"), 180, demo.told)
     assert demo.ran(job)
     until(lambda: "waiting for Controller demo" in demo.told(), 60, demo.told)

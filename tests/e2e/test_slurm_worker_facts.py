@@ -68,22 +68,35 @@ def test_a_worker_with_other_resources_gets_a_record_that_has_them(slurm):
     )
 
 
-def test_a_maintenance_window_replaces_workers(slurm):
+def reservation(slurm: Slurm) -> str:
+    return slurm.run("scontrol", "show", "reservation", "--oneliner")
+
+
+def test_a_maintenance_window_replaces_workers_and_comes_again_the_next_day(slurm):
     before = slurm.pods()
     until(lambda: status(slurm).get("registeredReplicas") == 2, what=lambda: status(slurm))
     soon = datetime.now(UTC) + timedelta(seconds=30)
-    window = {"startTime": f"{soon:%Y-%m-%dT%H:%M:%SZ}", "duration": "30m"}
+    window = {"startTime": f"{soon:%Y-%m-%dT%H:%M:%SZ}", "duration": "2m", "flags": ["DAILY"]}
     strategy = {"type": "ScheduledUpdate", "scheduledUpdate": window}
     slurm.apply(slurm.nodeset(updateStrategy=strategy, labels={"changed": "yes"}))
 
-    until(
-        lambda: "SlurmOperatorMaint-cpu" in slurm.run("scontrol", "show", "reservation"),
-        what=lambda: status(slurm),
-    )
+    until(lambda: "SlurmOperatorMaint-cpu" in reservation(slurm), what=lambda: status(slurm))
+    assert "DAILY" in reservation(slurm)
     until(
         lambda: set(slurm.pods()) == set(before) and not set(slurm.pods().values()) & set(before.values()),
         what=lambda: f"both replaced: {slurm.pods()} {slurm.states()}",
     )
+    tomorrow = f"StartTime={soon + timedelta(days=1):%Y-%m-%dT%H:%M:%S}"
+    until(lambda: tomorrow in reservation(slurm), 300, lambda: reservation(slurm))
+
+    # What changes now waits for that.
+    slurm.wait_idle(2)
+    after = slurm.pods()
+    slurm.apply(slurm.nodeset(updateStrategy=strategy, labels={"changed": "again"}))
+    until(lambda: status(slurm).get("updatedReplicas") == 0, what=lambda: status(slurm))
+    assert tomorrow in reservation(slurm), "Slurm moved it on, and that stands"
+    assert slurm.pods() == after
+
     slurm.apply(slurm.nodeset(labels={"changed": "yes"}))
-    until(lambda: "SlurmOperatorMaint-cpu" not in slurm.run("scontrol", "show", "reservation"), 60)
+    until(lambda: "SlurmOperatorMaint-cpu" not in reservation(slurm), 60)
     slurm.wait_idle(2)
