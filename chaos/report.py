@@ -17,6 +17,7 @@ from chaos.record import Result
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _TEXT = Path(__file__).with_name("report.md")
+_RUNS, _OPPORTUNITIES = 200, 500
 _NOTES = Path(__file__).with_name("found.md")
 
 
@@ -39,12 +40,22 @@ def page(
     }
     return _TEXT.read_text().format(
         figures="\n".join(_figures(columns)),
+        aim=_aim(results),
         faults="\n".join(_faults(results)),
         failed="\n".join(_failed(failed, results)) or "None.",
         notes=_NOTES.read_text().strip(),
         machine=described,
         seeds=f"{results[0].seed} to {results[-1].seed}" if results else "none",
         control_seeds=f"{control[0].seed} to {control[-1].seed}" if control else "none",
+    )
+
+
+def _aim(results: Sequence[Result]) -> str:
+    """Whether enough was played, so that nobody takes a short series for the whole one."""
+    runs, chances = len(results), sum(result.opportunities for result in results)
+    is_met = runs >= _RUNS and chances >= _OPPORTUNITIES and all(result.is_good for result in results)
+    return f"The aim is {_RUNS} runs with {_OPPORTUNITIES} opportunities and no job lost: " + (
+        "met." if is_met else f"**not met yet**, with {runs} runs and {chances} opportunities so far."
     )
 
 

@@ -1,10 +1,15 @@
 """Lines of JSON, the page that is made of them, and the proxy that spoils answers."""
 
+from pathlib import Path
+
 import pytest
 from chaos import record
 from chaos.proxy import Proxy
 from chaos.record import Result
 from chaos.report import page, share
+
+ROOT = Path(__file__).parents[3]
+RESULTS = ROOT / "chaos" / "results"
 
 
 def result(seed: int, **changes: object) -> Result:
@@ -50,6 +55,37 @@ def test_the_page_sets_the_control_beside_the_same_seeds():
     assert "| **jobs lost** | **0** | **0** | **3** |" in said
     assert "| runs that lost a job | 0 | 0 | 2 |" in said
     assert "a machine" in said
+
+
+@pytest.mark.parametrize(
+    ("results", "words"),
+    [
+        pytest.param(
+            [result(seed) for seed in range(200)], "no job lost: met.", id="200 runs, 600 opportunities"
+        ),
+        pytest.param([result(1)], "**not met yet**, with 1 runs and 3 opportunities", id="a short series"),
+        pytest.param(
+            [result(seed, opportunities=2) for seed in range(200)],
+            "**not met yet**",
+            id="too few opportunities",
+        ),
+        pytest.param(
+            [result(seed, lost=(1,) if seed == 7 else ()) for seed in range(200)],
+            "**not met yet**",
+            id="a lost job",
+        ),
+    ],
+)
+def test_the_page_says_whether_enough_was_played(results, words):
+    assert words in page(results, [], [], "a machine")
+
+
+def test_the_page_in_the_docs_is_what_the_results_say():
+    files, control = [RESULTS / "series.jsonl"], [RESULTS / "control.jsonl"]
+    shown = (ROOT / "docs" / "decisions" / "chaos.md").read_text()
+    described = shown.partition("Machine: ")[2].partition(". Other work")[0]
+
+    assert page(record.read(files), record.failed(files), record.read(control), described) == shown
 
 
 def test_the_page_names_seeds_that_had_failed():
