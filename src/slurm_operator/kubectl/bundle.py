@@ -13,6 +13,8 @@ from typing import Any, TypeVar
 from slurm_operator import wire
 from slurm_operator.api.kind import Kind
 from slurm_operator.api.meta import ObjectKey
+from slurm_operator.kubectl import last_words
+from slurm_operator.kubectl.logs import Stream
 from slurm_operator.kubectl.look import Sight, Unseen
 from slurm_operator.kubectl.picture import Picture
 from slurm_operator.manifests.events import WARNING, Event
@@ -92,6 +94,11 @@ def object_path(kind: Kind) -> str:
     return f"objects/{kind.plural}.{kind.group or 'core'}.json"
 
 
+def log_path(stream: Stream, *, previous: bool) -> str:
+    ending = "previous.log" if previous else "log"
+    return f"logs/{stream.namespace}/{stream.pod}/{stream.container}.{ending}"
+
+
 def pack(files: Mapping[str, bytes], to: Path, at: datetime) -> int:
     """Writes the archive, readable for its owner alone; its size."""
     packed = io.BytesIO()
@@ -152,9 +159,18 @@ def replayed(files: Files, program: Program) -> Sight:
         for event in wire.decode(files.get(EVENTS, b"[]"), list[Event]):
             if event.type == WARNING:
                 picture.put(event)
+        last_words.put(picture, _last_words(files, picture))
     except wire.DecodeError as error:
         raise NotABundle(f"The archive does not fit this version: {error}") from error
     return Sight(picture, list(told.unseen))
+
+
+def _last_words(files: Files, picture: Picture) -> dict[Stream, str]:
+    return {
+        stream: files[path].decode(errors="replace")
+        for stream in last_words.silent(picture)
+        if (path := log_path(stream, previous=True)) in files
+    }
 
 
 def _objects(files: Files, kind: Kind) -> Iterator[bytes]:

@@ -23,6 +23,7 @@ from slurm_operator.kubectl.bundle import (
     Facts,
     Files,
     Named,
+    log_path,
     object_path,
     with_kind,
 )
@@ -217,9 +218,7 @@ class Collector:
         wanted = logs.Wanted(tail=self._tail, previous=previous, timestamps=True)
         async with gate:
             lines = [line.text async for line in logs_read.lines(self._client, [stream], wanted)]
-        ending = "previous.log" if previous else "log"
-        path = f"logs/{stream.namespace}/{stream.pod}/{stream.container}.{ending}"
-        return path, self._redact.text("\n".join([*lines, ""])).encode()
+        return log_path(stream, previous=previous), self._redact.text("\n".join([*lines, ""])).encode()
 
 
 def _named(key: ObjectKey, found: Secret | ConfigMap | Unread | None) -> Named:

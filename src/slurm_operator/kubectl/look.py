@@ -4,6 +4,7 @@ Give it a client whose `may_write` says no. What one may not see is no error: it
 """
 
 import asyncio
+import contextlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -17,6 +18,8 @@ from slurm_operator.kube.errors import Forbidden, KubeError, NotFound
 from slurm_operator.kube.referenced import read_secret
 from slurm_operator.kube.request import Selection
 from slurm_operator.kube.secret_values import decode_secret
+from slurm_operator.kubectl import last_words
+from slurm_operator.kubectl.logs import Stream, Wanted
 from slurm_operator.kubectl.picture import Picture
 from slurm_operator.kubectl.proxied import slurm_through
 from slurm_operator.manifests import kinds
@@ -124,6 +127,16 @@ class Looker:
         """Add what Kubernetes has complained about lately: more than the operator itself looks at."""
         selection = self._selection(kinds.EVENT, fields="type=Warning")
         await self._list(sight, selection, wire.decoder(Event), Event)
+
+    async def hear(self, sight: Sight) -> None:
+        """Add what containers that keep ending said last, from their logs."""
+        wanted = Wanted(previous=True, tail=last_words.TAIL)
+        heard: dict[Stream, str] = {}
+        for stream in last_words.silent(sight.picture):
+            with contextlib.suppress(KubeError):  # Without the right to read logs it is no worse than before.
+                said = await self.client.text(stream.path, params=wanted.params(stream.container))
+                heard[stream] = said.decode(errors="replace")
+        last_words.put(sight.picture, heard)
 
     def _selection(self, kind: Kind, labels: str = "", fields: str = "") -> Selection:
         namespace = self.namespace if kind.namespaced else ""

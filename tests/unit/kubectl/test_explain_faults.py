@@ -15,6 +15,7 @@ from slurm_operator.api.controller import Controller
 from slurm_operator.api.meta import Meta, ObjectKey
 from slurm_operator.api.nodeset import NodeSet
 from slurm_operator.api.token import Token
+from slurm_operator.kubectl import last_words
 from slurm_operator.kubectl.explain_text import text
 from slurm_operator.kubectl.picture import Picture
 from slurm_operator.kubectl.planning.play import Play
@@ -343,6 +344,19 @@ def test_there_are_twenty_five_faults() -> None:
 @pytest.mark.parametrize("what", ["cluster/demo", "controller/demo", "restapi/demo", "loginset/demo-login", "nodeset/demo-cpu", "accounting/demo", "node/demo-cpu-0", "node/node-1", "pod/demo-cpu-0"])  # fmt: skip
 def test_what_works_is_said_to_work(what: str, healthy: Picture) -> None:
     assert explanation(healthy, what).is_well
+
+
+def test_what_slurmctld_said_last_is_taken_from_its_log_where_the_kubelet_kept_nothing(
+    healthy: Picture,
+) -> None:
+    made = healthy.copy()
+    waiting(made, "demo-controller-0", "slurmctld", "CrashLoopBackOff", last=" ")
+    [stream] = last_words.silent(made)
+    last_words.put(made, {stream: "error: first\nfatal: Incomplete job state save file\ndebug: bye\n"})
+
+    assert stream == ("ns", "demo-controller-0", "slurmctld")
+    assert "fatal: Incomplete job state save file" in text(explanation(made, "pod/demo-controller-0")).plain
+    assert list(last_words.silent(made)) == []
 
 
 def test_every_moment_of_a_new_cluster_can_be_explained() -> None:

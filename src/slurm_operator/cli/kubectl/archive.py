@@ -18,10 +18,13 @@ bundle_option = click.option(
 )
 
 
-def sight_of(session: Session, bundle: Path | None, *, warnings: bool = False) -> tuple[Sight, str]:
-    """What there is to see, and the namespace that it is about; `warnings` are Kubernetes' complaints."""
+def sight_of(session: Session, bundle: Path | None, *, closely: bool = False) -> tuple[Sight, str]:
+    """What there is to see, and the namespace that it is about.
+
+    `closely` is with Kubernetes' complaints, and with the last words of what keeps ending.
+    """
     if bundle is None:
-        return run(_live(session, warnings=warnings)), session.namespace
+        return run(_live(session, closely=closely)), session.namespace
     try:
         files = unpack(bundle)
         return replayed(files, program(Settings())), session.given_namespace or about(files).namespace
@@ -29,9 +32,10 @@ def sight_of(session: Session, bundle: Path | None, *, warnings: bool = False) -
         raise click.ClickException(str(problem)) from problem
 
 
-async def _live(session: Session, *, warnings: bool) -> Sight:
+async def _live(session: Session, *, closely: bool) -> Sight:
     async with session.looker() as looker:
         sight = await looker.look()
-        if warnings:
+        if closely:
             await looker.warn(sight)
+            await looker.hear(sight)
         return sight

@@ -31,7 +31,7 @@ def explain(session: Session, what: tuple[str, ...], bundle: Path | None, output
     kind, _, name = "/".join(what).partition("/")
     if not name:
         raise click.UsageError(f"Say what to explain as KIND/NAME. Kinds: {', '.join(KINDS)}.")
-    sight, namespace = sight_of(session, bundle, warnings=True)
+    sight, namespace = sight_of(session, bundle, closely=True)
     if not namespace:
         raise click.UsageError("An explanation is about one namespace: name it with -n.")
     case = Case(sight.picture, reconcilers(Settings()), namespace)
