@@ -50,6 +50,7 @@ WEBHOOK_IMAGE = f"docker.io/local/slurm-operator-webhook:{slurm_operator.__versi
     show_default=True,
     help="With --namespaces: whether a ClusterRole lets the operator look at machines and storage classes.",
 )
+@click.option("--record", is_flag=True, help="Keep the last decisions, for `kubectl slurm record fetch`.")
 @click.option("--crds/--no-crds", default=True, show_default=True, help="With the resource definitions.")
 def manifests(
     namespace: str,
@@ -64,6 +65,7 @@ def manifests(
     webhook: bool,
     protection: bool,
     cluster_reader: bool,
+    record: bool,
     crds: bool,
 ) -> None:
     """Print everything that an installation consists of, for `kubectl apply --server-side -f -`."""
@@ -71,6 +73,7 @@ def manifests(
         image=image,
         webhook_image=webhook_image if webhook else "",
         is_protecting=protection,
+        is_recording=record,
         sees_cluster=cluster_reader,
         namespace=namespace,
         pull_policy=image_pull_policy,

@@ -24,6 +24,7 @@ class Installation(wire.Record):
     namespaces: tuple[str, ...] = ()  # Slurm clusters live in these only; empty is everywhere.
     sees_cluster: bool = True  # With namespaces: whether it may look at machines and storage classes.
     is_protecting: bool = True
+    is_recording: bool = False  # Keeps its last decisions: see `kubectl slurm record`.
 
     def metadata(self, component: str, name: str = "", *, namespace: str | None = None) -> Manifest:
         return {

@@ -4,7 +4,14 @@ from slurm_operator.api import images
 from slurm_operator.install import rights
 from slurm_operator.install.admission import admission
 from slurm_operator.install.chosen import NAME, Installation, Manifest, granted, labels
-from slurm_operator.install.pods import HEALTH_PORT, METRICS_PORT, RESOURCES, deployment, network_policy
+from slurm_operator.install.pods import (
+    HEALTH_PORT,
+    METRICS_PORT,
+    RECORD_FOLDER,
+    RESOURCES,
+    deployment,
+    network_policy,
+)
 from slurm_operator.manifests.protection import protection, service_account
 
 
@@ -71,6 +78,8 @@ def manager(chosen: Installation) -> Manifest:
     args = [f"--health-addr=:{HEALTH_PORT}", f"--metrics-addr=:{METRICS_PORT}", "--leader-elect=true"]
     if chosen.namespaces:
         args.append(f"--namespaces={','.join(sorted(chosen.namespaces))}")
+    if chosen.is_recording:
+        args.append(f"--record={RECORD_FOLDER}")
     named = (
         (images.PATTERN_VARIABLE, chosen.slurm_images),
         (images.MARIADB_VARIABLE, chosen.mariadb_image),
@@ -87,6 +96,7 @@ def manager(chosen: Installation) -> Manifest:
             {"name": "metrics", "containerPort": METRICS_PORT},
         ],
         "resources": RESOURCES,
+        **({"volumeMounts": [{"name": "record", "mountPath": RECORD_FOLDER}]} if chosen.is_recording else {}),
     }
 
 

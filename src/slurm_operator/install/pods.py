@@ -7,6 +7,7 @@ from slurm_operator.install.chosen import Installation, Manifest, labels
 
 HEALTH_PORT: Final = 8081
 METRICS_PORT: Final = 8080
+RECORD_FOLDER: Final = "/var/lib/slurm-operator"
 
 POD_SECURITY: Final = {
     "runAsNonRoot": True,
@@ -42,6 +43,9 @@ def deployment(chosen: Installation, component: str, container: Manifest, **spec
         "securityContext": POD_SECURITY,
         "containers": [hardened],
     }
+    mounts = hardened.get("volumeMounts", ())
+    if mounts:
+        pod["volumes"] = [{"name": mount["name"], "emptyDir": {}} for mount in mounts]
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
