@@ -1,0 +1,288 @@
+"""Taking things down in every order: each ends, and no worker that may have a job goes before it is said to be free.
+
+The API server and the controllers that collect garbage are real. Nobody runs the pods: what a kubelet would say about a
+worker is written by the tests, and no Slurm answers, so a worker that runs is never proved to be free.
+"""
+
+import json
+import uuid
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from kinds_rig import apply, get, merge, ours
+
+from slurm_operator.api import KINDS, names
+from slurm_operator.api.crd import crd
+from slurm_operator.install import Installation, installation
+from slurm_operator.local.controlplane import ControlPlane
+from slurm_operator.local.operated import wait_established
+from slurm_operator.manifests.protection import protection
+from support import rights
+from support.docs import ROOT, Terminal, blocks
+from support.managers import running_manager, until
+
+OPERATOR = "teardown-operator"
+CLUSTER = {"nodeSets": [{"name": "cpu", "replicas": 2}], "logins": [{"name": "login"}]}
+PARTS = ("clusters", "controllers", "nodesets", "loginsets", "restapis")
+CHOSEN = Installation(image="none", webhook_image="none")
+WORKERS = ("demo-cpu-0", "demo-cpu-1")
+
+
+@pytest.fixture(scope="module")
+def plane(tmp_path_factory):
+    wanted = ControlPlane(tmp_path_factory.mktemp("teardown"), audit="Metadata", controller_manager=True)
+    with wanted.running() as plane:
+        rights.grant(plane)
+        define(plane)
+        apply(plane, {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "machine"}})
+        yield plane
+        assert rights.refused(plane.audit_log) == []
+
+
+@pytest.fixture
+def protected(plane):
+    """The policy of an installation, for the operator of these tests; gone afterwards."""
+    made = protection(OPERATOR)
+    apply(plane, *made)
+    yield
+    plane.kubectl("delete", "--ignore-not-found", "-f", "-", stdin=json.dumps(listed(made)))
+
+
+@pytest.fixture
+def ns(plane) -> str:
+    name = f"teardown-{uuid.uuid4().hex[:8]}"
+    plane.kubectl("create", "namespace", name)
+    plane.wait_for_service_account(name)
+    return name
+
+
+def define(plane) -> None:
+    apply(plane, *(crd(kind) for kind in KINDS))
+    wait_established(plane.kubectl)
+
+
+def listed(manifests: list[dict]) -> dict:
+    return {"apiVersion": "v1", "kind": "List", "items": manifests}
+
+
+@contextmanager
+def operating(plane, log: Path):
+    with running_manager(rights.operator(plane, OPERATOR), log) as manager:
+        yield manager.wait_ready()
+
+
+def make_cluster(plane, ns: str) -> None:
+    """Until the operator has made all of it, slurmctld after its rehearsal."""
+    apply(plane, ours("Cluster", ns, "demo", CLUSTER))
+
+    def has_pods() -> bool:
+        there = pods(plane, ns)
+        for name in there:
+            if "rehearsal" in name:
+                end(plane, ns, name, "good")
+        return there.keys() >= {*WORKERS, "demo-controller-0"}
+
+    until(has_pods, seconds=120, what="the pods of a cluster")
+    until(lambda: held(plane, ns) >= {"nodesets", "controllers"}, what="parts that are held")
+
+
+def run(plane, ns: str, name: str = WORKERS[0]) -> str:
+    """Say of a worker what its kubelet would when slurmd runs; its uid."""
+    binding = {"metadata": {"name": name}, "target": {"kind": "Node", "name": "machine"}}
+    plane.caller.call("POST", f"/api/v1/namespaces/{ns}/pods/{name}/binding", binding)
+    say(plane, ns, name, "Running", {"running": {"startedAt": "2026-01-01T11:00:00Z"}})
+    return str(get(plane, ns, "pod", name)["metadata"]["uid"])
+
+
+def end(plane, ns: str, name: str = WORKERS[0], message: str = "") -> None:
+    """Say of a pod what its kubelet would when its last process has ended."""
+    ended = {"exitCode": 0, "startedAt": "2026-01-01T11:00:00Z", "finishedAt": "2026-01-01T12:00:00Z"}
+    say(plane, ns, name, "Succeeded", {"terminated": {**ended, "message": message}})
+
+
+def say(plane, ns: str, name: str, phase: str, state: dict) -> None:
+    pod = get(plane, ns, "pod", name)
+    if pod is None:
+        return
+    common = {"state": state, "ready": "running" in state, "image": "i", "imageID": "i", "restartCount": 0}
+    containers = [{"name": each["name"], **common} for each in pod["spec"]["containers"]]
+    status = {"phase": phase, "podIP": "10.0.0.7", "containerStatuses": containers}
+    merge(plane, ns, "pod", name, {"status": status}, "--subresource=status")
+
+
+def bury(plane, ns: str) -> None:
+    """What the kubelet of the machine does in the end: pods that are to go, and were placed there, are gone."""
+    for name, pod in pods(plane, ns).items():
+        if "deletionTimestamp" in pod["metadata"]:
+            flags = ("--grace-period=0", "--force", "--ignore-not-found")
+            plane.kubectl("delete", "pod", name, "-n", ns, *flags)
+
+
+def pods(plane, ns: str) -> dict[str, dict]:
+    found = json.loads(plane.kubectl("get", "pods", "-n", ns, "-o", "json"))["items"]
+    return {pod["metadata"]["name"]: pod for pod in found}
+
+
+def is_untouched(plane, ns: str, uid: str, name: str = WORKERS[0]) -> bool:
+    """Whether that very worker is there, and nobody has asked it to end."""
+    pod = pods(plane, ns).get(name, {"metadata": {}})["metadata"]
+    return pod.get("uid") == uid and "deletionTimestamp" not in pod
+
+
+def left(plane, ns: str) -> list[dict]:
+    """Objects of our kinds."""
+    kinds = ",".join(f"{plural}.{names.GROUP}" for plural in PARTS)
+    found: list[dict] = json.loads(plane.kubectl("get", kinds, "-n", ns, "-o", "json"))["items"]
+    return found
+
+
+def held(plane, ns: str) -> set[str]:
+    """Plurals of kinds of which something has a finalizer."""
+    return {f"{thing['kind'].lower()}s" for thing in left(plane, ns) if thing["metadata"].get("finalizers")}
+
+
+def wait_all_gone(plane, ns: str) -> None:
+    def is_gone() -> bool:
+        bury(plane, ns)
+        return not left(plane, ns) and not pods(plane, ns)
+
+    until(is_gone, seconds=240, what=f"everything to go: {ns}")
+
+
+def wait_namespace_gone(plane, ns: str) -> None:
+    def is_gone() -> bool:
+        bury(plane, ns)
+        return get(plane, "", "namespace", ns) is None
+
+    until(is_gone, seconds=240, what=f"the namespace to go: {ns}")
+
+
+def delete_cluster(plane, ns: str, *flags: str) -> None:
+    plane.kubectl("delete", f"clusters.{names.GROUP}", "demo", "-n", ns, "--wait=false", *flags)
+
+
+@pytest.mark.parametrize("cascade", ["background", "foreground"])
+def test_a_cluster_goes_with_all_it_made_when_no_job_can_be_there(plane, ns, protected, tmp_path, cascade):
+    with operating(plane, tmp_path / "log"):
+        make_cluster(plane, ns)
+
+        delete_cluster(plane, ns, f"--cascade={cascade}")
+
+        wait_all_gone(plane, ns)
+    keys = plane.kubectl("get", "secrets", "-n", ns, "-o", "name")
+    assert keys.count("demo") >= 2, "keys stay: state and tokens were made with them"
+
+
+def test_a_cluster_waits_for_a_worker_that_may_have_a_job_and_goes_after_it(plane, ns, protected, tmp_path):
+    with operating(plane, tmp_path / "log"):
+        make_cluster(plane, ns)
+        uid = run(plane, ns)
+
+        delete_cluster(plane, ns)
+        until(lambda: WORKERS[1] not in pods(plane, ns), what="the worker that never started to go")
+        assert is_untouched(plane, ns, uid)
+        assert {"controllers", "nodesets"} <= held(plane, ns)
+
+        end(plane, ns)
+        wait_all_gone(plane, ns)
+
+
+def test_a_cluster_that_is_deleted_while_the_operator_is_away_stays_whole_until_it_is_back(
+    plane, ns, protected, tmp_path
+):
+    with operating(plane, tmp_path / "log"):
+        make_cluster(plane, ns)
+        uid = run(plane, ns)
+    before = {name: pod["metadata"]["uid"] for name, pod in pods(plane, ns).items()}
+
+    delete_cluster(plane, ns)
+    until(lambda: "nodesets" in held(plane, ns), what="the NodeSet to be held")
+    assert before.items() <= {name: pod["metadata"]["uid"] for name, pod in pods(plane, ns).items()}.items()
+    assert is_untouched(plane, ns, uid)
+
+    with operating(plane, tmp_path / "again"):
+        end(plane, ns)
+        wait_all_gone(plane, ns)
+
+
+@pytest.mark.parametrize("is_there", [True, False], ids=["the operator runs", "the operator is away"])
+def test_a_namespace_goes_first_and_its_worker_is_not_cut_short(plane, ns, protected, tmp_path, is_there):
+    with operating(plane, tmp_path / "log"):
+        make_cluster(plane, ns)
+        uid = run(plane, ns)
+        if is_there:
+            plane.kubectl("delete", "namespace", ns, "--wait=false")
+            wait_namespace_gone(plane, ns)  # Its slurmctld goes first; then the worker waits by itself.
+            return
+    plane.kubectl("delete", "namespace", ns, "--wait=false")
+
+    until(lambda: WORKERS[0] in told(plane, ns), what="the reason in the Namespace's conditions")
+    assert is_untouched(plane, ns, uid)
+
+    with operating(plane, tmp_path / "again"):
+        wait_namespace_gone(plane, ns)
+
+
+def told(plane, ns: str) -> str:
+    """Why a namespace is still there."""
+    conditions = get(plane, "", "namespace", ns)["status"].get("conditions", [])
+    return " ".join(condition["message"] for condition in conditions)
+
+
+def test_an_operator_that_is_uninstalled_first_leaves_everything_and_finishes_when_it_is_back(
+    plane, ns, tmp_path
+):
+    everything = listed(installation(CHOSEN))
+    with operating(plane, tmp_path / "log"):
+        apply(plane, *everything["items"])
+        make_cluster(plane, ns)
+        uid = run(plane, ns)
+    plane.kubectl("delete", "-f", "-", stdin=json.dumps(everything))
+
+    merge(plane, ns, f"clusters.{names.GROUP}", "demo", {"metadata": {"labels": {"edited": "yes"}}})
+    delete_cluster(plane, ns)
+    until(lambda: "nodesets" in held(plane, ns), what="the NodeSet to be held")
+    assert is_untouched(plane, ns, uid)
+
+    with operating(plane, tmp_path / "again"):
+        end(plane, ns)
+        wait_all_gone(plane, ns)
+
+
+def test_who_does_not_want_the_operator_back_lets_go_by_the_command_in_the_guide(plane, ns, tmp_path):
+    with operating(plane, tmp_path / "log"):
+        make_cluster(plane, ns)
+    plane.kubectl("delete", "namespace", ns, "--wait=false")
+    until(lambda: "finalizers remaining" in told(plane, ns), what="the Namespace to name finalizers")
+
+    [command] = [
+        block.text
+        for block in blocks("sh", (ROOT / "docs/guides/installation.md",))
+        if "finalizers" in block.text
+    ]
+    done = Terminal(tmp_path / "reader", plane.kubeconfig, kubectl=plane.kubectl_program).type(
+        command.replace("NAMESPACE", ns)
+    )
+    assert done.returncode == 0, done.stderr
+
+    wait_namespace_gone(plane, ns)
+
+
+def test_definitions_that_go_first_wait_for_the_workers_and_can_come_back(plane, ns, protected, tmp_path):
+    with operating(plane, tmp_path / "log") as manager:
+        make_cluster(plane, ns)
+        uid = run(plane, ns)
+        definitions = [f"{kind.KIND.plural}.{names.GROUP}" for kind in KINDS]
+
+        plane.kubectl("delete", "crd", *definitions, "--wait=false")
+        until(lambda: WORKERS[1] not in pods(plane, ns), what="the worker that never started to go")
+        assert is_untouched(plane, ns, uid)
+
+        end(plane, ns)
+        until(lambda: "slinky" not in plane.kubectl("get", "crd", "-o", "name"), seconds=240, what="no kinds")
+        bury(plane, ns)
+        assert manager.process.poll() is None
+
+        define(plane)
+        make_cluster(plane, ns)
