@@ -1,4 +1,4 @@
-"""python -m simulation --seeds N [--first S] [--length L]: many stories, and a report of what became of them."""
+"""python -m simulation --seeds N [--first S] [--length L] [--scene NAME]: many stories, and a report of what became of them."""
 
 import gc
 import time
@@ -12,13 +12,14 @@ from simulation.runs import Story, as_test, play, shrunk
 @click.option("--seeds", default=100, help="How many stories.")
 @click.option("--first", default=1, help="The first seed.")
 @click.option("--length", default=20, help="How many things happen in each.")
+@click.option("--scene", default="", help="workers, parts or cluster; empty draws one for each seed.")
 @click.option("--most-steps", default=0, help="Stop after so many steps; 0 is no limit.")
-def main(seeds: int, first: int, length: int, most_steps: int) -> None:
+def main(seeds: int, first: int, length: int, scene: str, most_steps: int) -> None:
     gc.freeze()
     gc.set_threshold(50_000)
     began, steps, broken, virtual, told = time.process_time(), 0, 0, 0.0, 0
     for told, seed in enumerate(range(first, first + seeds), 1):
-        story = Story.of(seed, length)
+        story = Story.of(seed, length, scene)
         ending = play(story)
         steps, virtual = steps + ending.steps, virtual + ending.seconds
         if ending.broken is not None:

@@ -81,9 +81,8 @@ class Deeds:
             self.world.ctld.cancel(job)
 
     def preempt(self, pick: int, amount: int) -> None:
-        for job in self._one(self._jobs("RUNNING"), pick):
-            self.world.ctld.requeue(job, "preempted")
-            self.world.ctld.submit(3 + amount % 20, priority=1)
+        """A job comes that is more urgent than all others."""
+        self.world.ctld.submit(3 + amount % 20, priority=1, is_exclusive=pick % 2 == 0)
 
     # ---- slurmctld
 

@@ -20,7 +20,8 @@ class Job:
     partition: str = "all"
     required: tuple[str, ...] = ()
     is_requeueable: bool = True
-    priority: int = 0
+    priority: int = 0  # One with more sends others back into the queue where there is no room for it.
+    is_exclusive: bool = False
     array_job_id: int | None = None
     array_task_id: int | None = None
     state: str = "PENDING"

@@ -1,12 +1,14 @@
 """Machines: a scheduler that places pods, and kubelets that start, report and end them."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
+from typing import Any
 
 from simulation.apiserver import KUBELET, ApiServer, Object, key_of, text
+from simulation.mounts import unbound
 from simulation.slurmctld import Slurmctld
 from simulation.weather import Weather
 from slurm_operator.api import names
@@ -39,6 +41,8 @@ class Process:
     has_failed: bool = False
     is_leaving: bool = False
     unheard_since: datetime | None = None
+    last_words: str = ""
+    exit_code: int | None = None  # It has ended for good, as a rehearsal does.
     has_registered: bool = False
     forgotten_until: datetime | None = None
 
@@ -66,6 +70,7 @@ class Machines:
     starts_at: dict[str, datetime] = field(default_factory=dict)
     reports_at: dict[str, datetime] = field(default_factory=dict)
     addresses: int = 0
+    daemons: Any = None  # What knows of daemons other than slurmd, where there are any.
 
     @property
     def now(self) -> datetime:
@@ -83,6 +88,14 @@ class Machines:
     def living(self) -> set[str]:
         """Uids of pods whose slurmd runs and can be heard."""
         return {p.pod_uid for p in self.processes.values() if p.is_up and not self._of(p).is_cut_off}
+
+    def running(self, app: str) -> list[Process]:
+        """The daemons of one kind that run and can be heard, by name."""
+        found = (p for p in self.processes.values() if p.app == app and p.is_up and not self.is_unheard(p))
+        return sorted(found, key=lambda process: process.pod)
+
+    def is_unheard(self, process: Process) -> bool:
+        return self._of(process).is_cut_off
 
     def _of(self, process: Process) -> Machine:
         return self.machines.get(process.machine) or Machine(process.machine, is_lost=True)
@@ -109,6 +122,8 @@ class Machines:
         workers = {pod["spec"].get("nodeName") for pod in pods if app_of(pod) == SLURMD}
         for pod in pods:
             if pod["spec"].get("nodeName") or "deletionTimestamp" in pod["metadata"]:
+                continue
+            if self.daemons is not None and unbound(self.server, pod):
                 continue
             name = next(self._fitting(pod, workers), None)
             if name is not None:
@@ -155,6 +170,8 @@ class Machines:
         if container.get("image") == BAD_IMAGE:
             self._report_waiting(pod, container["name"], "ErrImagePull")
             return
+        if self.daemons is not None and self.daemons.lacks(pod):
+            return
         due = self.starts_at.setdefault(
             uid,
             self.now + timedelta(seconds=self.weather.seconds(f"start of {pod['metadata']['name']}", 6.0)),
@@ -177,6 +194,8 @@ class Machines:
             registers_at=self._soon(uid),
         )
         self.reports_at[uid] = self.now + timedelta(seconds=self.weather.seconds("kubelet's report", 3.0))
+        if self.daemons is not None:
+            self.daemons.begins(self.processes[uid], pod)
         self.tells(f"{pod['metadata']['name']} starts on {pod['spec']['nodeName']}")
 
     def _soon(self, uid: str) -> datetime:
@@ -186,6 +205,8 @@ class Machines:
         process.is_up, process.restarts_at = True, None
         process.started_at, process.registers_at = self.now, self._soon(process.pod_uid)
         process.has_registered = False
+        if self.daemons is not None:
+            self.daemons.restarts(process)
         self.tells(f"{process.pod} is up again")
 
     def _register(self, process: Process) -> None:
@@ -214,19 +235,44 @@ class Machines:
 
     def _report(self, pod: Object, process: Process) -> None:
         running = {"running": {"startedAt": text(process.started_at)}}
-        down = {"waiting": {"reason": "CrashLoopBackOff"}}
-        status: Object = {"name": container_of(pod), "ready": process.is_up, "restartCount": process.restarts}
+        down: Object = {"waiting": {"reason": "CrashLoopBackOff"}}
+        phase = "Failed" if process.has_failed else "Running"
+        if process.exit_code is not None:
+            down = {"terminated": {"exitCode": process.exit_code, "message": process.last_words}}
+            phase = "Failed" if process.exit_code else "Succeeded"
+        is_ready = process.is_up and not process.has_failed
+        if self.daemons is not None:
+            is_ready = is_ready and self.daemons.is_ready(process)
+        status: Object = {"name": container_of(pod), "ready": is_ready, "restartCount": process.restarts}
         status["state"] = running if process.is_up else down
         if process.restarts:
-            status["lastState"] = {"terminated": {"exitCode": 1, "startedAt": text(process.started_at)}}
-        phase = "Failed" if process.has_failed else "Running"
-        self._write_status(pod, phase, status, process.is_up and not process.has_failed, process.address)
+            ended = {"exitCode": 1, "message": process.last_words, "startedAt": text(process.started_at)}
+            status["lastState"] = {"terminated": ended}
+        first = self.daemons.init_statuses(process) if self.daemons is not None else []
+        self._write_status(pod, phase, status, is_ready, process.address, first)
 
     def _report_waiting(self, pod: Object, name: str, reason: str) -> None:
         waiting = {"name": name, "ready": False, "restartCount": 0, "state": {"waiting": {"reason": reason}}}
         self._write_status(pod, "Pending", waiting, False, "")
 
-    def _write_status(self, pod: Object, phase: str, container: Object, is_ready: bool, address: str) -> None:
+    def doubt(self, pod: Object) -> None:
+        """Nobody hears from its machine any more."""
+        ready = next((c for c in pod["status"]["conditions"] if c["type"] == "Ready"), None)
+        if ready is not None and ready["status"] == "True":
+            other = [c for c in pod["status"]["conditions"] if c is not ready]
+            doubted = {"type": "Ready", "status": "False", "lastTransitionTime": text(self.now)}
+            new = {**pod["status"], "conditions": [doubted, *other]}
+            self.server.change(kinds.POD, key_of(pod), lambda it: it.update(status=new), KUBELET)
+
+    def _write_status(
+        self,
+        pod: Object,
+        phase: str,
+        container: Object,
+        is_ready: bool,
+        address: str,
+        first: Sequence[Object] = (),
+    ) -> None:
         old = pod["status"]
         before = next((c for c in old["conditions"] if c["type"] == "Ready"), None)
         same = before is not None and before["status"] == str(is_ready)
@@ -238,6 +284,7 @@ class Machines:
         others = [c for c in old["conditions"] if c["type"] != "Ready"]
         new = {**old, "phase": phase, "containerStatuses": [container], "conditions": [ready, *others]}
         new |= {"podIP": address} if address else {}
+        new |= {"initContainerStatuses": list(first)} if first else {}
         if new != old:
             self.server.change(kinds.POD, key_of(pod), lambda it: it.update(status=new), KUBELET)
 
@@ -286,12 +333,17 @@ class Machines:
 
     # ---- Bad days
 
-    def crash(self, process: Process) -> None:
-        """slurmd dies and takes every process of its container along."""
+    def crash(self, process: Process, last_words: str = "") -> None:
+        """The daemon dies and takes every process of its container along."""
         self._kill_jobs(process.pod_uid)
-        process.is_up, process.restarts = False, process.restarts + 1
+        process.is_up, process.restarts, process.last_words = False, process.restarts + 1, last_words
         process.restarts_at = self.now + timedelta(seconds=3 + self.weather.seconds("back-off", 10.0))
         self.tells(f"{process.pod} crashes")
+
+    def end_well(self, process: Process, last_words: str, exit_code: int) -> None:
+        """It has done what it was made for."""
+        process.is_up, process.last_words, process.exit_code = False, last_words, exit_code
+        self.tells(f"{process.pod} ends with {exit_code}")
 
     def fail(self, process: Process) -> None:
         """All containers end for good, as when a kubelet evicts."""

@@ -7,6 +7,7 @@ from datetime import datetime
 from simulation.client import SimulatedClient
 from simulation.slurmrest import SimulatedRest
 from simulation.virtual_time import VirtualClock
+from slurm_operator.plan.wiring import SlurmServer
 from slurm_operator.runtime.known import Known, View
 from slurm_operator.runtime.manager import Manager, Program
 from slurm_operator.runtime.queue import WorkQueue
@@ -51,12 +52,9 @@ class SimulatedSlurmClusters(SlurmClusters):
         self._clock = clock
         self._since = clock.now()
 
-    async def _run(self, key, server) -> None:
-        await self._read_key(server.key)
-        cluster = SimulatedSlurmCluster(str(key), self._rest, self._clock)
-        cluster.subscribe(lambda changes: self._hear(key, changes))
-        self._clusters[key] = cluster
-        await cluster.run()
+    def _connection(self, name: str, server: SlurmServer, key: bytes) -> SlurmCluster:
+        self._rest.offered = key
+        return SimulatedSlurmCluster(name, self._rest, self._clock)
 
 
 class Ears:

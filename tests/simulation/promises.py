@@ -4,7 +4,7 @@ import math
 
 from simulation.apiserver import OPERATOR, Object
 from simulation.deeds import Deeds
-from simulation.machines import Process
+from simulation.machines import SLURMD, Process, app_of
 from simulation.world import World
 from slurm_operator.api import names, reading
 from slurm_operator.api.nodeset import NodeSet
@@ -137,9 +137,12 @@ class Promises:
     def _surplus(self) -> int:
         """Workers beyond the wanted number: they leave anyway."""
         spec = self._spec() or {"replicas": 0}
-        pods = [p for p in self.world.server.all(kinds.POD) if "deletionTimestamp" not in p["metadata"]]
+        pods = self._staying()
         is_daemon = spec.get("scalingMode") == "DaemonSet"
         return 0 if is_daemon else max(0, len(pods) - spec.get("replicas", 1))
+
+    def _staying(self) -> list[Object]:
+        return [pod for pod in worker_pods(self.world) if "deletionTimestamp" not in pod["metadata"]]
 
     def _recently(self) -> float:
         """The start of the last budget that was in force 30 s ago."""
@@ -175,7 +178,7 @@ class Promises:
     def _is_wanted(self, name: str) -> bool:
         """A pod of that name is there, or still to come."""
         spec = self._spec()
-        pods = [p for p in self.world.server.all(kinds.POD) if "deletionTimestamp" not in p["metadata"]]
+        pods = self._staying()
         is_there = any(p["metadata"]["labels"].get(names.LABEL_POD_HOSTNAME) == name for p in pods)
         return is_there or (spec is not None and len(pods) < spec.get("replicas", 1))
 
@@ -203,7 +206,7 @@ def unrest(world: World, deeds: Deeds) -> str | None:
     if "deletionTimestamp" in found["metadata"]:
         return "the NodeSet is still being deleted"
     typed = reading.read(NodeSet, found)
-    pods = [p for p in world.server.all(kinds.POD) if p["metadata"]["labels"].get(names.APP_NAME) == "slurmd"]
+    pods = worker_pods(world)
     wanted = len(world.machines.machines) if typed.spec.scaling_mode == "DaemonSet" else typed.spec.replicas
     if len(pods) != wanted:
         return f"there are {len(pods)} workers, and {wanted} are wanted"
@@ -217,6 +220,10 @@ def unrest(world: World, deeds: Deeds) -> str | None:
     if stray:
         return f"Slurm has records of {sorted(stray)}, who are gone"
     return _false_status(typed, wanted)
+
+
+def worker_pods(world: World) -> list[Object]:
+    return [pod for pod in world.server.all(kinds.POD) if app_of(pod) == SLURMD]
 
 
 def _hostname(pod: Object) -> str:
@@ -262,10 +269,10 @@ def _false_status(nodeset: NodeSet, wanted: int) -> str | None:
 
 def _leftovers(world: World, deeds: Deeds) -> str | None:
     """After the NodeSet: no pod, no revision, and nothing that Slurm would send a job to."""
-    for kind in (kinds.POD, kinds.CONTROLLER_REVISION, kinds.PERSISTENT_VOLUME_CLAIM):
-        left = [found["metadata"]["name"] for found in world.server.all(kind)]
-        if left:
-            return f"{kind.plural} {left} are left behind"
+    left = [pod["metadata"]["name"] for pod in worker_pods(world)]
+    left += [found["metadata"]["name"] for found in world.server.all(kinds.CONTROLLER_REVISION)]
+    if left:
+        return f"{left} are left behind"
     ours = sorted(name for name, record in world.ctld.records.items() if not record.is_down)
     if ours:
         return f"Slurm has records of {ours}, whose workers are gone"

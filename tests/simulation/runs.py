@@ -1,25 +1,20 @@
 """Stories from a seed: a NodeSet, a Slurm cluster, what happens to them, and whether all promises were kept."""
 
 import random
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 
-from simulation.apiserver import HUMAN
+from simulation import whole_promises
+from simulation.daemons import Daemons
 from simulation.deeds import Deeds, Happening
 from simulation.promises import Promises, unrest
+from simulation.scenes import PASSWORD, Scene
+from simulation.secrets_made import made_secrets
+from simulation.whole_deeds import WHOLE_DEEDS, WholeDeeds
+from simulation.whole_promises import WholePromises
+from simulation.workloads import Workloads
 from simulation.world import World, live
-from slurm_operator import operator
-from slurm_operator.api.controller import Controller
-from slurm_operator.api.meta import ObjectKey
-from slurm_operator.api.nodeset import NodeSet
-from slurm_operator.manifests import kinds
-from slurm_operator.manifests.secrets import SecretHandle
-from slurm_operator.plan.wiring import SlurmServer
-from slurm_operator.runtime.settings import Settings
-
-NAMESPACE = "ns"
-KEY = ObjectKey(NAMESPACE, "gpu")
-CONTROLLER = ObjectKey(NAMESPACE, "slurm")
 
 # How often each deed is drawn, out of all of them together.
 DEEDS = {
@@ -68,20 +63,10 @@ DEEDS = {
 MACHINES = 5
 RESTS_AFTER_SECONDS = 45.0  # Without a write for this long, everything has come to rest.
 PATIENCE_SECONDS = 420.0  # And that happens within this time after the last trouble.
+WHOLE_PATIENCE_SECONDS = 1500.0  # A rotation of the Slurm key alone takes six minutes.
 
-SECRET = {"metadata": {"name": "jwt", "namespace": NAMESPACE}, "data": {"key": "c2VjcmV0"}}
 
-WHOLE = operator.program(Settings())
-# What a NodeSet looks at is watched as the operator watches it; the Controller is there, and nobody changes it.
-WORKERS_ONLY = replace(
-    WHOLE,
-    reconcilers=tuple(found for found in WHOLE.reconcilers if found.name == "nodeset"),
-    slurm_servers=lambda world: {
-        CONTROLLER: SlurmServer(
-            ("http://simulated",), SecretHandle(namespace=NAMESPACE, name="jwt", key="key")
-        )
-    },
-)
+WORKERS_ALONE = Scene()
 
 
 @dataclass(frozen=True)
@@ -91,25 +76,23 @@ class Story:
     seed: int
     happenings: tuple[Happening, ...]
     roughness: float = 0.0
-    spec: dict = field(default_factory=dict)
+    scene: Scene = WORKERS_ALONE
 
     @classmethod
-    def of(cls, seed: int, length: int = 20) -> "Story":
+    def of(cls, seed: int, length: int = 20, scene: str = "") -> "Story":
         chance = random.Random(seed)
-        deeds, weights = list(DEEDS), list(DEEDS.values())
+        setting = Scene.of(chance, scene)
+        drawn = {**DEEDS, **WHOLE_DEEDS} if setting.is_whole else DEEDS
         happenings = tuple(
             Happening(
                 round(chance.uniform(0, 6) if chance.random() < 0.9 else chance.uniform(6, 40), 1),
-                chance.choices(deeds, weights)[0],
+                chance.choices(list(drawn), list(drawn.values()))[0],
                 chance.randrange(12),
                 chance.randrange(60),
             )
             for _ in range(length)
         )
-        spec: dict = {"replicas": chance.randint(1, 4)}
-        if chance.random() < 0.2:
-            spec["scalingMode"] = "DaemonSet"
-        return cls(seed, happenings, chance.choice([0.0, 0.0, 0.02, 0.08]), spec)
+        return cls(seed, happenings, chance.choice([0.0, 0.0, 0.02, 0.08]), setting)
 
 
 @dataclass(frozen=True)
@@ -123,52 +106,92 @@ class Ending:
 
 
 def play(story: Story) -> Ending:
-    async def plot(world: World) -> None:
-        deeds = _begin(world, story)
-        Promises(world, deeds)
-        await world.start_operator()
-        await world.pass_seconds(12)
-        for happening in story.happenings:
-            await world.pass_seconds(happening.after)
-            if world.violation is None:
-                await deeds.do(happening)
-        await deeds.make_good()
-        await _come_to_rest(world, deeds, "when all trouble is over")
-        if story.seed % 2 and world.violation is None:
-            deeds.delete_nodeset(0, 0)
-            await _come_to_rest(world, deeds, "after the NodeSet was deleted")
-
-    world = live(story.seed, story.roughness, WORKERS_ONLY, plot)
+    plot = _whole if story.scene.is_whole else _workers
+    world = live(story.seed, story.roughness, story.scene.program, partial(plot, story))
     return Ending(world.violation, world.steps, world.loop.time(), tuple(world.lines))
 
 
-def _begin(world: World, story: Story) -> Deeds:
+async def _workers(story: Story, world: World) -> None:
+    """A NodeSet and its Slurm cluster, which is there and stays."""
+    _set(world, story)
+    deeds = Deeds(world, story.scene.worker_set)
+    Promises(world, deeds)
+    await _happen(world, deeds, story)
+    await _come_to_rest(world, lambda: unrest(world, deeds), "when all trouble is over")
+    await _wake_in_peace(world)
+    if story.seed % 2 and world.violation is None:
+        deeds.delete_nodeset(0, 0)
+        await _come_to_rest(world, lambda: unrest(world, deeds), "after the NodeSet was deleted")
+
+
+async def _whole(story: Story, world: World) -> None:
+    """All kinds, from nothing: they come in any order, and in the end they may go in any order."""
+    _set(world, story)
+    workloads = Workloads(world.server, world.weather)
+    daemons = Daemons(world)
+    if story.scene.accounting == "elsewhere":
+        daemons.database_elsewhere = PASSWORD
+    world.on_tick += [workloads.tick, daemons.tick]
+    deeds = WholeDeeds(world, story.scene, story.seed)
+    Promises(world, deeds)
+    WholePromises(world, deeds, daemons)
+    with made_secrets(world.weather):
+        await _happen(world, deeds, story)
+        if not deeds.is_leaving:
+            whole = partial(whole_promises.unrest, world, deeds, daemons)
+            await _come_to_rest(world, whole, "when all trouble is over", WHOLE_PATIENCE_SECONDS)
+            deeds.excuses.clear()
+            await _wake_in_peace(world)
+        if (story.seed % 2 or deeds.is_leaving) and world.violation is None:
+            deeds.delete_everything(story.seed)
+            await world.pass_seconds(15)
+            left = partial(whole_promises.leftovers, world, deeds)
+            await _come_to_rest(world, left, "after everything was deleted", WHOLE_PATIENCE_SECONDS)
+
+
+def _set(world: World, story: Story) -> None:
     for number in range(MACHINES):
         world.machines.add(f"m{number}")
-    meta = {"name": CONTROLLER.name, "namespace": NAMESPACE}
-    world.server.create(Controller.KIND, {"metadata": meta, "spec": {}}, HUMAN)
-    world.server.create(kinds.SECRET, SECRET, HUMAN)
-    world.server.create(kinds.NAMESPACE, {"metadata": {"name": NAMESPACE}}, HUMAN)
-    spec = {"controllerRef": {"name": CONTROLLER.name}, "slurmd": {"image": "slurmd:1"}, **story.spec}
-    world.server.create(
-        NodeSet.KIND, {"metadata": {"name": KEY.name, "namespace": NAMESPACE}, "spec": spec}, HUMAN
-    )
+    story.scene.set(world.server)
     world.ctld.suspended_reads_idle = story.seed % 3 > 0
-    return Deeds(world, KEY)
 
 
-async def _come_to_rest(world: World, deeds: Deeds, when: str) -> None:
+async def _happen(world: World, deeds: Deeds, story: Story) -> None:
+    await world.start_operator()
+    await world.pass_seconds(12)
+    for happening in story.happenings:
+        await world.pass_seconds(happening.after)
+        if world.violation is None:
+            await deeds.do(happening)
+    await deeds.make_good()
+
+
+async def _come_to_rest(
+    world: World, unrest: Callable[[], str | None], when: str, patience: float = PATIENCE_SECONDS
+) -> None:
     """Every wish is met within bounded time, and then nothing is written any more."""
-    end = world.loop.time() + PATIENCE_SECONDS
+    end = world.loop.time() + patience
     while world.violation is None:
         await world.pass_seconds(5)
-        why = unrest(world, deeds)
+        why = unrest()
         is_calm = world.loop.time() - world.last_write_at >= RESTS_AFTER_SECONDS
         if why is None and is_calm:
             return
         if world.loop.time() > end:
             last = f"the last write was at {world.last_write_at:.0f} s"
             world.broken(f"it does not come to rest {when}: {why or 'it goes on writing'}; {last}")
+
+
+async def _wake_in_peace(world: World) -> None:
+    """An operator that starts where all is well, and where no job comes or goes, writes nothing."""
+    is_quiet = all(job.is_over for job in world.ctld.jobs.values())
+    if world.violation is None and is_quiet:
+        before = world.writes
+        await world.crash_operator()
+        await world.start_operator()
+        await world.pass_seconds(20)
+        if world.writes != before:
+            world.broken(f"an operator that starts where all is well writes: {world.lines[-1]}")
 
 
 def shrunk(story: Story, broken_like=lambda ending: ending.broken is not None, most: int = 400) -> Story:
@@ -181,12 +204,12 @@ def shrunk(story: Story, broken_like=lambda ending: ending.broken is not None, m
         while at < len(happenings) and tries < most:
             shorter = (*happenings[:at], *_delayed(happenings[at + size :], happenings[at : at + size]))
             tries += 1
-            if broken_like(play(Story(story.seed, shorter, story.roughness, story.spec))):
+            if broken_like(play(replace(story, happenings=tuple(shorter)))):
                 happenings, changed = shorter, True
             else:
                 at += size
         size = size if changed and size == 1 else size // 2
-    return Story(story.seed, tuple(happenings), story.roughness, story.spec)
+    return replace(story, happenings=tuple(happenings))
 
 
 def _delayed(rest: Sequence[Happening], left_out: Sequence[Happening]) -> tuple[Happening, ...]:
@@ -203,6 +226,6 @@ def as_test(story: Story, ending: Ending) -> str:
     told = "\n".join(f"    # {line}" for line in ending.lines[-25:])
     return (
         f"# {ending.broken}\n{told}\n"
-        f"Story(\n    seed={story.seed},\n    roughness={story.roughness},\n    spec={story.spec},\n"
+        f"Story(\n    seed={story.seed},\n    roughness={story.roughness},\n    scene={story.scene},\n"
         f"    happenings=(\n{lines}\n    ),\n)"
     )

@@ -63,6 +63,10 @@ class Slurmctld:
     version: int = 1
     made: int = 0
     suspended_reads_idle: bool = True
+    reread: Callable[[], None] = lambda: None  # Brings what its files say now.
+    cuts_off: Callable[[Job], None] = lambda job: (
+        None
+    )  # Told of jobs whose partition is no longer configured.
 
     # ---- Daemons and time
 
@@ -146,23 +150,42 @@ class Slurmctld:
             record.reason = ""
 
     def _schedule(self, living: set[str]) -> None:
-        for job in list(self.jobs.values()):
+        for job in sorted(self.jobs.values(), key=lambda job: -job.priority):
             if job.state != "PENDING" or job.completing_until is not None:
                 continue
-            free = [record for record in self.records.values() if self._is_free(record, job, living)]
+            open_ = [record for record in self.records.values() if self._is_open(record, job, living)]
+            free = [record for record in open_ if self._has_room(record, job)]
             chosen = [r for r in free if r.name in job.required]
             chosen += [r for r in free if r.name not in job.required]
             if len(chosen) >= job.width and all(name in {r.name for r in chosen} for name in job.required):
                 self._start(job, chosen[: max(job.width, len(job.required))])
+            elif job.priority:
+                self._preempt(job, [r for r in open_ if not job.required or r.name in job.required])
 
-    def _is_free(self, record: Record, job: Job, living: set[str]) -> bool:
+    def _preempt(self, job: Job, records: list[Record]) -> None:
+        """Those of less priority go back into the queue; their place is free when they have ended."""
+        for record in records:
+            others = [other for other in self.jobs_on(record.name) if other.state == "RUNNING"]
+            weaker = [other for other in others if other.priority < job.priority and other.is_requeueable]
+            if weaker and len(weaker) == len(others):
+                for other in weaker if job.is_exclusive else weaker[:1]:
+                    self.requeue(other, f"job {job.job_id} preempts it")
+                return
+
+    def _has_room(self, record: Record, job: Job) -> bool:
+        there = self.jobs_on(record.name)
+        if job.is_exclusive or any(other.is_exclusive for other in there):
+            return not there
+        return len(there) < JOBS_PER_NODE
+
+    def _is_open(self, record: Record, job: Job, living: set[str]) -> bool:
         if record.is_drain or record.is_down or record.is_silent or record.pod_uid not in living:
             return False
         partition = self.partitions.get(job.partition)
         if self.partitions and (partition is None or not partition.takes_jobs):
             return False
         reserved = (r for r in self.reservations.values() if record.name in r.nodes and r.is_active(self.now))
-        return not any(reserved) and len(self.jobs_on(record.name)) < JOBS_PER_NODE
+        return not any(reserved)
 
     def _start(self, job: Job, chosen: list[Record]) -> None:
         job.state, job.nodes = "RUNNING", tuple(record.name for record in chosen)
@@ -243,17 +266,21 @@ class Slurmctld:
         self.records, self.jobs, self.reservations = {}, {}, {}
         self._changed("slurmctld has lost its state")
 
-    def reconfigure(self, partitions: dict[str, Partition] | None = None) -> None:
-        """Reads its files again. Jobs of a partition that is no longer there end at once, silently."""
-        if partitions is not None:
-            self.partitions = partitions
-            for job in list(self.jobs.values()):
-                if not any(name in partitions for name in job.partition.split(",")):
-                    self._end(job, "CANCELLED")
+    def reconfigure(self) -> None:
+        """Reads its files again, and so do the slurmds, which start themselves anew for that."""
+        self.reread()
         for record in self.records.values():
             if not record.is_silent:
-                record.started_at = self.now  # slurmds start themselves anew.
+                record.started_at = self.now
         self._changed("slurmctld is reconfigured")
+
+    def configure(self, partitions: dict[str, Partition]) -> None:
+        """Jobs of a partition that is no longer there end at once, silently."""
+        self.partitions = partitions
+        for job in list(self.jobs.values()):
+            if not job.is_over and not any(name in partitions for name in job.partition.split(",")):
+                self.cuts_off(job)
+                self._end(job, "CANCELLED")
 
     def reserve(self, reservation: Reservation) -> None:
         self.reservations[reservation.name] = reservation
@@ -302,7 +329,8 @@ class Slurmctld:
         if record.is_down:
             yield "DOWN"
         elif runs or stops:
-            yield "ALLOCATED" if len(runs) == JOBS_PER_NODE else "MIXED"
+            is_full = len(runs) == JOBS_PER_NODE or any(job.is_exclusive for job in runs)
+            yield "ALLOCATED" if is_full else "MIXED"
         else:
             yield "IDLE"
         yield "DYNAMIC_NORM"

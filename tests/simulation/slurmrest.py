@@ -35,6 +35,8 @@ class SimulatedRest:
         self.weather = weather
         self.wrote = wrote
         self.is_away = False
+        self.serves: Callable[[], bool] = lambda: True  # Whether any slurmrestd runs.
+        self.key = self.offered = b""  # What slurmctld checks tokens with, and what they are signed with.
         self.late: list[Callable[[], None]] = []
         self.read = Reading(self)
         self.send = Writing(self)
@@ -56,8 +58,11 @@ class SimulatedRest:
         """There, or why not."""
         self.calls()
         await asyncio.sleep(0.001 + self.weather.seconds("way to slurmctld", 0.5))
-        if self.is_away or not self.ctld.is_up or self.weather.strikes(f"slurm lost {attempt}"):
+        is_down = self.is_away or not self.serves() or not self.ctld.is_up
+        if is_down or self.weather.strikes(f"slurm lost {attempt}"):
             raise errors.SlurmUnreachable(attempt, "connection refused")
+        if self.key and self.key != self.offered:
+            raise errors.SlurmUnauthorised(attempt, "authentication failure")
 
     async def come_back(self, attempt: str) -> None:
         await asyncio.sleep(0.001 + self.weather.seconds("way from slurmctld", 0.3))
@@ -112,7 +117,9 @@ class Reading:
     async def ping(self) -> tuple[ControllerPing, ...]:
         await self._rest.reach("ping")
         return (
-            ControllerPing(hostname="sim-controller-0", is_primary=True, is_responding=self._rest.ctld.is_up),
+            ControllerPing(
+                hostname="slurm-controller-0", is_primary=True, is_responding=self._rest.ctld.is_up
+            ),
         )
 
     async def slurmctld_parameters(self) -> tuple[str, ...]:

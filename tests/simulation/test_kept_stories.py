@@ -4,6 +4,11 @@ import pytest
 
 from simulation.deeds import Happening
 from simulation.runs import Story, play
+from simulation.scenes import PARTS, Scene
+
+
+def workers(replicas: int) -> Scene:
+    return Scene(nodeset=(("replicas", replicas),))
 
 
 @pytest.mark.parametrize(
@@ -12,7 +17,7 @@ from simulation.runs import Story, play
         pytest.param(
             Story(
                 seed=358,
-                spec={"replicas": 4},
+                scene=workers(4),
                 happenings=(
                     Happening(2.0, "submit", 11, 3),
                     Happening(2.7, "change_image", 2, 26),
@@ -25,7 +30,7 @@ from simulation.runs import Story, play
             Story(
                 seed=1,
                 roughness=0.02,
-                spec={"replicas": 3},
+                scene=workers(3),
                 happenings=(
                     Happening(84.4, "crash_operator", 10, 6),
                     Happening(6.0, "change_resources", 1, 47),
@@ -38,7 +43,7 @@ from simulation.runs import Story, play
             Story(
                 seed=3,
                 roughness=0.02,
-                spec={"replicas": 2},
+                scene=workers(2),
                 happenings=(
                     Happening(7.3, "change_resources", 3, 40),
                     Happening(5.6, "drain", 0, 42),
@@ -51,7 +56,7 @@ from simulation.runs import Story, play
             Story(
                 seed=162,
                 roughness=0.08,
-                spec={"replicas": 4},
+                scene=workers(4),
                 happenings=(Happening(132.1, "switch_mode", 3, 21), Happening(1.0, "fail_worker", 9, 16)),
             ),
             id="a worker fails while the mode is switched: its record goes in the new mode",
@@ -59,7 +64,7 @@ from simulation.runs import Story, play
         pytest.param(
             Story(
                 seed=51,
-                spec={"replicas": 2},
+                scene=workers(2),
                 happenings=(
                     Happening(4.0, "drain", 0, 1),
                     Happening(6.0, "lose_machine", 0, 25),
@@ -68,6 +73,14 @@ from simulation.runs import Story, play
                 ),
             ),
             id="a human's drain without a reason stands, though slurmctld gave it one",
+        ),
+        pytest.param(
+            Story(
+                seed=2,
+                scene=Scene(PARTS, accounting="managed", has_login=False, has_token=False),
+                happenings=(Happening(70.0, "lose_key", 0), Happening(25.0, "lose_key", 2)),
+            ),
+            id="somebody deletes the key of an Accounting, then the password of its database: none is made anew",
         ),
     ],
 )

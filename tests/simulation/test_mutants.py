@@ -5,6 +5,7 @@ import pytest
 from simulation.deeds import Happening
 from simulation.mutants import mutated
 from simulation.runs import Story, play
+from simulation.scenes import Scene
 from slurm_operator.plan import gate
 from slurm_operator.reconcilers.nodeset import records
 from slurm_operator.runtime.perform import Performer
@@ -17,7 +18,8 @@ DRAINED = "Drained(pod_uid=worker.pod.metadata.uid, slurm_node=name, asked_at=sn
 
 
 def story(*happenings: tuple, **spec) -> tuple:
-    return tuple(Happening(*happening) for happening in happenings), {"replicas": 2, **spec}
+    scene = Scene(nodeset=tuple({"replicas": 2, **spec}.items()))
+    return tuple(Happening(*happening) for happening in happenings), scene
 
 
 BUSY_AND_AWAY = story((8, "submit", 1, 39), (2, "submit", 1, 39), (1, "scale", 0, 0))
@@ -73,8 +75,8 @@ def _shifted(happenings: tuple[Happening, ...], seed: int) -> tuple[Happening, .
     ],
 )  # fmt: skip
 def test_one_condition_less_is_noticed(target, old, new, told):
-    happenings, spec = told
-    stories = [Story(seed, _shifted(happenings, seed), spec=spec) for seed in range(30, 0, -1)]
+    happenings, scene = told
+    stories = [Story(seed, _shifted(happenings, seed), scene=scene) for seed in range(30, 0, -1)]
     assert play(stories[0]).broken is None, "without the mutation all is well"
 
     with mutated(target, old, new):

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from simulation.runs import Story, as_test, play, shrunk
+from simulation.scenes import CLUSTER, WORKERS
 
 SEEDS = int(os.environ.get("SIMULATION_SEEDS", "12"))
 FIRST_SEED = int(os.environ.get("SIMULATION_FIRST_SEED", "1"))
@@ -26,9 +27,10 @@ def test_no_seed_breaks_a_promise():
             pytest.fail(as_test(short, play(short)), pytrace=False)
 
 
-def test_a_seed_always_tells_the_same_story():
+@pytest.mark.parametrize("scene", [WORKERS, CLUSTER])
+def test_a_seed_always_tells_the_same_story(scene):
     def told(hash_seed: str) -> bytes:
-        program = "from simulation.runs import *; print(*play(Story.of(7)).lines, sep='\\n')"
+        program = f"from simulation.runs import *; print(*play(Story.of(7, 8, {scene!r})).lines, sep='\\n')"
         environment = {**os.environ, "PYTHONPATH": str(TESTS), "PYTHONHASHSEED": hash_seed}
         return subprocess.run(
             [sys.executable, "-c", program], env=environment, capture_output=True, check=True

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import structlog
 
-from simulation.apiserver import OPERATOR, ApiServer
+from simulation.apiserver import OPERATOR, ApiServer, Object
 from simulation.client import SimulatedClient
 from simulation.machines import Machines, Process
 from simulation.operator_process import OperatorProcess
@@ -42,6 +42,8 @@ class World:
         self.on_end: list[Callable[[Process, str], None]] = []
         self.on_slurm_write: list[Callable[[str, tuple[str, ...], float], None]] = []
         self.on_second: list[Callable[[], None]] = []
+        self.on_tick: list[Callable[[], None]] = []  # What else goes on in this world.
+        self.loses_memory: Callable[[Object], None] = lambda pod: None
         self.operator: OperatorProcess | None = None
 
     # ---- What is told
@@ -100,6 +102,8 @@ class World:
         while self.loop.time() < end and self.violation is None:
             await asyncio.sleep(min(1.0, end - self.loop.time()))
             self.machines.tick()
+            for go_on in self.on_tick:
+                go_on()
             self.ctld.pass_time(self.clock.now(), self.machines.living())
             self.server.collect()
             for look in self.on_second:

@@ -91,7 +91,7 @@ class SlurmClusters:
         }
 
     async def _run(self, key: ObjectKey, server: SlurmServer) -> None:
-        cluster = connection(str(key), server, await self._read_key(server.key), self._may_write)
+        cluster = self._connection(str(key), server, await self._read_key(server.key))
         cluster.subscribe(lambda changes: self._hear(key, changes))
         self._clusters[key] = cluster
         try:
@@ -101,6 +101,9 @@ class SlurmClusters:
             self._clusters.pop(key, None)
             await asyncio.sleep(RETRY_SECONDS)
             self._tasks[key] = asyncio.create_task(self._run(key, server))
+
+    def _connection(self, name: str, server: SlurmServer, key: bytes) -> SlurmCluster:
+        return connection(name, server, key, self._may_write)
 
     async def _read_key(self, handle: SecretHandle) -> bytes:
         """The signing key, kept in memory only here. Asked for until it is there: everything waits for it."""

@@ -1,0 +1,159 @@
+"""What stands on the stage when a story begins, and what people are about to ask for."""
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from simulation.apiserver import HUMAN, ApiServer, Object
+from slurm_operator import operator
+from slurm_operator.api.accounting import Accounting
+from slurm_operator.api.cluster import Cluster
+from slurm_operator.api.controller import Controller
+from slurm_operator.api.kind import Kind
+from slurm_operator.api.loginset import LoginSet
+from slurm_operator.api.meta import ObjectKey
+from slurm_operator.api.nodeset import NodeSet
+from slurm_operator.api.restapi import RestApi
+from slurm_operator.api.token import Token
+from slurm_operator.manifests import kinds
+from slurm_operator.manifests.secrets import SecretHandle
+from slurm_operator.plan.wiring import SlurmServer
+from slurm_operator.runtime.manager import Program
+from slurm_operator.runtime.settings import Settings
+
+NAMESPACE = "ns"
+CONTROLLER = ObjectKey(NAMESPACE, "slurm")
+FILES = ObjectKey(NAMESPACE, "files")
+DATABASE = ObjectKey(NAMESPACE, "database")
+PASSWORD = "c2VjcmV0"
+
+WORKERS, PARTS, CLUSTER = "workers", "parts", "cluster"
+
+WHOLE = operator.program(Settings())
+# What a NodeSet looks at is watched as the operator watches it; the Controller is there, and nobody changes it.
+WORKERS_ONLY = replace(
+    WHOLE,
+    reconcilers=tuple(found for found in WHOLE.reconcilers if found.name == "nodeset"),
+    slurm_servers=lambda world: {
+        CONTROLLER: SlurmServer(
+            ("http://simulated",), SecretHandle(namespace=NAMESPACE, name="jwt", key="key")
+        )
+    },
+)
+
+Wish = tuple[Kind, Object]
+
+
+@dataclass(frozen=True)
+class Scene:
+    """`nodeset` says what is asked of the workers, the rest what is there besides them."""
+
+    name: str = WORKERS
+    nodeset: tuple[tuple[str, object], ...] = (("replicas", 2),)
+    accounting: str = ""  # "managed" or "elsewhere"; empty is none.
+    is_persistent: bool = True
+    has_login: bool = True
+    has_token: bool = True
+
+    @classmethod
+    def of(cls, chance: random.Random, name: str = "") -> "Scene":
+        nodeset: list[tuple[str, object]] = [("replicas", chance.randint(1, 4))]
+        if chance.random() < 0.2:
+            nodeset.append(("scalingMode", "DaemonSet"))
+        return cls(
+            name or chance.choice([WORKERS, WORKERS, PARTS, CLUSTER]),
+            tuple(nodeset),
+            chance.choice(["", "", "managed", "elsewhere"]),
+            chance.random() < 0.8,
+            chance.random() < 0.6,
+            chance.random() < 0.5,
+        )
+
+    @property
+    def is_whole(self) -> bool:
+        return self.name != WORKERS
+
+    @property
+    def program(self) -> Program:
+        return WHOLE if self.is_whole else WORKERS_ONLY
+
+    @property
+    def worker_set(self) -> ObjectKey:
+        return ObjectKey(NAMESPACE, "slurm-gpu" if self.name == CLUSTER else "gpu")
+
+    @property
+    def keys_of(self) -> str:
+        """After whom generated keys are called."""
+        return CONTROLLER.name
+
+    def set(self, server: ApiServer) -> None:
+        """What is there before anybody asks for anything."""
+        server.create(kinds.NAMESPACE, {"metadata": {"name": NAMESPACE}}, HUMAN)
+        if not self.is_whole:
+            server.create(Controller.KIND, _named("slurm", {}), HUMAN)
+            server.create(kinds.SECRET, {**_meta("jwt"), "data": {"key": PASSWORD}}, HUMAN)
+            spec = {"controllerRef": {"name": "slurm"}, "slurmd": {"image": "slurmd:1"}, **dict(self.nodeset)}
+            server.create(NodeSet.KIND, _named("gpu", spec), HUMAN)
+            return
+        server.create(kinds.CONFIG_MAP, {**_meta(FILES.name), "data": {"gres.conf": "# 0\n"}}, HUMAN)
+        server.create(kinds.SECRET, {**_meta(DATABASE.name), "data": {"password": PASSWORD}}, HUMAN)
+
+    def wishes(self) -> list[Wish]:
+        """What people ask for, in the order of the manual; they rarely keep to it."""
+        made = self._cluster() if self.name == CLUSTER else self._parts()
+        return [*made, *self._token()]
+
+    def _parts(self) -> Iterator[Wish]:
+        reference = {"controllerRef": {"name": "slurm"}}
+        if self.accounting:
+            yield Accounting.KIND, _named("slurm", self._database("storageConfig"))
+        yield Controller.KIND, _named("slurm", {**self._head(), **self._accounting_ref(), "extraConf": ""})
+        yield RestApi.KIND, _named("slurm", {**reference, "slurmrestd": {"image": "slurmrestd:1"}})
+        partition = {"partition": {"enabled": True}}
+        yield (
+            NodeSet.KIND,
+            _named("gpu", {**reference, "slurmd": {"image": "slurmd:1"}, **dict(self.nodeset), **partition}),
+        )
+        if self.has_login:
+            yield LoginSet.KIND, _named("login", {**reference, "login": {"image": "login:1"}})
+
+    def _cluster(self) -> Iterator[Wish]:
+        spec: Object = {
+            "controller": self._head(),
+            "nodeSets": [{"name": "gpu", "slurmd": {"image": "slurmd:1"}, **dict(self.nodeset)}],
+            "extraConf": "",
+        }
+        if self.accounting:
+            spec["accounting"] = self._database("external")
+        if self.has_login:
+            spec["logins"] = [{"name": "login"}]
+        yield Cluster.KIND, _named("slurm", spec)
+
+    def _token(self) -> Iterator[Wish]:
+        if self.has_token:
+            spec = {"controllerRef": {"name": "slurm"}, "username": "ada", "lifetime": "24h"}
+            yield Token.KIND, _named("ada", spec)
+
+    def _head(self) -> Object:
+        return {
+            "slurmctld": {"image": "slurmctld:1"},
+            "persistence": {"enabled": self.is_persistent},
+            "configFileRefs": [{"name": FILES.name}],
+        }
+
+    def _accounting_ref(self) -> Object:
+        return {"accountingRef": {"name": "slurm"}} if self.accounting else {}
+
+    def _database(self, elsewhere: str) -> Object:
+        if self.accounting == "managed":
+            return {"managed": {}}
+        ref = {"name": DATABASE.name, "key": "password"}
+        return {elsewhere: {"host": "db", "username": "slurm", "passwordKeyRef": ref}}
+
+
+def _meta(name: str) -> Object:
+    return {"metadata": {"name": name, "namespace": NAMESPACE}}
+
+
+def _named(name: str, spec: Object) -> Object:
+    return {**_meta(name), "spec": spec}

@@ -1,0 +1,47 @@
+"""Take out a guard of keys, configuration, deletion or restarts, and the simulation notices within seconds."""
+
+import pytest
+
+from simulation.deeds import Happening
+from simulation.mutants import mutated
+from simulation.runs import Story, play
+from simulation.scenes import PARTS, Scene
+from slurm_operator.plan import holding
+from slurm_operator.reconcilers.accounting import lost
+from slurm_operator.reconcilers.controller import config, rotation, stakes, workload
+from slurm_operator.reconcilers.controller.observe import _key
+
+ALONE = Scene(PARTS, has_login=False, has_token=False)
+FORGETFUL = Scene(PARTS, is_persistent=False, has_login=False, has_token=False)
+WITH_RECORDS = Scene(PARTS, accounting="managed", has_login=False, has_token=False)
+
+
+def story(scene: Scene, *happenings: tuple) -> Story:
+    return Story(2, tuple(Happening(*happening) for happening in happenings), scene=scene)
+
+
+KEY_LOST = story(ALONE, (50, "lose_key", 0), (25, "calm"))
+PASSWORD_LOST = story(WITH_RECORDS, (70, "lose_key", 2), (25, "calm"))
+SPOILT = story(ALONE, (50, "spoil_config", 1), (40, "calm"))
+ROTATED = story(ALONE, (40, "rotate_slurm_key"), (4, "edit_config", 0, 5), (40, "calm"))
+DELETED = story(ALONE, (50, "submit", 1, 39), (1, "submit", 1, 39), (8, "delete_kind", 0), (60, "calm"))
+FORGETS = story(FORGETFUL, (60, "submit", 1, 39), (6, "change_daemon_image", 0, 3), (20, "calm"))
+
+
+@pytest.mark.parametrize(
+    ("target", "old", "new", "told"),
+    [
+        pytest.param(_key, "given is None and workload is not None", "False", KEY_LOST, id="a key that is lost is not made anew"),
+        pytest.param(lost.made_once, "world.child(kind, namespace, name) is not None", "False", PASSWORD_LOST, id="nor is a password that data know"),
+        pytest.param(config.refused, " or _failed_rehearsal(seen, files)", "", SPOILT, id="what a rehearsal refused"),
+        pytest.param(rotation._unread, "assert there.since is not None", "return None\n    assert there.since is not None", ROTATED, id="everybody reads a new key before it signs"),
+        pytest.param(workload.slurm_key_hash, "if names.KEY_RING in notes", "if False", ROTATED, id="a new Slurm key restarts no slurmctld"),
+        pytest.param(holding.holding, "bool(dependents) and", "False and", DELETED, id="a Controller stays while it is needed"),
+        pytest.param(stakes.unfinished, "if jobs else", "if not jobs else", FORGETS, id="slurmctld without a volume stays while it has jobs"),
+    ],
+)  # fmt: skip
+def test_one_guard_less_is_noticed(target, old, new, told):
+    assert play(told).broken is None, "without the mutation all is well"
+
+    with mutated(target, old, new):
+        assert play(told).broken is not None, "nobody noticed"
