@@ -2,6 +2,7 @@
 
 import random
 import shlex
+import signal
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -52,6 +53,15 @@ class Stage:
         self.cluster.apply([namespace, *wanted.state_volume(self._state, NAMESPACE), self.slurm.files()])
         self.wish()
         self.settle()
+        self._end_slurmctld_in_peace()
+        self.settle()
+
+    def _end_slurmctld_in_peace(self) -> None:
+        """Once. Until then it has no file of past usage, and after a kill it refuses to start without one."""
+        self.processes.signal("slurmctld", signal.SIGTERM)
+        end = time.monotonic() + 60
+        while not self._state_files("assoc_usage") and time.monotonic() < end:
+            time.sleep(0.5)
 
     def wish(self) -> None:
         """Everything as it should be. A changed label of the template stays: it is nobody's trouble."""
@@ -68,6 +78,9 @@ class Stage:
         self.cluster.state.cell.run(
             "mount", "-t", "tmpfs", "-o", "size=24m,mode=777", "chaos", str(self._state)
         )
+
+    def _state_files(self, name: str) -> list[Path]:
+        return list(self.cluster.state.cell.path(str(self._state)).rglob(name))
 
     def on_state_volume(self, script: str) -> None:
         self.cluster.state.cell.run("sh", "-c", f"cd {shlex.quote(str(self._state))}; {script}")
@@ -112,7 +125,7 @@ class Stage:
         """Until slurmctld has written down every job that has started. It writes every few seconds."""
         end = time.monotonic() + 8
         while time.monotonic() < end:
-            files = list(self.cluster.state.cell.path(str(self._state)).rglob("job_state"))
+            files = self._state_files("job_state")
             started = max((job.started_at for job in self.jobs), default=0.0)
             if files and files[0].stat().st_mtime > started + 1:
                 return
