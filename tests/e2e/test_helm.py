@@ -13,6 +13,10 @@ from slurm_operator.local.progress import Quiet
 
 pytestmark = pytest.mark.timeout(900)
 
+ON_PAPER = {
+    "nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["paper"]}]}]
+}
+
 
 @pytest.fixture(scope="module")
 def helm(fragile_cluster, paths) -> Helm:
@@ -32,15 +36,18 @@ def test_all_three_charts_run_a_job_and_nothing_that_happens_to_the_operator_tou
     job = helm.job(seconds=40)
     until(lambda: helm.job_state(job) == "RUNNING", 60, lambda: helm.job_state(job))
 
-    helm.install_operator(propagatedNodeConditions=["GpuBad"])
+    # With the helper for bindings, so that even what is asked about every pod's placement is away below.
+    helm.install_operator(propagatedNodeConditions=["GpuBad"], webhook={"podsBinding": True})
     assert (helm.pods("slurm", "slurmd"), helm.pods("slurm", "slurmctld")) == (workers, heads)
     with capsys.disabled():
         print(f"\n{described(helm, paths)}")
 
     stop_operator(helm)
     unrelated_pods_come_and_go(helm)
-    annotate = ("annotate", "-n", "slurm", "nodesets.slinky.slurm.net/slurm-worker-cpu", "edited=yes")
-    assert "annotated" in helm.cluster.kubectl(*annotate)
+    scale = ("scale", "-n", "slurm", "nodesets.slinky.slurm.net/slurm-worker-cpu", "--replicas=3")
+    assert "scaled" in helm.cluster.kubectl(*scale)
+    edit = ("patch", "-n", "slurm", "nodesets.slinky.slurm.net/slurm-worker-cpu", "--type=merge", "-p")
+    assert "patched" in helm.cluster.kubectl(*edit, '{"spec": {"replicas": 2}}')
 
     helm("uninstall", "slurm-operator", "-n", HOME, "--wait")
     assert (helm.pods("slurm", "slurmd"), helm.pods("slurm", "slurmctld")) == (workers, heads)
@@ -76,8 +83,16 @@ def stop_operator(helm: Helm) -> None:
 
 
 def unrelated_pods_come_and_go(helm: Helm, count: int = 100) -> None:
-    """No scheduler of that name exists: they are made and deleted, and cost nothing in between."""
-    spec = {"schedulerName": "nobody", "containers": [{"name": "a", "image": "none"}]}
+    """On a machine that exists on paper only: they are made, placed by the scheduler, and deleted."""
+    room = {"pods": "200", "cpu": "100", "memory": "100Gi"}
+    helm.cluster.apply([{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "paper"}}])
+    status = json.dumps({"status": {"capacity": room, "allocatable": room}})
+    helm.cluster.kubectl("patch", "node", "paper", "--subresource=status", "--type=merge", "-p", status)
+    spec = {
+        "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": ON_PAPER}},
+        "tolerations": [{"operator": "Exists"}],
+        "containers": [{"name": "a", "image": "none"}],
+    }
     pods = [
         {
             "apiVersion": "v1",
@@ -89,8 +104,11 @@ def unrelated_pods_come_and_go(helm: Helm, count: int = 100) -> None:
     ]
     items = json.dumps({"apiVersion": "v1", "kind": "List", "items": pods})
     made = helm.cluster.kubectl("create", "-f", "-", stdin=items)
-    gone = helm.cluster.kubectl("delete", "-f", "-", "--grace-period=0", stdin=items)
-    assert (made.count(" created"), gone.count(" deleted")) == (count, count)
+    placed = ("get", "pods", "-n", "default", "--field-selector=spec.nodeName=paper", "-o", "name")
+    until(lambda: helm.cluster.kubectl(*placed).count("unrelated-") == count, 120, lambda: "all placed")
+    gone = helm.cluster.kubectl("delete", "-f", "-", "--grace-period=0", "--force", stdin=items)
+    helm.cluster.kubectl("delete", "node", "paper")
+    assert (made.count(" created"), gone.count(" force deleted")) == (count, count)
 
 
 def described(helm: Helm, paths) -> str:
