@@ -176,8 +176,14 @@ async def noted(rig: Rig, count: int) -> None:
 _floors = 0
 
 
-async def floor(rig: Rig, count: int) -> float:
-    """Seconds in which a bare client posts the same pods."""
+class Floor(NamedTuple):
+    """What a bare client needs to post the same pods."""
+
+    seconds: float
+    cpu_s: float
+
+
+async def floor(rig: Rig, count: int) -> Floor:
     global _floors
     _floors += 1
     lines = [f"/api/v1/namespaces/{FLOOR}/pods\t{json.dumps(pod)}" for pod in await pods_of(rig, count)]
@@ -190,7 +196,7 @@ async def floor(rig: Rig, count: int) -> float:
     )
     out, _ = await process.communicate()
     took = json.loads(out)
-    return float(took["ended"] - took["began"])
+    return Floor(took["ended"] - took["began"], took["cpu"])
 
 
 async def pods_of(rig: Rig, count: int) -> list[Manifest]:

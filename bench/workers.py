@@ -67,7 +67,7 @@ async def _size(there: Rig, operator: Operator, size: int) -> AsyncIterator[Row]
     bare = await scaling.floor(there, size)
     out = await scaling.scale_out(there, operator, size)
     again = await scaling.floor(there, size)
-    for row in _out_rows(f"{size:,} {COME}", size, out, (bare + again) / 2):
+    for row in _out_rows(f"{size:,} {COME}", size, out, bare, again):
         yield row
     started = await scaling.start_up(there, operator)
     yield Row(f"start-up with {size:,} workers: first pass done", started.seconds, "s")
@@ -85,9 +85,18 @@ async def _size(there: Rig, operator: Operator, size: int) -> AsyncIterator[Row]
         yield row
 
 
-def _out_rows(name: str, size: int, out: scaling.ScaledOut, floor: float) -> list[Row]:
+def _out_rows(
+    name: str, size: int, out: scaling.ScaledOut, before: scaling.Floor, after: scaling.Floor
+) -> list[Row]:
+    """The bare client posts before and after: other work on the machine is then in both."""
+    posts_s = (before.seconds + after.seconds) / 2
+    cpu_s = (before.cpu_s + after.cpu_s) / 2
     return [
-        Row(f"{name}: last pod created", out.created_s, "s", "a bare client's POSTs", out.created_s / floor),
+        Row(
+            f"{name}: last pod created", out.created_s, "s", "a bare client's POSTs", out.created_s / posts_s
+        ),
+        Row(f"{name}: CPU of a bare client's POSTs", cpu_s, "CPU s"),
+        Row(f"{name}: CPU to that", out.cost.cpu_s, "CPU s", "a bare client's POSTs", out.cost.cpu_s / cpu_s),
         Row(f"{name}: last pod ready", out.ready_s, "s"),
         Row(f"{name}: status says so", out.told_after_ready_s, "s later"),
         Row(f"{name}: peak memory", out.cost.peak_mb, "MB"),
