@@ -188,8 +188,8 @@ def _of_controller(name: str, case: Case) -> Finding | None:
 
 def _of_nodeset(nodeset: NodeSet, condition: Condition, case: Case) -> Finding | None:
     pods = case.picture.find(Pod, OWNER, nodeset.metadata.uid)
-    if condition.reason == "SlurmUnreachable":
-        return _of_controller(nodeset.spec.controller, case)
+    if condition.reason == "SlurmUnreachable":  # What ails a worker, such as DNS, may ail slurmrestd too.
+        return _of_controller(nodeset.spec.controller, case) or worst(pods, case)
     if condition.reason == "Mismatch":
         return _of_mismatch(nodeset, condition, case)
     found = worst(pods, case)

@@ -30,7 +30,7 @@ def why_not(pod: Pod, case: Case) -> Finding | None:
     if lost is not None and not pod.is_ready:
         return lost.after(Link(subject=named(pod), says="is not ready: its machine does not answer."))
     if not told:
-        return None
+        return _ended_before(pod, case)
     says = told[0].removeprefix(f"pod {pod.metadata.name} ")
     link = Link(subject=named(pod), says=f"{says.rstrip('.')}.")
     if says.startswith("cannot be scheduled"):
@@ -40,6 +40,20 @@ def why_not(pod: Pod, case: Case) -> Finding | None:
     if container is not None and waiting is not None:
         return _not_started(pod, container, waiting.reason, says, case).after(link)
     return Finding(remedy=_described(pod, "See what its events say.", case)).after(link)
+
+
+def _ended_before(pod: Pod, case: Case) -> Finding | None:
+    """A container runs, but has ended before and is not ready: what it said last is most likely why."""
+    for one in _containers(pod):
+        ended = one.last_state.terminated
+        if one.ready or ended is None or not ended.message.strip():
+            continue
+        words = ended.message.strip().splitlines()[-1].rstrip(".")
+        says = (
+            f"has a container {one.name} that ended and is not ready again; its last words: {words}."
+        )
+        return _not_started(pod, one, "", says, case).after(Link(subject=named(pod), says=says))
+    return None
 
 
 def worst(pods: Iterable[Pod], case: Case) -> Finding | None:

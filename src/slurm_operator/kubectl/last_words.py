@@ -15,7 +15,7 @@ _CAUSE = re.compile(r"\b(fatal|panic|error)\b:?", re.IGNORECASE)
 
 
 def silent(picture: Picture) -> Iterator[Stream]:
-    """Containers that wait to be started again and left no word."""
+    """Containers that ended, are not ready again, and left no word."""
     for pod in picture.all(Pod):
         for one in (*pod.status.init_container_statuses, *pod.status.container_statuses):
             if _is_silent(one):
@@ -47,9 +47,8 @@ def cause(log: str) -> str:
 
 
 def _is_silent(one: ContainerStatus) -> bool:
-    waiting, ended = one.state.waiting, one.last_state.terminated
-    is_again = waiting is not None and waiting.reason == "CrashLoopBackOff"
-    return is_again and ended is not None and not ended.message.strip()
+    ended = one.last_state.terminated
+    return not one.ready and ended is not None and not ended.message.strip()
 
 
 def _with(statuses: tuple[ContainerStatus, ...], heard: Mapping[str, str]) -> tuple[ContainerStatus, ...]:

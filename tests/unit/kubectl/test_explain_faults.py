@@ -22,7 +22,8 @@ from slurm_operator.kubectl.planning.play import Play
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.events import Event, Regarding
 from slurm_operator.manifests.meta import Child
-from slurm_operator.manifests.objects import KubeNode, Pod, PodCondition
+from slurm_operator.manifests.objects import ContainerState, KubeNode, Pod, PodCondition
+from slurm_operator.slurm.snapshot import Unreachable
 from support.pictures import (
     NOON,
     NS,
@@ -357,6 +358,21 @@ def test_what_slurmctld_said_last_is_taken_from_its_log_where_the_kubelet_kept_n
     assert stream == ("ns", "demo-controller-0", "slurmctld")
     assert "fatal: Incomplete job state save file" in text(explanation(made, "pod/demo-controller-0")).plain
     assert list(last_words.silent(made)) == []
+
+
+def test_a_worker_that_runs_again_but_is_not_ready_is_explained_by_its_last_words(healthy: Picture) -> None:
+    made = healthy.copy()
+    said = "error: getaddrinfo() failed: Temporary failure in name resolution"
+    waiting(made, "demo-cpu-1", "slurmd", "CrashLoopBackOff", last=said)
+    old = pod(made, "demo-cpu-1")
+    running = tuple(wire.replace(one, state=ContainerState()) for one in old.status.container_statuses)
+    made.put(wire.replace(old, status=wire.replace(old.status, container_statuses=running)))
+    slurm(made)
+    made.slurms[SLURM] = Unreachable(since=NOON, why="no answer")
+    told = text(explanation(retold(made), "nodeset/demo-cpu")).plain
+
+    assert "Temporary failure in name resolution" in told
+    assert "cluster's DNS" in told
 
 
 def test_every_moment_of_a_new_cluster_can_be_explained() -> None:
