@@ -71,6 +71,21 @@ def test_workers_come_with_all_they_need_and_go_in_order(plane, ns, tmp_path):
         assert get(plane, ns, "pod", "gpu-0") is None
 
 
+def test_a_template_that_comes_back_is_the_newest_revision_again(plane, ns, tmp_path):
+    spec = {"controllerRef": {"name": "slurm"}, "replicas": 1, "revisionHistoryLimit": 5}
+    apply(plane, ours("Controller", ns, "slurm", CONTROLLER))
+    with running_manager(operator(plane, f"op-{ns}"), tmp_path / "log", "--namespaces", ns) as manager:
+        manager.wait_ready()
+        for image, newest in (("slurmd:1", [1]), ("slurmd:2", [1, 2]), ("slurmd:1", [2, 3])):
+            apply(plane, ours("NodeSet", ns, "gpu", {**spec, "slurmd": {"image": image}}))
+            until(lambda newest=newest: revisions(plane, ns) == newest, what=f"revisions {newest}")
+
+
+def revisions(plane, ns: str) -> list[int]:
+    found = json.loads(plane.kubectl("get", "controllerrevisions", "-n", ns, "-o", "json"))["items"]
+    return sorted(one["revision"] for one in found)
+
+
 def test_an_api_server_takes_our_marks_and_conditions_and_keeps_those_of_others(plane, ns):
     plain = {
         "apiVersion": "v1", "kind": "Pod",
