@@ -1,6 +1,7 @@
 """Carries out one write: checks that it may, sends it, and finds out what became of each node."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from functools import partial
 
 from slurm_operator import wire
 from slurm_operator.runtime.clock import Clock
@@ -21,6 +22,8 @@ from slurm_operator.slurmrest.errors import (
     UnknownReservation,
 )
 from slurm_operator.slurmrest.sender import job_fields, named, node_fields
+
+Told = Callable[[Mapping[str, Answer]], None]
 
 MAX_NODES_PER_REQUEST = 1000
 
@@ -81,10 +84,14 @@ class Sending:
         self._nodes_asked_at = -FRESH_SECONDS
         self._written: set[str] = set()  # Since the nodes were asked for.
 
-    async def carry_out(self, write: SlurmWrite) -> dict[str, Answer]:
-        """What became of it, for each subject."""
+    async def carry_out(self, write: SlurmWrite, told: Told = lambda answers: None) -> dict[str, Answer]:
+        """What became of it, for each subject. A write that takes many requests is `told` of in between.
+
+        Records go one by one, and a worker whose record went may go: were it to wait for hundreds of others,
+        what was known of it would be too old by then.
+        """
         if isinstance(write, NodeWrite):
-            return await self._to_nodes(write)
+            return await self._to_nodes(write, told)
         subject, call = subjects(write)[0], self._call(write)
         return {subject: _outcome(write, await self._attempt(call))}
 
@@ -111,11 +118,11 @@ class Sending:
             case _:
                 raise TypeError(f"{type(write).__name__} is about nodes")
 
-    async def _to_nodes(self, write: NodeWrite) -> dict[str, Answer]:
-        unsure = self._ledger.is_unsure(write.nodes)
+    async def _to_nodes(self, write: NodeWrite, told: Told) -> dict[str, Answer]:
+        unsure, in_parts = self._ledger.is_unsure(write.nodes), partial(self._in_parts, told=told)
         if not (unsure or needs_fresh_nodes(write)):
-            return await self._in_parts(write, write.nodes)
-        return await self._screened(write, write.nodes, self._in_parts, whole=unsure)
+            return await in_parts(write, write.nodes)
+        return await self._screened(write, write.nodes, in_parts, whole=unsure)
 
     async def _screened(
         self,
@@ -143,11 +150,12 @@ class Sending:
             self._nodes_asked_at = asked_at
         return self._nodes
 
-    async def _in_parts(self, write: NodeWrite, names: Sequence[str]) -> dict[str, Answer]:
+    async def _in_parts(self, write: NodeWrite, names: Sequence[str], *, told: Told) -> dict[str, Answer]:
         size = 1 if isinstance(write, writes.DeleteNodes) else MAX_NODES_PER_REQUEST
         answers: dict[str, Answer] = {}
         for start in range(0, len(names), size):
             answers |= await self._part(write, names[start : start + size])
+            told(answers)
         return answers
 
     async def _part(self, write: NodeWrite, names: Sequence[str]) -> dict[str, Answer]:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from slurm_operator import wire
@@ -33,9 +33,10 @@ class Batch:
     due_at: float
     askers: list[tuple[tuple[str, ...], asyncio.Future[WriteResult]]] = field(default_factory=list)
 
-    def settle(self, answers: dict[str, Answer]) -> None:
+    def settle(self, answers: Mapping[str, Answer]) -> None:
+        """Tells those who have an answer for every subject of theirs; the others wait for more."""
         for wanted, future in self.askers:
-            if not future.done():
+            if not future.done() and all(subject in answers for subject in wanted):
                 future.set_result(WriteResult(answers={subject: answers[subject] for subject in wanted}))
 
 
@@ -102,7 +103,7 @@ class SlurmWriter:
     async def _process(self, batch: Batch) -> None:
         answers = for_all(subjects(batch.write), Verdict.UNSURE, _STOPPING)
         try:
-            answers = await self._sending.carry_out(batch.write)
+            answers = await self._sending.carry_out(batch.write, batch.settle)
         finally:
             batch.settle(answers)
 

@@ -321,6 +321,22 @@ async def test_deletions_go_one_by_one_and_gone_is_good(slurmrestd: FakeSlurmres
     assert "busy" in result.problems["b"].message
 
 
+async def test_whose_record_has_gone_need_not_wait_for_the_records_of_others(
+    slurmrestd: FakeSlurmrestd, cluster: Cluster
+) -> None:
+    slurmrestd.on(NODES, nodes(a=("IDLE+DRAIN", REASON), b=("IDLE+DRAIN", REASON)))
+    slurmrestd.on("DELETE /slurm/{v}/node/a", OK)
+    slurmrestd.on("DELETE /slurm/{v}/node/b", HANG)
+    both = [asyncio.create_task(cluster.cluster.write(DeleteNodes(nodes=(name,)))) for name in "ab"]
+
+    await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+
+    assert [task.done() for task in both] == [True, False]
+    first, second = await asyncio.gather(*both)
+    assert verdicts(first) == {"a": Verdict.DONE}
+    assert verdicts(second) == {"b": Verdict.UNSURE}
+
+
 async def test_jobs_and_reservations_are_written_one_by_one(
     slurmrestd: FakeSlurmrestd, cluster: Cluster
 ) -> None:
