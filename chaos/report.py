@@ -45,9 +45,17 @@ def page(
         failed="\n".join(_failed(failed, results)) or "None.",
         notes=_NOTES.read_text().strip(),
         machine=described,
-        seeds=f"{results[0].seed} to {results[-1].seed}" if results else "none",
-        control_seeds=f"{control[0].seed} to {control[-1].seed}" if control else "none",
+        seeds=ranges([result.seed for result in results]),
+        control_seeds=ranges([result.seed for result in control]),
     )
+
+
+def ranges(seeds: Sequence[int]) -> str:
+    """1, 2, 3 and 7 are "1 to 3, 7"."""
+    starts = [seed for seed in seeds if seed - 1 not in seeds]
+    ends = [seed for seed in seeds if seed + 1 not in seeds]
+    pairs = zip(starts, ends, strict=True)
+    return ", ".join(str(start) if start == end else f"{start} to {end}" for start, end in pairs) or "none"
 
 
 def _aim(results: Sequence[Result]) -> str:

@@ -6,7 +6,7 @@ import pytest
 from chaos import record
 from chaos.proxy import Proxy
 from chaos.record import Result
-from chaos.report import page, share
+from chaos.report import page, ranges, share
 
 ROOT = Path(__file__).parents[3]
 RESULTS = ROOT / "chaos" / "results"
@@ -108,6 +108,14 @@ def test_the_page_counts_what_hit_and_what_found_nothing():
 )
 def test_a_share_is_a_value_that_was_measured(values, part, expected):
     assert share(values, part) == expected
+
+
+@pytest.mark.parametrize(
+    ("seeds", "words"),
+    [([], "none"), ([4], "4"), ([1, 2, 3], "1 to 3"), ([1, 2, 7, 9, 10], "1 to 2, 7, 9 to 10")],
+)
+def test_seeds_that_follow_each_other_are_told_as_one(seeds, words):
+    assert ranges(seeds) == words
 
 
 REQUEST = b"GET /slurm/v0.0.45/nodes/ HTTP/1.1\r\nHost: x\r\nX-SLURM-USER-TOKEN: good.token\r\n\r\n"
