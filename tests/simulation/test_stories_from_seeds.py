@@ -10,7 +10,7 @@ import pytest
 from simulation.runs import Story, as_test, play, shrunk
 from simulation.scenes import CLUSTER, WORKERS
 
-SEEDS = int(os.environ.get("SIMULATION_SEEDS", "12"))
+SEEDS = int(os.environ.get("SIMULATION_SEEDS", "6"))
 FIRST_SEED = int(os.environ.get("SIMULATION_FIRST_SEED", "1"))
 TESTS = Path(__file__).parents[1]
 

@@ -154,10 +154,11 @@ class WholePromises:
         name, told = f"{kind.kind} {key.name}", conditions(found)
         if told.get("Ready", ("", ""))[0] == "True" and not self._serves(kind, found):
             yield f"{name} says that it is ready, and its daemon is away"
-        words = " ".join(message for _, message in told.values())
-        for missing in self._missing(kind, found):
-            if told.get("Ready", ("", ""))[0] != "True" and missing not in words:
-                yield f"{name} does not say that {missing} is missing"
+        missing, words = list(self._missing(kind, found)), " ".join(message for _, message in told.values())
+        # One trouble is told at a time, so another one may stand before it.
+        is_silent = {told.get(type_, ("", ""))[0] for type_ in ("Ready", "Degraded")} == {"False"}
+        if missing and is_silent and not any(thing in words for thing in missing):
+            yield f"{name} does not say that {missing[0]} is missing"
 
     def _serves(self, kind: Kind, found: Object) -> bool:
         up = self.world.machines.running
@@ -186,7 +187,8 @@ class WholePromises:
             yield FILES.name
         if kind == Controller.KIND:
             for name in self._key_names()[:2]:
-                if ObjectKey(NAMESPACE, name) in self.deeds.kept:
+                key = ObjectKey(NAMESPACE, name)
+                if key in self.deeds.kept and key not in server.objects[kinds.SECRET]:
                     yield name
 
 
