@@ -139,7 +139,7 @@ class Client:
         words = [("command", word) for word in command]
         query = urlencode([("container", container), ("stdout", "true"), ("stderr", "true"), *words])
         request = on_object("exec", "GET", POD, pod, subresource="exec")
-        request = replace(request, path=f"{request.path}?{query}")
+        request = replace(request, path=f"{request.path}?{query}", accept="*/*")
         found = await self._transport.messages(request, CHANNELS, deadline_seconds=_COMMAND_SECONDS)
         return output(found, str(request))
 
