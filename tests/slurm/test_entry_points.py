@@ -10,6 +10,7 @@ import pytest
 from slurm_operator.local.boxed.box import Box, box_in
 from slurm_operator.local.boxed.head import MYSQL, SLURM
 from slurm_operator.local.daemons import SlurmDaemons
+from slurm_operator.local.errors import LocalError
 from slurm_operator.local.image.images import entry_layer
 from slurm_operator.local.image.tars import File, Link
 
@@ -195,6 +196,26 @@ def test_a_broken_configuration_does_not_end_slurmctld(own_slurmctld):
     conf.write_text(good)
     slurm.reconfigure()
     assert "UP" in slurm.run("scontrol", "ping")
+
+
+def test_slurmctld_that_was_killed_before_it_saved_usage_goes_on_with_its_jobs(new_slurm, tmp_path):
+    slurm = new_slurm(accounting=True)
+    box = add_entry_points(slurm.head.box)
+    slurm.add_worker("w-0")
+    job = slurm.submit("sleep 600")
+    slurm.wait_for(lambda: slurm.job_state(job) == "RUNNING", "the job to run")
+    state = "/var/spool/slurmctld/state"
+    slurm.wait_for(lambda: "job_state.old" in slurm.run("ls", state), "the job to be saved as running")
+    slurm.slurmctld.kill()
+    with pytest.raises(LocalError, match="No Assoc usage file"):
+        slurm.slurmctld.start()
+
+    process = box.start([ENTRY, "slurmctld"], tmp_path / "entry.log", user=SLURM)
+
+    slurm.wait_for(slurm.head.slurmctld_is_ready, "slurmctld to answer")
+    assert slurm.job_state(job) == "RUNNING"
+    box.close()
+    process.wait()
 
 
 def test_a_login_pod_lets_users_in_and_follows_the_configuration(slurm, rootfs, tmp_path):

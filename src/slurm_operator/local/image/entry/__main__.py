@@ -14,6 +14,7 @@ from . import database, ssh
 from .follow import follow
 from .leave import leave
 from .options import argument_words, resource_items, with_node_items, words
+from .saved import forgive_unsaved_usage
 from .slurmctld import node_name
 from .watch import LEAVING, watch
 
@@ -23,6 +24,10 @@ _NODE_NAME = Path("/run/slurm-operator-node")  # What this worker is called, for
 
 
 def slurmctld(arguments: Sequence[str]) -> int:
+    if forgive_unsaved_usage():
+        print(
+            "slurmctld ended before it first saved the usage of accounts; it goes on without", file=sys.stderr
+        )
     return follow(["slurmctld", "--systemd", *_options("SLURMCTLD_OPTIONS", arguments)])
 
 
