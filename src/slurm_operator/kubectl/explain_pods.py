@@ -49,9 +49,7 @@ def _ended_before(pod: Pod, case: Case) -> Finding | None:
         if one.ready or ended is None or not ended.message.strip():
             continue
         words = ended.message.strip().splitlines()[-1].rstrip(".")
-        says = (
-            f"has a container {one.name} that ended and is not ready again; its last words: {words}."
-        )
+        says = f"has a container {one.name} that ended and is not ready again; its last words: {words}."
         return _not_started(pod, one, "", says, case).after(Link(subject=named(pod), says=says))
     return None
 
