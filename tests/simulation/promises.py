@@ -79,14 +79,11 @@ class Promises:
         for name in nodes:
             record = self.world.ctld.records.get(name)
             said = self.deeds.drained.get(name)
-            if (
-                is_change
-                and record is not None
-                and said is not None
-                and said[1] < read_at
-                and record.is_drain
-            ):
-                self.world.broken(f"the operator does {attempt!r} though a human drained it: {said[0]!r}")
+            if is_change and record is not None and said is not None and record.is_drain:
+                if said[1] < read_at:
+                    self.world.broken(f"the operator does {attempt!r} though a human drained it: {said[0]!r}")
+                else:
+                    del self.deeds.drained[name]  # They came between our look and our write: see limits.
             if record is not None and attempt.startswith("delete the node"):
                 self._check_needed(name)
             if record is not None and attempt.startswith("drain"):

@@ -76,6 +76,22 @@ def workers(replicas: int) -> Scene:
         ),
         pytest.param(
             Story(
+                seed=5042,
+                roughness=0.02,
+                scene=workers(2),
+                happenings=(
+                    Happening(32.8, "switch_mode", 2, 15),
+                    Happening(1.0, "cordon", 11, 53),
+                    Happening(7.4, "drain", 5, 52),
+                    Happening(46.9, "change_resources", 7, 14),
+                    Happening(0.3, "cut_off_machine", 9, 22),
+                    Happening(37.5, "requeue", 7, 38),
+                ),
+            ),
+            id="and it stands when its worker has to go for other resources",
+        ),
+        pytest.param(
+            Story(
                 seed=2,
                 scene=Scene(PARTS, accounting="managed", has_login=False, has_token=False),
                 happenings=(Happening(70.0, "lose_key", 0), Happening(25.0, "lose_key", 2)),

@@ -61,7 +61,7 @@ def retire(member: Member, cause: Cause, controller: ObjectKey, now: datetime) -
 def _lacks_note(member: Member, cause: Cause) -> bool:
     """slurmctld drained it for its resources. Our own reason tells who comes next that the record goes."""
     record = member.record
-    return cause.kind is Leaving.RESOURCES and record is not None and is_slurms_own_reason(record.reason)
+    return cause.kind is Leaving.RESOURCES and record is not None and record.is_drained_by_slurm
 
 
 def _takes_record_along(member: Member, cause: Cause) -> bool:
@@ -84,12 +84,16 @@ def _leaves_record_behind(member: Member, cause: Cause) -> bool:
 
 
 def drain(member: Member, cause: Cause, controller: ObjectKey) -> WriteSlurm:
-    """Ask Slurm to start nothing new there. Slurm's own note about a node may be replaced, no human's."""
-    own = member.record.reason if member.record is not None else ""
-    over = frozenset({own}) if own and is_slurms_own_reason(own) else frozenset[str]()
+    """Ask Slurm to start nothing new there. Slurm's own note about a node may be replaced, no human's.
+
+    Under a drain without a reason slurmctld writes its own note when it loses the node: still not ours.
+    """
+    record = member.record
+    is_slurms_own = record is not None and is_slurms_own_reason(record.reason)
+    over = {record.reason} if record is not None and is_slurms_own and not record.is_drained_by_people else ()
     return WriteSlurm(
         controller=controller,
-        write=DrainNodes(nodes=(member.slurm_node,), reason=cause.reason(member), over=over),
+        write=DrainNodes(nodes=(member.slurm_node,), reason=cause.reason(member), over=frozenset(over)),
         reason=cause.kind,
         message=f"draining {member.slurm_node}: {cause.text}",
     )
