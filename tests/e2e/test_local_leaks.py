@@ -112,6 +112,14 @@ def test_two_clusters_side_by_side_do_not_see_each_other(own: Wanted, paths: Pat
         stop.down(second.name, paths, Quiet())
 
 
+@pytest.fixture(autouse=True)
+def heeds_ctrl_c() -> Iterator[None]:
+    """A shell lets what it starts in the background ignore Ctrl-C, and that is inherited; a handler is not."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @contextlib.contextmanager
 def starting(name: str, moment: str, *options: str) -> Iterator[subprocess.Popen[str]]:
     """An `up` that has just begun the step whose line contains `moment`."""

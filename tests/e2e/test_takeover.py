@@ -46,9 +46,8 @@ def inherited(cluster, operator_image):
 
 def halt(cluster) -> None:
     cluster.kubectl("scale", "deployment/slurm-operator", "--replicas=0", "-n", OPERATOR_NAMESPACE)
-    until(
-        lambda: "slurm-operator" not in cluster.kubectl("get", "pods", "-n", OPERATOR_NAMESPACE, "-o", "name")
-    )
+    managers = ("get", "pods", "-n", OPERATOR_NAMESPACE, "-l", "app.kubernetes.io/name=slurm-operator")
+    until(lambda: not cluster.kubectl(*managers, "-o", "name").strip())
 
 
 def resume(cluster) -> None:

@@ -70,6 +70,7 @@ def four_one_four(slurm: Slurm, patience: float) -> None:
 def rolling_update(slurm: Slurm, patience: float) -> None:
     job, before = Ledger(slurm, "--exclusive"), slurm.pods()
     idle = next(name for name in before if name != job.node)
+    wait_known(slurm)
 
     slurm.apply(slurm.nodeset(labels={"changed": "yes"}))
     wait_replaced(slurm, {idle: before[idle]})
@@ -79,6 +80,15 @@ def rolling_update(slurm: Slurm, patience: float) -> None:
     job.wait_ended_by_itself()
     wait_replaced(slurm, before)
     slurm.wait_idle(2)
+
+
+def wait_known(slurm: Slurm) -> None:
+    """The operator has seen the job, and so knows which worker is idle."""
+
+    def allocated() -> int:
+        return json.loads(slurm.kubectl("get", "nodeset", "cpu", "-o", "json"))["status"]["slurmAllocated"]
+
+    until(lambda: allocated() == 1, 60, lambda: f"one allocated worker: {slurm.states()}")
 
 
 def wait_replaced(slurm: Slurm, before: dict[str, str]) -> None:
@@ -95,6 +105,7 @@ def image_that_is_not_there(slurm: Slurm, patience: float) -> None:
     good = slurm.nodeset()
     bad = slurm.nodeset()
     bad["spec"]["slurmd"] = {**bad["spec"]["slurmd"], "image": "docker.io/local/none:1"}
+    wait_known(slurm)
 
     slurm.apply(bad)
     idle = next(name for name in before if name != job.node)

@@ -52,7 +52,8 @@ async def test_workers_come_stay_and_go_with_few_requests(plane):
             await told(there, readyReplicas=COUNT, registeredReplicas=COUNT)
             await noted(there, COUNT)
             asked = own(there.calls())
-            assert len(asked) <= 2.1 * COUNT, writes(asked)[-100:]
+            # The pod and the note on it; status and news are a handful, however many they are.
+            assert len(asked) <= 2 * COUNT + 30, writes(asked)[-100:]
             posts = [what for what in there.stub.requests if not what.startswith("GET")]
             assert posts == [], "workers register by themselves"
             assert operator.is_running
