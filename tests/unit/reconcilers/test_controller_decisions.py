@@ -31,7 +31,7 @@ from slurm_operator.reconcilers.controller import (
 )
 from slurm_operator.reconcilers.controller import rehearsal as rehearsals
 from slurm_operator.reconcilers.controller.files import files_of, wanted
-from slurm_operator.reconcilers.controller.marks import DIGEST_WORD
+from slurm_operator.reconcilers.controller.marks import DIGEST_WORD, is_rehearsal
 from slurm_operator.reconcilers.controller.observe import observe
 from slurm_operator.reconcilers.controller.rehearsal import judged, rehearsal_pod
 from slurm_operator.slurm.conf.lines import parse
@@ -418,6 +418,22 @@ def test_a_complaint_about_node_names_does_not_count_while_workers_cannot_be_see
     made.rounds()
 
     assert made.pods()
+
+
+def test_what_was_read_of_slurm_before_a_change_was_asked_for_does_not_tell_what_it_costs():
+    made = up()
+    made.spec(extraConf="SelectType=select/linear\n")
+    made.round()
+    [begun] = [one for one in made.world.children_[kinds.CONFIG_MAP] if is_rehearsal(one)]
+    [read] = made.world.slurms.values()
+    now = read.asked_at + timedelta(seconds=2)
+    assert "JobsAtStake" not in waits(made.world, now)
+
+    younger = wire.replace(begun.metadata, creation_timestamp=read.asked_at + timedelta(seconds=1))
+    others = [one for one in made.world.children_[kinds.CONFIG_MAP] if one is not begun]
+    made.world.children_[kinds.CONFIG_MAP] = [*others, wire.replace(begun, metadata=younger)]
+
+    assert "Slurm is read again" in waits(made.world, now)["JobsAtStake"]
 
 
 def test_a_rehearsal_that_cannot_start_is_told_and_holds_nothing_else():

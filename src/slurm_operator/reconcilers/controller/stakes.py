@@ -42,13 +42,17 @@ def unfinished(seen: Seen, now: datetime) -> str:
 
 
 def _unseen(seen: Seen, now: datetime) -> str:
-    """Why nobody can tell which jobs there are now: a job may have started since Slurm was last read."""
+    """Why nobody can tell which jobs there are now: a job may have started since Slurm was last read.
+
+    Whoever asks for a change expects it to heed the jobs that ran by then, however fast the rehearsal is.
+    """
     if not isinstance(seen.slurm, Snapshot):
         return f"cannot be seen: {seen.slurm.why}"
     age = now - seen.slurm.asked_at
-    return (
-        f"was last seen {age.total_seconds():.0f} s ago; Slurm is read again" if age > PROOF_LIFETIME else ""
-    )
+    begun = [one.metadata.creation_timestamp for one in seen.rehearsals]
+    is_older = any(moment is not None and seen.slurm.asked_at < moment for moment in begun)
+    is_old = is_older or age > PROOF_LIFETIME
+    return f"was last seen {age.total_seconds():.0f} s ago; Slurm is read again" if is_old else ""
 
 
 def may_have_jobs(seen: Seen) -> bool:
