@@ -54,9 +54,14 @@ class Processes:
     def slurmd_of(self, worker: str) -> int:
         for pid in self.of("slurmd"):
             with suppress(OSError):
-                if Path(f"/proc/{pid}/root/etc/hostname").read_text().strip() == worker:
+                if (files_of(pid) / "etc/hostname").read_text().strip() == worker:
                     return pid
         raise Missed(f"no slurmd in {worker}")
+
+
+def files_of(pid: int) -> Path:
+    """The file system as this process sees it."""
+    return Path("/proc", str(pid), "root")
 
 
 def _command(pid: int) -> list[str]:

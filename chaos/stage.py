@@ -17,7 +17,7 @@ from chaos.jobs import Job
 from chaos.kube import NAMESPACE, Kube, Unwilling
 from chaos.operators import Operator
 from chaos.picture import picture
-from chaos.processes import Processes, in_container_of
+from chaos.processes import Processes, files_of, in_container_of
 from slurm_operator.local import image, stop
 from slurm_operator.local.cluster import Cluster
 from slurm_operator.local.errors import LocalError
@@ -133,7 +133,7 @@ class Stage:
 
     def expired_token(self) -> str:
         """Signed with the right key, an hour ago."""
-        key = Path(f"/proc/{self.processes.of('slurmctld')[0]}/root/etc/slurm/jwt.key").read_bytes()
+        key = (files_of(self.processes.of("slurmctld")[0]) / "etc/slurm/jwt.key").read_bytes()
         past = datetime.now(UTC) - timedelta(hours=1)
         return signed(key, user="slurm", now=past, lifetime=timedelta(minutes=5))
 
