@@ -10,6 +10,7 @@ from slurm_operator.reconcilers.nodeset.causes import Cause, Leaving
 from slurm_operator.reconcilers.nodeset.marks import marked
 from slurm_operator.reconcilers.nodeset.members import Member
 from slurm_operator.reconcilers.nodeset.records import forget, may_forget
+from slurm_operator.slurm.node import SlurmNode
 from slurm_operator.slurm.reasons import OurReason, is_our_reason, is_slurms_own_reason
 from slurm_operator.slurm.writes import DrainNodes
 
@@ -84,19 +85,22 @@ def _leaves_record_behind(member: Member, cause: Cause) -> bool:
 
 
 def drain(member: Member, cause: Cause, controller: ObjectKey) -> WriteSlurm:
-    """Ask Slurm to start nothing new there. Slurm's own note about a node may be replaced, no human's.
-
-    Under a drain without a reason slurmctld writes its own note when it loses the node: still not ours.
-    """
-    record = member.record
-    is_slurms_own = record is not None and is_slurms_own_reason(record.reason)
-    over = {record.reason} if record is not None and is_slurms_own and not record.is_drained_by_people else ()
+    """Ask Slurm to start nothing new there. Slurm's own note about a node may be replaced, no human's."""
     return WriteSlurm(
         controller=controller,
-        write=DrainNodes(nodes=(member.slurm_node,), reason=cause.reason(member), over=frozenset(over)),
+        write=DrainNodes(
+            nodes=(member.slurm_node,), reason=cause.reason(member), over=_replaceable(member.record)
+        ),
         reason=cause.kind,
         message=f"draining {member.slurm_node}: {cause.text}",
     )
+
+
+def _replaceable(record: SlurmNode | None) -> frozenset[str]:
+    """Slurm's own note, unless people drained: into a drain without a reason it writes one, too."""
+    if record is None or record.is_drained_by_people or not is_slurms_own_reason(record.reason):
+        return frozenset()
+    return frozenset({record.reason})
 
 
 def _is_marked_by_others(member: Member) -> bool:
