@@ -123,14 +123,7 @@ class Slurm:
         return {line.split()[0] for line in out.splitlines() if "slurm-operator:" in line}
 
     def job_state(self, job: int) -> str:
-        """As Slurm has it; it forgets ended jobs after a while."""
-        try:
-            out = self.run("scontrol", "show", "job", "--oneliner", str(job))
-        except LocalError as error:
-            if "Invalid job id" in str(error):
-                return "FORGOTTEN"
-            raise
-        return re.search(r"JobState=(\S+)", out)[1]
+        return job_state(self.run, job)
 
     def pods(self) -> dict[str, str]:
         """Worker pods by name, with their uid."""
@@ -142,6 +135,17 @@ class Slurm:
     def wait_idle(self, count: int, seconds: float = 120) -> None:
         until(lambda: sum(1 for state in self.states().values() if state == "idle") >= count, seconds,
               lambda: f"{count} idle workers: {self.states()} {self.pods()}")  # fmt: skip
+
+
+def job_state(run, job: int) -> str:
+    """As Slurm has it, whose commands `run` runs; it forgets ended jobs after a while."""
+    try:
+        out = run("scontrol", "show", "job", "--oneliner", str(job))
+    except LocalError as error:
+        if "Invalid job id" in str(error):
+            return "FORGOTTEN"
+        raise
+    return re.search(r"JobState=(\S+)", out)[1]
 
 
 def until(condition, seconds: float = 120, what=lambda: "it") -> None:

@@ -7,11 +7,10 @@ from pathlib import Path
 
 from click.testing import CliRunner
 from e2e_pods import make_namespace
-from operator_rig import until
+from operator_rig import job_state, until
 
 from slurm_operator.cli.kubectl import kubectl_slurm
 from slurm_operator.local.cluster import Cluster
-from slurm_operator.local.errors import LocalError
 
 # Workers that went silent or were made anew come back by themselves, and soon.
 CONF = "GresTypes=gpu\nMinJobAge=10\nReturnToService=2\nSlurmdTimeout=30\n"
@@ -93,14 +92,7 @@ class Patient:
         return self.cluster.directory / "volumes" / self.get(f"pvc/{claim}")["spec"]["volumeName"]
 
     def job_state(self, job: int) -> str:
-        """As Slurm has it; it forgets ended jobs after a while."""
-        try:
-            out = self.run("scontrol", "show", "job", "--oneliner", str(job))
-        except LocalError as error:
-            if "Invalid job id" in str(error):
-                return "FORGOTTEN"
-            raise
-        return re.search(r"JobState=(\S+)", out)[1]
+        return job_state(self.run, job)
 
     def explain(self, what: str, *flags: str) -> tuple[bool, str]:
         """Whether all is well, and what is said."""
