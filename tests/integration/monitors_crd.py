@@ -1,5 +1,7 @@
 """What the Prometheus operator's own definition of ServiceMonitors says of the fields that we use."""
 
+from support.foreign_kinds import definition
+
 DURATION = {
     "type": "string",
     "pattern": r"^(0|(([0-9]+)y)?(([0-9]+)w)?(([0-9]+)d)?(([0-9]+)h)?(([0-9]+)m)?(([0-9]+)s)?(([0-9]+)ms)?)$",
@@ -18,23 +20,4 @@ SPEC = {
     },
 }  # fmt: skip
 
-MONITORS = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": "servicemonitors.monitoring.coreos.com"},
-    "spec": {
-        "group": "monitoring.coreos.com",
-        "scope": "Namespaced",
-        "names": {"kind": "ServiceMonitor", "plural": "servicemonitors"},
-        "versions": [
-            {
-                "name": "v1",
-                "served": True,
-                "storage": True,
-                "schema": {
-                    "openAPIV3Schema": {"type": "object", "required": ["spec"], "properties": {"spec": SPEC}}
-                },
-            }
-        ],
-    },
-}
+MONITORS = definition("monitoring.coreos.com", "ServiceMonitor", SPEC)

@@ -59,10 +59,11 @@ CERT_MANAGER = {
 def definitions() -> list[dict[str, Any]]:
     """Custom resource definitions of all of them."""
     groups = {"monitoring.coreos.com": MONITORING, "cert-manager.io": CERT_MANAGER}
-    return [_definition(group, kind, spec) for group, kinds in groups.items() for kind, spec in kinds.items()]
+    return [definition(group, kind, spec) for group, kinds in groups.items() for kind, spec in kinds.items()]
 
 
-def _definition(group: str, kind: str, spec: dict[str, Any]) -> dict[str, Any]:
+def definition(group: str, kind: str, spec: dict[str, Any]) -> dict[str, Any]:
+    """The custom resource definition of a kind with this spec, and no more."""
     plural = f"{kind.lower()}s"
     version = {
         "name": "v1",
