@@ -24,6 +24,9 @@ from slurm_operator.manifests.meta import Manifest
 
 _NEVER = float("-inf")
 
+# A renewal that was under way when we were told to stop comes in between once; more often is somebody else.
+_RELEASE_TRIES = 3
+
 log = structlog.get_logger(__name__)
 
 
@@ -109,13 +112,30 @@ class Elector:
     async def release(self) -> None:
         """Give it back, so that another takes over at once. We are no leader from the first moment on."""
         was_leader, self._asked_at = self.is_leader, _NEVER
-        if not was_leader or self._lease is None:
+        if not was_leader:
             return
-        free = wire.replace(self._spec, holder_identity="", lease_duration_seconds=1, renew_time=_now())
         try:
-            await self._write(free)
-        except errors.KubeError as error:
+            await self._give_back()
+        except (errors.KubeError, wire.DecodeError) as error:
             log.info("the lease was not given back and will run out", lease=str(self._key), why=str(error))
+
+    async def _give_back(self) -> None:
+        """A renewal that was cut off may be carried out before this or after it: look, and write again."""
+        for tries_left in reversed(range(_RELEASE_TRIES)):
+            if self._lease is None:
+                await self._look()
+            if self.holder != self.identity:
+                return
+            try:
+                await self._write(
+                    wire.replace(self._spec, holder_identity="", lease_duration_seconds=1, renew_time=_now())
+                )
+            except errors.Conflict:
+                self._lease = None
+                if not tries_left:
+                    raise
+            else:
+                return
 
     async def _try(self) -> _Try:
         """Take the lease or renew it, once."""

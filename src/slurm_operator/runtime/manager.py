@@ -55,7 +55,7 @@ CONNECT_PAUSE_SECONDS = 0.05
 # How long a new leader waits for the first answers of the Slurm clusters; one that hangs holds up no more.
 FIRST_LOOK_SECONDS = 3.0
 
-# Last events and the lease are sent off within this time, or not at all: another one waits to take over.
+# Last events are sent off within this time, or not at all, and so is the lease: another one waits for it.
 LAST_WORDS_SECONDS = 5.0
 
 LOST_LEASE = 3
@@ -174,12 +174,16 @@ class Manager:
             elif await self._unless_ending(self._elector.hold()):
                 log.error("lease lost: another manager has taken over, or the API server is away")
                 return LOST_LEASE
+        await self._last(self._recorder.flush())
+        if self._elector is not None:
+            await self._last(self._elector.release())
+        return self._ending.result()
+
+    async def _last(self, words: Coroutine[Any, Any, None]) -> None:
+        """One thing that should still be said. A server that does not answer must not keep us."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(LAST_WORDS_SECONDS):
-                await self._recorder.flush()
-                if self._elector is not None:
-                    await self._elector.release()
-        return self._ending.result()
+                await words
 
     async def _ready_to_work(self) -> None:
         await asyncio.gather(*(self._filled(kind, cache) for kind, cache in self.known.caches))

@@ -26,6 +26,7 @@ class LeaseServer:
     lease: Manifest | None = None
     version: int = 0
     is_silent: bool = False
+    works_after: float = 0.0
     answers_after: float = 0.0
     writes: list[str] = field(default_factory=list)
 
@@ -33,7 +34,7 @@ class LeaseServer:
         asked = answer.asked
         if self.is_silent:
             await asyncio.Event().wait()
-        await asyncio.sleep(self.answers_after)
+        await asyncio.sleep(self.works_after)
         if asked.method == "GET":
             if self.lease is None:
                 await answer.refuse(404, "NotFound", "no lease")
@@ -47,6 +48,7 @@ class LeaseServer:
             await answer.refuse(409, "Conflict", "the object has been modified")
             return
         self.put(json.loads(asked.body))
+        await asyncio.sleep(self.answers_after)
         await answer.json(self.lease or {})
 
     def put(self, lease: Manifest) -> None:
@@ -133,6 +135,60 @@ async def test_a_released_lease_is_taken_at_once_and_the_old_holder_stops_first(
     assert second.is_leader
 
 
+@pytest.mark.parametrize(
+    "cut_off_after",
+    [
+        pytest.param(0.5, id="the renewal is carried out after we were told to stop"),
+        pytest.param(1.5, id="the renewal was carried out, and its answer was under way"),
+    ],
+)
+async def test_a_renewal_that_was_cut_off_does_not_keep_the_lease(cut_off_after: float) -> None:
+    server = LeaseServer()
+    async with server.api() as api, api.client() as client:
+        elector = Elector(client, KEY, "one", clock=now)
+        await elector.acquire()
+        server.works_after, server.answers_after = 1.0, 1.0
+        holding = asyncio.create_task(elector.hold())
+        await eventually(lambda: api.asked[-1].method == "PUT", step_seconds=0.01)
+        await asyncio.sleep(cut_off_after)
+        holding.cancel()
+        await asyncio.gather(holding, return_exceptions=True)
+        await elector.release()
+
+    assert server.lease is not None
+    assert server.lease["spec"]["holderIdentity"] == ""
+    assert server.writes == ["one", "one", ""]
+    assert not elector.is_leader
+
+
+async def test_a_lease_that_was_last_not_answered_about_is_given_back_too() -> None:
+    server = LeaseServer()
+    async with server.api() as api, api.client() as client:
+        elector = Elector(client, KEY, "one", clock=now)
+        await elector.acquire()
+        holding = asyncio.create_task(elector.hold())
+        server.is_silent = True
+        await asyncio.sleep(8)  # A renewal was given up, so what the lease looks like is not known.
+        server.is_silent = False
+        holding.cancel()
+        await asyncio.gather(holding, return_exceptions=True)
+        await elector.release()
+
+    assert server.writes == ["one", ""]
+
+
+async def test_what_somebody_else_has_taken_is_not_given_back() -> None:
+    server = LeaseServer()
+    async with server.api() as api, api.client() as client:
+        elector = Elector(client, KEY, "one", clock=now)
+        await elector.acquire()
+        assert server.lease is not None
+        server.put(server.lease | {"spec": server.lease["spec"] | {"holderIdentity": "an admin"}})
+        await elector.release()
+
+    assert server.lease["spec"]["holderIdentity"] == "an admin"
+
+
 async def test_a_process_that_was_stopped_knows_at_once_that_it_may_have_lost() -> None:
     """SIGSTOP: our code does not run, the clock does."""
     stopped_for = 0.0
@@ -168,7 +224,7 @@ async def test_a_silent_server_costs_the_lease_before_it_can_have_run_out() -> N
 
 
 async def test_the_lease_counts_from_when_we_asked_not_from_when_we_were_answered() -> None:
-    server = LeaseServer(answers_after=4.0)
+    server = LeaseServer(works_after=4.0)
     async with server.api() as api, api.client() as client:
         elector = Elector(client, KEY, "one", clock=now)
         await elector.acquire()
