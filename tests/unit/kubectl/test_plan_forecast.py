@@ -14,6 +14,8 @@ from slurm_operator.kubectl.planning.patches import patched, three_way
 from slurm_operator.manifests.objects import Pod
 from support.pictures import NS, RECONCILERS, SLURM, SPEC, cluster, job, retold, slurm, state, working
 
+BUSY = {name: {"state": state("ALLOCATED")} for name in ("demo-cpu-0", "demo-cpu-1")}
+
 
 @pytest.fixture(scope="module")
 def running() -> Picture:
@@ -78,8 +80,7 @@ def test_scaling_in_deletes_the_last_worker_by_its_uid(running: Picture) -> None
 
 def test_scaling_in_waits_for_the_job_on_that_worker_until_its_time_limit(running: Picture) -> None:
     now = running.copy()
-    busy = {"demo-cpu-0": {"state": state("ALLOCATED")}, "demo-cpu-1": {"state": state("ALLOCATED")}}
-    slurm(now, nodes=busy, jobs=(job(7, "demo-cpu-1", name="train"), job(8, "demo-cpu-0", minutes=600)))
+    slurm(now, nodes=BUSY, jobs=(job(7, "demo-cpu-1", name="train"), job(8, "demo-cpu-0", minutes=600)))
     found = changed(now, **cpus(1))
 
     assert [one.job_id for one in found.waited_for] == [7]
@@ -93,19 +94,38 @@ def test_scaling_in_waits_for_the_job_on_that_worker_until_its_time_limit(runnin
 
 def test_a_job_without_a_time_limit_is_waited_for_without_an_end(running: Picture) -> None:
     now = running.copy()
-    slurm(
-        now, nodes={"demo-cpu-1": {"state": state("ALLOCATED")}}, jobs=(job(7, "demo-cpu-1", minutes=None),)
-    )
-    slurm(
-        now,
-        nodes={"demo-cpu-0": {"state": state("ALLOCATED")}},
-        jobs=(job(7, "demo-cpu-1", "demo-cpu-0", minutes=None),),
-    )
+    slurm(now, nodes=BUSY, jobs=(job(7, "demo-cpu-1", "demo-cpu-0", minutes=None),))
     found = changed(now, **cpus(0))
 
     assert found.seconds is None
     assert [one.job_id for one in found.waited_for] == [7]
-    assert named(found.deleted) == []
+    assert "a job without a time limit is in the way" in text(found).plain
+    assert {"Pod demo-cpu-0", "Pod demo-cpu-1"} <= set(named(found.deleted)), "when it has ended"
+    assert found.stuck == ()
+
+
+@pytest.mark.parametrize(
+    ("minutes", "seconds"),
+    [
+        pytest.param((60, 60), 3600, id="both end at the same time"),
+        pytest.param((60, 600), 36000, id="who goes first would end last"),
+        pytest.param((600, 60), 36000, id="who goes first would end first"),
+        pytest.param((None, 60), None, id="one has no limit"),
+        pytest.param((None, None), None, id="none has a limit"),
+    ],
+)
+def test_a_job_on_a_worker_whose_turn_comes_later_is_waited_for_too(
+    running: Picture, minutes: tuple[int | None, int | None], seconds: int | None
+) -> None:
+    now = running.copy()
+    jobs = [job(number, f"demo-cpu-{index}", minutes=minutes[index]) for index, number in enumerate((7, 8))]
+    slurm(now, nodes=BUSY, jobs=tuple(jobs))
+    found = changed(now, **cpus(2, slurmd={"image": "slurmd:next"}))
+
+    assert [one.job_id for one in found.waited_for] == [7, 8]
+    assert named(found.restarted) == ["Pod demo-cpu-0", "Pod demo-cpu-1"]
+    assert found.stuck == ()
+    assert found.seconds == seconds or abs((found.seconds or 0) - (seconds or 0)) < 60
 
 
 def test_scaling_out_creates_workers(running: Picture) -> None:

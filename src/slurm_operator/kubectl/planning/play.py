@@ -1,7 +1,7 @@
 """The play: every reconciler in turn against a picture, until nothing more happens."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -17,6 +17,7 @@ from slurm_operator.plan.actions import Action, Wait, does_nothing
 from slurm_operator.plan.plan import Outcome, Plan
 from slurm_operator.plan.wiring import Reconciler
 from slurm_operator.runtime.report import full_status
+from slurm_operator.slurm.job import SlurmJob
 from slurm_operator.slurm.snapshot import Snapshot
 
 # A real change settles in a few dozen rounds; beyond this something goes in circles, and that is told.
@@ -75,15 +76,26 @@ class Play:
                 ends = max(ends, self.picture.now + PATIENCE)
                 continue
             moment = self._next_moment(again)
-            if moment is None or (moment > ends and not self._ends_of_jobs()):
+            if moment is not None and (moment <= ends or self._ends_of_jobs()):
+                self.picture.now = max(moment, self.picture.now + A_SECOND)
+            elif not self._end_the_endless():
                 break
-            self.picture.now = max(moment, self.picture.now + A_SECOND)
         else:
             self.story.is_settled = False
         self.story.waits = self._waits
         self.story.ended = dict(self.slurm.ended)
-        self.story.is_endless = bool(self._awaited()) and not self._ends_of_jobs()
+        self.story.is_endless |= bool(self._awaited()) and not self._ends_of_jobs()
         return self.story
+
+    def _end_the_endless(self) -> bool:
+        """Nobody knows when a job without a time limit ends, but what comes after it can be told."""
+        before = self.slurm.changes
+        for key, job in list(self._awaited_jobs()):
+            if job.deadline is None:
+                self.slurm.end(key, [job])
+        has_ended = self.slurm.changes != before
+        self.story.is_endless |= has_ended
+        return has_ended
 
     def round(self) -> timedelta | None:
         """One pass over everything, and what then happens by itself; when somebody wants to look again."""
@@ -98,7 +110,7 @@ class Play:
                     soonest.append(plan.look_again)
         self._note_jobs()
         self.kubernetes.pass_time()
-        self.slurm.pass_time()
+        self.slurm.pass_time(self._awaited())
         return min(soonest, default=None)
 
     def _pass(self, reconciler: Reconciler[Any], key: ObjectKey) -> Plan | None:
@@ -161,14 +173,14 @@ class Play:
                             found[key, job_id] = f"{wait.subject}: {wait.message}"
         return found
 
-    def _ends_of_jobs(self) -> list[datetime]:
-        found = []
+    def _awaited_jobs(self) -> Iterator[tuple[ObjectKey, SlurmJob]]:
         for key, job_id in self._awaited():
             snapshot = self.picture.slurms[key]
             assert isinstance(snapshot, Snapshot)
-            if (deadline := snapshot.jobs[job_id].deadline) is not None:
-                found.append(deadline)
-        return found
+            yield key, snapshot.jobs[job_id]
+
+    def _ends_of_jobs(self) -> list[datetime]:
+        return [job.deadline for _, job in self._awaited_jobs() if job.deadline is not None]
 
     def _next_moment(self, again: timedelta | None) -> datetime | None:
         """When something can be different: a job has ended, or somebody wants to look again."""

@@ -1,6 +1,6 @@
 """Slurm in a picture: what slurmctld would answer after our writes, when slurmds register and jobs end."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from slurm_operator import wire
 from slurm_operator.api import names
@@ -29,6 +29,7 @@ from slurm_operator.reconcilers.nodeset import identity
 from slurm_operator.reconcilers.nodeset.mismatches import Declared
 from slurm_operator.slurm.conf.lines import Conf, parse
 from slurm_operator.slurm.health import ControllerPing
+from slurm_operator.slurm.job import SlurmJob
 from slurm_operator.slurm.node import SlurmNode
 from slurm_operator.slurm.reasons import is_our_reason
 from slurm_operator.slurm.snapshot import Snapshot
@@ -90,8 +91,8 @@ class Slurm:
             case _:
                 pass
 
-    def pass_time(self) -> None:
-        """slurmctlds start and read their files, slurmds register, jobs end when their time is over."""
+    def pass_time(self, awaited: Collection[tuple[ObjectKey, int]]) -> None:
+        """slurmctlds start and read their files, slurmds register, awaited jobs end at their time limit."""
         self._forget()
         for controller in self.picture.all(Controller):
             key = key_of(controller)
@@ -101,7 +102,7 @@ class Slurm:
                 now = self.picture.now
                 self.picture.slurms[key] = wire.replace(snapshot, nodes_asked_at=now, jobs_asked_at=now)
                 self._register(key)
-                self._end_jobs(key)
+                self._end_jobs(key, awaited)
 
     def _forget(self) -> None:
         """With its Controller a cluster goes."""
@@ -174,14 +175,26 @@ class Slurm:
                     new.append(registered(name, pod, record, nodeset, declared))
         self._nodes(key, snapshot, new)
 
-    def _end_jobs(self, key: ObjectKey) -> None:
+    def end(self, key: ObjectKey, jobs: Iterable[SlurmJob]) -> None:
+        """These that hold a node are done."""
         snapshot = self.picture.slurms[key]
         assert isinstance(snapshot, Snapshot)
-        over = [
-            job for job in snapshot.jobs.values() if job.state.holds_node and is_over(job, self.picture.now)
-        ]
-        if over:
-            self._put(key, without_jobs(snapshot, [job.job_id for job in over]))
+        held = [job.job_id for job in jobs if job.state.holds_node]
+        if held:
+            self._put(key, without_jobs(snapshot, held))
+
+    def _end_jobs(self, key: ObjectKey, awaited: Collection[tuple[ObjectKey, int]]) -> None:
+        """A job that nobody waits for runs on, also beyond its limit.
+
+        Most jobs end sooner than their limit says. If all ended with the first that is waited for, those on
+        workers whose turn comes later would be missing from the plan, and really they are waited for too.
+        """
+        snapshot = self.picture.slurms[key]
+        assert isinstance(snapshot, Snapshot)
+        wanted = (
+            job for job in snapshot.jobs.values() if job.state.is_completing or (key, job.job_id) in awaited
+        )
+        self.end(key, [job for job in wanted if is_over(job, self.picture.now)])
 
     def _end_by_policy(self, key: ObjectKey, snapshot: Snapshot, job_id: int, *, is_kept: bool) -> None:
         self.ended[job_id] = "requeued" if is_kept else "cancelled"
