@@ -100,8 +100,12 @@ class Cache(Generic[T]):
 
     def note_written(self, manifest: Manifest) -> None:
         """`put` for an answer of the client; what does not decode is left to the watch."""
+        self.note_answer(wire.encode(manifest))
+
+    def note_answer(self, body: bytes) -> None:
+        """The same for an answer that nobody has decoded yet."""
         try:
-            thing = self._decode(memoryview(wire.encode(manifest)))
+            thing = self._decode(memoryview(body))
         except Exception as error:  # The reflector counts such objects; here nothing is lost but time.
             log.warning("the answer to a write does not decode", kind=str(self.kind), why=str(error))
             return

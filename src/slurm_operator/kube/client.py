@@ -201,13 +201,19 @@ class Client:
 
     async def create(self, kind: Kind, manifest: Manifest) -> Manifest:
         """A new object. Raises AlreadyExists."""
+        return _manifest(await self.create_undecoded(kind, manifest))
+
+    async def create_undecoded(self, kind: Kind, manifest: Manifest) -> bytes:
+        """`create` for those who make thousands of objects and know how to read the answer."""
         collection = ObjectKey(_key(manifest).namespace, "")
         return await self._write("create", "POST", kind, collection, _whole(kind, manifest))
 
     async def replace(self, kind: Kind, manifest: Manifest, *, subresource: str = "") -> Manifest:
         """The whole object anew; Conflict if it carries a `resourceVersion` that has been overtaken."""
         whole = _whole(kind, manifest)
-        return await self._write("update", "PUT", kind, _key(manifest), whole, subresource=subresource)
+        return _manifest(
+            await self._write("update", "PUT", kind, _key(manifest), whole, subresource=subresource)
+        )
 
     async def delete(
         self,
@@ -223,9 +229,30 @@ class Client:
 
         Raises Conflict when it is not the one of that uid and resource version, NotFound when there is none.
         """
+        left = await self.delete_undecoded(
+            kind,
+            key,
+            uid=uid,
+            resource_version=resource_version,
+            grace_seconds=grace_seconds,
+            propagation=propagation,
+        )
+        return _manifest(left) if left is not None else None
+
+    async def delete_undecoded(
+        self,
+        kind: Kind,
+        key: ObjectKey,
+        *,
+        uid: str = "",
+        resource_version: str = "",
+        grace_seconds: int | None = None,
+        propagation: Propagation = "Background",
+    ) -> bytes | None:
+        """`delete` for those who delete thousands and know how to read the answer."""
         options = _delete_options(uid, resource_version, grace_seconds) | {"propagationPolicy": propagation}
-        answer = _manifest(await self.send(on_object("delete", "DELETE", kind, key, body=options)))
-        return answer if _is_terminating(answer) else None
+        answer = await self.send(on_object("delete", "DELETE", kind, key, body=options))
+        return answer if envelope.is_terminating(answer) else None
 
     async def evict(self, key: ObjectKey, *, uid: str = "", grace_seconds: int | None = None) -> None:
         """Ask for a pod's removal the polite way. Raises BudgetRefused while a budget forbids it."""
@@ -247,6 +274,20 @@ class Client:
         subresource: str = "",
     ) -> Manifest:
         """RFC 6902, all or nothing; with a uid, only if the object is still that one (else Conflict)."""
+        return _manifest(
+            await self.json_patch_undecoded(kind, key, operations, uid=uid, subresource=subresource)
+        )
+
+    async def json_patch_undecoded(
+        self,
+        kind: Kind,
+        key: ObjectKey,
+        operations: Sequence[Mapping[str, Any]],
+        *,
+        uid: str = "",
+        subresource: str = "",
+    ) -> bytes:
+        """`json_patch` for those who patch thousands and know how to read the answer."""
         test = [{"op": "test", "path": "/metadata/uid", "value": uid}] if uid else []
         try:
             return await self._write(
@@ -268,8 +309,10 @@ class Client:
         self, kind: Kind, key: ObjectKey, patch: Manifest, *, subresource: str = ""
     ) -> Manifest:
         """RFC 7386: the given fields, None removes one."""
-        return await self._write(
-            "patch", "PATCH", kind, key, patch, subresource=subresource, content_type=MERGE_PATCH
+        return _manifest(
+            await self._write(
+                "patch", "PATCH", kind, key, patch, subresource=subresource, content_type=MERGE_PATCH
+            )
         )
 
     async def _write(
@@ -282,7 +325,7 @@ class Client:
         *,
         subresource: str = "",
         content_type: str = JSON,
-    ) -> Manifest:
+    ) -> bytes:
         request = on_object(
             verb,
             method,
@@ -293,7 +336,7 @@ class Client:
             body=body,
             content_type=content_type,
         )
-        return _manifest(await self.send(request))
+        return await self.send(request)
 
 
 def _plain(path: str, params: Mapping[str, str] | None) -> Request:
@@ -336,10 +379,3 @@ def _delete_options(uid: str, resource_version: str, grace_seconds: int | None) 
     if grace_seconds is not None:
         options["gracePeriodSeconds"] = grace_seconds
     return options
-
-
-def _is_terminating(answer: Manifest) -> bool:
-    """Whether a delete left something: a Status says it did not, and so does an object with no time left."""
-    metadata = answer.get("metadata", {})
-    waits = metadata.get("finalizers") or metadata.get("deletionGracePeriodSeconds")
-    return bool(answer.get("kind") != "Status" and metadata.get("deletionTimestamp") and waits)

@@ -39,6 +39,23 @@ class Name(wire.CamelRecord):
         return ObjectKey(self.namespace, self.name)
 
 
+class Labelled(Name):
+    """Who an object is, and what selectors look at."""
+
+    labels: dict[str, str] = {}
+
+
+class _Leaving(wire.CamelRecord):
+    deletion_timestamp: str | None = None
+    deletion_grace_period_seconds: int | None = None
+    finalizers: list[str] | None = None
+
+
+class _Deleted(wire.Record):
+    kind: str = ""
+    metadata: _Leaving = _Leaving()
+
+
 class _ListMeta(wire.CamelRecord):
     resource_version: str = ""
     continue_: str = wire.field(name="continue", default="")
@@ -58,9 +75,15 @@ class _Named(wire.Record):
     metadata: Name
 
 
+class _Labelled(wire.Record):
+    metadata: Labelled
+
+
 _decode_list = wire.decoder(_List)
 _decode_event = wire.decoder(_Event)
 _decode_named = wire.decoder(_Named)
+_decode_labelled = wire.decoder(_Labelled)
+_decode_deleted = wire.decoder(_Deleted)
 _decode_list_meta = wire.decoder(_ListMeta)
 _decode_string = wire.decoder(str)
 
@@ -118,3 +141,22 @@ def _name_by_parts(body: memoryview) -> Name:
         return Name(**said, resource_version=_decode_string(parts["resourceVersion"]))
     except UNREADABLE as error:
         raise errors.Unreadable(f"the object has no name: {error!r}") from error
+
+
+def labelled(body: bytes) -> Labelled:
+    """Who the object in the answer to a write is. Raises Unreadable when that cannot be read."""
+    try:
+        return _decode_labelled(body).metadata
+    except UNREADABLE as error:
+        raise errors.Unreadable(f"the answer is no object that we can read: {error}") from error
+
+
+def is_terminating(answer: bytes) -> bool:
+    """Whether a delete left something: a Status says it did not, and so does an object with no time left."""
+    try:
+        found = _decode_deleted(answer)
+    except UNREADABLE as error:
+        raise errors.Unreadable(f"the answer is no object that we can read: {error}") from error
+    meta = found.metadata
+    waits = meta.finalizers or meta.deletion_grace_period_seconds
+    return bool(found.kind != "Status" and meta.deletion_timestamp and waits)

@@ -110,7 +110,11 @@ class Referenced(Generic[T]):
 
     def note_written(self, manifest: Manifest) -> None:
         """What the server answered to our own write: known at once, if anybody wants it."""
-        thing = self._decode(memoryview(wire.encode(manifest)))
+        self.note_answer(wire.encode(manifest))
+
+    def note_answer(self, body: bytes) -> None:
+        """The same for an answer that nobody has decoded yet."""
+        thing = self._decode(memoryview(body))
         if key_of(thing) in self._interest:
             self._written.add(key_of(thing))
             self._learn(key_of(thing), thing)

@@ -1,9 +1,10 @@
 """Everything we know, in memory: the watch caches, the referenced objects, and a view of them per pass."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
+from slurm_operator import wire
 from slurm_operator.api.kind import Kind
 from slurm_operator.api.meta import HasMeta, ObjectKey, key_of
 from slurm_operator.kube.cache import Cache
@@ -77,14 +78,17 @@ class Known:
 
     def note_written(self, kind: Kind, manifest: Manifest) -> list[Cache[Any]]:
         """Show the answer to our write to the next pass. Gives the caches whose watch will show it too."""
+        return self.note_answer(kind, wire.encode(manifest), manifest["metadata"].get("labels", {}))
+
+    def note_answer(self, kind: Kind, body: bytes, labels: Mapping[str, str]) -> list[Cache[Any]]:
+        """The same for an answer that nobody has decoded yet."""
         if kind == kinds.SECRET:
-            self.secrets.note_written(manifest)
+            self.secrets.note_answer(body)
         elif kind == kinds.CONFIG_MAP:
-            self.config_maps.note_written(manifest)
-        labels = manifest["metadata"].get("labels", {})
+            self.config_maps.note_answer(body)
         showing = [cache for selector, cache in self._by_kind.get(kind, ()) if labels_match(selector, labels)]
         for cache in showing:
-            cache.note_written(manifest)
+            cache.note_answer(body)
         return showing
 
     def note_deleted(self, kind: Kind, key: ObjectKey, uid: str) -> None:

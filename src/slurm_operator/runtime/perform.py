@@ -6,9 +6,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
+from slurm_operator import wire
 from slurm_operator.api.kind import Kind
 from slurm_operator.api.meta import ObjectKey
 from slurm_operator.api.names import APP_NAME
+from slurm_operator.kube import envelope
 from slurm_operator.kube.cache import Cache
 from slurm_operator.kube.client import Client, Propagation
 from slurm_operator.kube.errors import AlreadyExists, ApiError, KubeError, NotFound
@@ -82,12 +84,12 @@ class Performer:
             case Create(manifest=manifest, may_exist=may_exist):
                 with contextlib.suppress(*([AlreadyExists] if may_exist else [])):
                     kind = kinds.kind_of(manifest)
-                    self._note(kind, await self._client.create(kind, manifest))
+                    self._note_answer(kind, await self._client.create_undecoded(kind, manifest))
             case PatchObject(kind=kind, key=key):
-                patched = await self._client.json_patch(
+                patched = await self._client.json_patch_undecoded(
                     kind, ObjectKey(*key), action.operations, uid=action.uid, subresource=action.subresource
                 )
-                self._note(kind, patched)
+                self._note_answer(kind, patched)
             case DeleteObject(kind=kind, key=key, uid=uid, keeps_dependents=keeps):
                 propagation: Propagation = "Orphan" if keeps else "Background"
                 await self._delete(kind, ObjectKey(*key), uid, propagation=propagation)
@@ -130,7 +132,7 @@ class Performer:
         propagation: Propagation = "Background",
     ) -> None:
         try:
-            left = await self._client.delete(
+            left = await self._client.delete_undecoded(
                 kind,
                 key,
                 uid=uid,
@@ -143,7 +145,7 @@ class Performer:
         if left is None:
             self._known.note_deleted(kind, key, uid)
         else:
-            self._note(kind, left)
+            self._note_answer(kind, left)
 
     async def _delete_daemon_pod(self, action: DeleteDaemonPod) -> None:
         """What the plan takes for a daemon without jobs must be one: a worker goes by the gate alone."""
@@ -203,11 +205,13 @@ class Performer:
         return value
 
     def _note(self, kind: Kind, manifest: Manifest) -> None:
+        self._note_answer(kind, wire.encode(manifest))
+
+    def _note_answer(self, kind: Kind, body: bytes) -> None:
         """Our own write is visible to the next pass at once, whatever the watch is doing."""
-        metadata = manifest["metadata"]
-        key = ObjectKey(metadata.get("namespace", ""), metadata["name"])
-        for cache in self._known.note_written(kind, manifest):
-            self.written.append(Written(cache, key, metadata.get("resourceVersion", "")))
+        written = envelope.labelled(body)
+        for cache in self._known.note_answer(kind, body, written.labels):
+            self.written.append(Written(cache, written.key, written.resource_version))
 
 
 def _with_annotations(manifest: Manifest, notes: dict[str, str]) -> Manifest:

@@ -20,7 +20,7 @@ class Client:
     def __init__(self) -> None:
         self.deleted: list[ObjectKey] = []
 
-    async def delete(self, kind, key, **_):
+    async def delete_undecoded(self, kind, key, **_):
         self.deleted.append(key)
 
 
