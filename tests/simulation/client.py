@@ -80,17 +80,20 @@ class SimulatedClient:
         key = key_of(manifest)
         return await self._write("create", kind, key, lambda: self.server.create(kind, manifest, OPERATOR))
 
-    async def json_patch(
+    async def create_undecoded(self, kind: Kind, manifest: Object) -> bytes:
+        return wire.encode(await self.create(kind, manifest))
+
+    async def json_patch_undecoded(
         self, kind: Kind, key: ObjectKey, operations: Any, *, uid: str = "", subresource: str = ""
-    ) -> Object:
+    ) -> bytes:
         def patch() -> Object:
             if uid and self.server.get(kind, key)["metadata"]["uid"] != uid:
                 raise errors.conflict(f"{kind.kind} {key} is no longer the one with uid {uid}")
             return self.server.patch(kind, key, operations, OPERATOR)
 
-        return await self._write("patch", kind, key, patch)
+        return wire.encode(await self._write("patch", kind, key, patch))
 
-    async def delete(
+    async def delete_undecoded(
         self,
         kind: Kind,
         key: ObjectKey,
@@ -99,7 +102,7 @@ class SimulatedClient:
         resource_version: str = "",
         grace_seconds: int | None = None,
         propagation: str = "Background",
-    ) -> Object | None:
+    ) -> bytes | None:
         def delete() -> Object | None:
             return self.server.delete(
                 kind,
@@ -111,7 +114,8 @@ class SimulatedClient:
                 orphans=propagation == "Orphan",
             )
 
-        return await self._write("delete", kind, key, delete)
+        left = await self._write("delete", kind, key, delete)
+        return wire.encode(left) if left is not None else None
 
     async def _write(self, verb: str, kind: Kind, key: ObjectKey, effect: Callable[[], Any]) -> Any:
         attempt = f"{verb} {kind.kind} {key.name}"
