@@ -4,6 +4,7 @@ import math
 
 from simulation.apiserver import OPERATOR, Object
 from simulation.deeds import Deeds
+from simulation.jobs import Job
 from simulation.machines import SLURMD, Process, app_of
 from simulation.world import World
 from slurm_operator.api import names, reading
@@ -17,6 +18,9 @@ from slurm_operator.slurm.reasons import OurReason, is_our_reason
 FENCE_SECONDS = 9.0
 # A job or a reservation that is younger may not have been seen by whoever deletes the record it names.
 NEWS_SECONDS = 9.0
+# A kubelet may be so late to say that slurmd runs. Until then its pod may be asked to end, with its whole grace
+# period, though a job has just come: that one then has the time it needs, and is looked at when the pod ends.
+UNREPORTED_SECONDS = 4.0
 
 
 class Promises:
@@ -47,18 +51,20 @@ class Promises:
             return
         uid, pod = old["metadata"]["uid"], old["metadata"]["name"]
         self.deleted[uid] = self.world.loop.time()
-        self._check_free(uid, f"the operator deletes pod {pod}")
+        newest = UNREPORTED_SECONDS if before is None and _has_its_time(new) else 0.0
+        self._check_free(uid, f"the operator deletes pod {pod}", newest)
 
     def _ended(self, process: Process, why: str) -> None:
         if process.pod_uid in self.deleted:
             self._check_free(process.pod_uid, f"pod {process.pod}, which the operator deleted, ends")
 
-    def _check_free(self, uid: str, what: str) -> None:
+    def _check_free(self, uid: str, what: str, newest: float = 0.0) -> None:
+        """No job is there; those that came within the `newest` seconds are left out."""
         process = self.world.machines.processes.get(uid)
         lifted = self.deeds.lifted.get(process.hostname, -100.0) if process is not None else -100.0
         if self.deleted[uid] - lifted < FENCE_SECONDS:
             return
-        jobs = self.world.machines.jobs_in(uid)
+        jobs = [job for job in self.world.machines.jobs_in(uid) if self._age(job) >= newest]
         record = self.world.ctld.records.get(process.hostname) if process is not None else None
         if record is not None and process is not None and record.pod_uid == uid and process.is_up:
             jobs += [
@@ -69,6 +75,10 @@ class Promises:
         if jobs:
             told = ", ".join(f"job {job.job_id} ({'+'.join(job.words)})" for job in jobs)
             self.world.broken(f"{what} under {told}")
+
+    def _age(self, job: Job) -> float:
+        began = job.started_at or self.world.clock.now()
+        return (self.world.clock.now() - began).total_seconds()
 
     # ---- A human's word stands, and records that somebody needs
 
@@ -189,6 +199,14 @@ class Promises:
                 self.world.broken(
                     f"{name} was drained by a human for {reason!r}, and now says {record.reason!r}"
                 )
+
+
+def _has_its_time(pod: Object | None) -> bool:
+    """It is asked to end, and may take as long for that as whoever asked for it wrote into its spec."""
+    if pod is None:
+        return False
+    wanted = pod["spec"].get("terminationGracePeriodSeconds", 30)
+    return pod["metadata"].get("deletionGracePeriodSeconds") == wanted
 
 
 # ---- What is so when everything has come to rest

@@ -92,6 +92,21 @@ def workers(replicas: int) -> Scene:
         ),
         pytest.param(
             Story(
+                seed=140,
+                scene=Scene(nodeset=(("replicas", 1), ("scalingMode", "DaemonSet"))),
+                happenings=(
+                    Happening(31.2, "lose_machine", 7, 38),
+                    Happening(3.6, "cut_off_machine", 4, 49),
+                    Happening(2.2, "cordon", 4, 27),
+                    Happening(2.2, "fail_worker", 5, 48),
+                    Happening(2.0, "submit", 4, 52),
+                    Happening(3.0, "switch_mode", 3, 34),
+                ),
+            ),
+            id="a job starts in a pod before its kubelet has reported: it has not been never started",
+        ),
+        pytest.param(
+            Story(
                 seed=2,
                 scene=Scene(PARTS, accounting="managed", has_login=False, has_token=False),
                 happenings=(Happening(70.0, "lose_key", 0), Happening(25.0, "lose_key", 2)),

@@ -59,7 +59,7 @@ def _shifted(happenings: tuple[Happening, ...], seed: int) -> tuple[Happening, .
 @pytest.mark.parametrize(
     ("target", "old", "new", "told"),
     [
-        pytest.param(gate.gate, "not worker.slurmd.has_ever_started", "True", BUSY_AND_AWAY, id="the whole gate"),
+        pytest.param(gate.gate, "pod.has_ended", "True", BUSY_AND_AWAY, id="the whole gate"),
         pytest.param(gate.gate, "return Shut(", f"return {NO_PROOF} or Shut(", SILENT, id="Slurm cannot be asked"),
         pytest.param(gate._ask_slurm, "jobs_on(name, snapshot)", "[]", SUSPENDED, id="jobs that name the node"),
         pytest.param(gate._ask_slurm, "slurm_node is None:\n        return Shut(", f"slurm_node is None:\n        return {DRAINED} or Shut(", FORGOTTEN, id="unknown to Slurm"),
@@ -68,7 +68,7 @@ def _shifted(happenings: tuple[Happening, ...], seed: int) -> tuple[Happening, .
         pytest.param(gate._drained, "not slurm_node.state.is_drain:", "False:", BUSY_AND_AWAY, id="DRAIN is set"),
         pytest.param(JobState.is_unfinished, "not self.is_finished", "self.is_running", SUSPENDED_AND_UPDATED, id="unfinished is more than running"),
         pytest.param(Snapshot.jobs_naming, "self.jobs_by_node.get(node, ())", "()", SUSPENDED_AND_UPDATED, id="which jobs name a node"),
-        pytest.param(Performer._delete_worker, 'proof.resource_version if isinstance(proof, NeverStarted | NotRunning) else ""', '""', STARTING, id="the version of a pod that never started"),
+        pytest.param(Performer._delete_worker, 'proof.resource_version if isinstance(proof, OF_ONE_VERSION) else ""', '""', STARTING, id="the version of a pod that never started"),
         pytest.param(records.may_forget, "not named and", "", INSISTED, id="records that jobs insist on"),
         pytest.param(records.may_forget, "slurm.jobs_naming(slurm_node) or reserved", "slurm.jobs_naming(slurm_node)", RESERVED, id="records that are reserved"),
         pytest.param(screening._foreign, "is_our_reason(node.reason) or node.reason in over", "True", OVERRULED, id="whose drain it is"),

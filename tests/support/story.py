@@ -25,7 +25,7 @@ from slurm_operator.plan.actions import (
     WriteSlurm,
     subject,
 )
-from slurm_operator.plan.gate import NeverStarted, NotRunning, Worker, why_no_longer
+from slurm_operator.plan.gate import OF_ONE_VERSION, Worker, why_no_longer
 from slurm_operator.plan.plan import Failure, Outcome, Plan
 from slurm_operator.reconcilers.nodeset import RECONCILER
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
@@ -249,7 +249,7 @@ class Story:
         if changed is not None:
             raise Rejected(changed)
         proof = action.proof
-        version = proof.resource_version if isinstance(proof, NeverStarted | NotRunning) else ""
+        version = proof.resource_version if isinstance(proof, OF_ONE_VERSION) else ""
         self.pods.delete(action.key[1], proof.pod_uid, grace=action.grace_seconds, resource_version=version)
 
     def _tell(self, outcome: Outcome) -> None:

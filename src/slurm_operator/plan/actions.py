@@ -70,6 +70,7 @@ class DeleteObject(wire.Record, tag="DeleteObject"):
 class DeleteWorker(wire.Record, tag="DeleteWorker"):
     """Delete a worker's pod. The proof that no job is on it is checked once more when it is sent.
 
+    Without `grace_seconds` the pod has its whole grace period, in which slurmd waits for its jobs.
     `is_fenced`: the stage before removes its record from Slurm, which slurmctld refuses while a job is there.
     """
 
@@ -77,7 +78,7 @@ class DeleteWorker(wire.Record, tag="DeleteWorker"):
     key: ObjectKey
     slurm_node: str
     proof: Proof
-    grace_seconds: int
+    grace_seconds: int | None
     reason: str
     message: str
     is_fenced: bool = False

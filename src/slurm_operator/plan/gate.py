@@ -19,6 +19,9 @@ SLURMD = "slurmd"
 # A proof rests on answers of Slurm; this is how old they may be when the delete is sent.
 PROOF_LIFETIME = timedelta(seconds=5)
 
+# A kubelet that knows of a pod's deletion starts nothing in it any more, and has told what it did before.
+REPORTS_WITHIN = timedelta(seconds=30)
+
 # How many jobs a message names before it says "and so many more".
 JOBS_TOLD = 5
 
@@ -33,6 +36,17 @@ class Drained(wire.Record, tag="Drained"):
 
 class NeverStarted(wire.Record, tag="NeverStarted"):
     """No slurmd has ever run in this pod, so no job can have. Good only for this version of the pod."""
+
+    pod_uid: str
+    resource_version: str
+
+
+class Unreported(wire.Record, tag="Unreported"):
+    """A machine has the pod, but neither has its kubelet said that slurmd runs, nor has Slurm a job there.
+
+    Either may say so in the next moment. So this is good only for asking the pod to end: a slurmd that runs
+    after all drains itself, and its jobs have the whole grace period. Good only for this version of the pod.
+    """
 
     pod_uid: str
     resource_version: str
@@ -55,7 +69,10 @@ class Ended(wire.Record, tag="Ended"):
     pod_uid: str
 
 
-Proof = Drained | NeverStarted | NotRunning | Ended
+Proof = Drained | NeverStarted | Unreported | NotRunning | Ended
+
+# Proofs about one version of a pod: the delete names it, and fails when there is a newer one.
+OF_ONE_VERSION = (NeverStarted, Unreported, NotRunning)
 
 
 class Shut(wire.Record, tag="Shut"):
@@ -89,6 +106,20 @@ class Worker:
         slurmd = self.slurmd
         return slurmd is not None and slurmd.has_ever_started and slurmd.state.running is None
 
+    @property
+    def is_unreported(self) -> bool:
+        """A machine has taken it, and what became of slurmd there has not been said yet."""
+        has_started = self.slurmd is not None and self.slurmd.has_ever_started
+        return bool(self.pod.spec.node_name) and not self.pod.has_ended and not has_started
+
+    def reports_in(self, now: datetime) -> timedelta:
+        """How long until its kubelet has had the time to report, from when the pod was asked to end."""
+        meta = self.pod.metadata
+        if meta.deletion_timestamp is None:
+            return REPORTS_WITHIN
+        asked_at = meta.deletion_timestamp - timedelta(seconds=meta.deletion_grace_period_seconds or 0)
+        return REPORTS_WITHIN - (now - asked_at)
+
 
 def gate(worker: Worker, now: datetime) -> Proof | Shut:
     """The proof that this worker may be removed, or why it may not."""
@@ -96,7 +127,7 @@ def gate(worker: Worker, now: datetime) -> Proof | Shut:
     if pod.has_ended:
         return Ended(pod_uid=pod.metadata.uid)
     if worker.slurmd is None or not worker.slurmd.has_ever_started:
-        return NeverStarted(pod_uid=pod.metadata.uid, resource_version=pod.metadata.resource_version)
+        return _not_started(worker, now)
     match worker.slurm:
         case Unreachable(since=since, why=why):
             return Shut(
@@ -107,15 +138,43 @@ def gate(worker: Worker, now: datetime) -> Proof | Shut:
             return _ask_slurm(worker, snapshot, now)
 
 
-def _ask_slurm(worker: Worker, snapshot: Snapshot, now: datetime) -> Drained | NotRunning | Shut:
-    name = worker.slurm_node
-    if now - snapshot.asked_at > PROOF_LIFETIME:
-        age = (now - snapshot.asked_at).total_seconds()
-        return Shut(
-            reason="OldAnswer", message=f"what is known of Slurm is {age:.0f} s old; it is read again"
-        )
+def _not_started(worker: Worker, now: datetime) -> NeverStarted | Unreported | Shut:
+    """What a kubelet has not reported may be so all the same, since a moment ago; Slurm may know it."""
+    meta, slurm = worker.pod.metadata, worker.slurm
+    if worker.is_unreported and isinstance(slurm, Snapshot):
+        if (old := _old_answer(worker.slurm_node, slurm, now)) is not None:
+            return old
+        if jobs := [job for job in jobs_on(worker.slurm_node, slurm) if _may_be_in(job, worker.pod)]:
+            return Shut(
+                reason="Starting",
+                message=f"its kubelet has not said that slurmd runs, but Slurm counts {told(jobs)} there",
+                jobs=tuple(job.job_id for job in jobs),
+            )
+    if worker.is_unreported and worker.reports_in(now) > timedelta(0):
+        return Unreported(pod_uid=meta.uid, resource_version=meta.resource_version)
+    return NeverStarted(pod_uid=meta.uid, resource_version=meta.resource_version)
+
+
+def _may_be_in(job: SlurmJob, pod: Pod) -> bool:
+    """A job that began before the pod was made is in an earlier one of its name."""
+    made_at = pod.metadata.creation_timestamp
+    return job.start_time is None or made_at is None or job.start_time >= made_at
+
+
+def _old_answer(name: str, snapshot: Snapshot, now: datetime) -> Shut | None:
+    age = now - snapshot.asked_at
+    if age > PROOF_LIFETIME:
+        message = f"what is known of Slurm is {age.total_seconds():.0f} s old; it is read again"
+        return Shut(reason="OldAnswer", message=message)
     if not snapshot.is_current(name):
         return Shut(reason="OldAnswer", message="Slurm has not been read since our last write to the node")
+    return None
+
+
+def _ask_slurm(worker: Worker, snapshot: Snapshot, now: datetime) -> Drained | NotRunning | Shut:
+    name = worker.slurm_node
+    if (old := _old_answer(name, snapshot, now)) is not None:
+        return old
     jobs = jobs_on(name, snapshot)
     if worker.has_crashed:
         return _crashed(worker, jobs, snapshot.asked_at)
@@ -173,7 +232,7 @@ def why_no_longer(proof: Proof, worker: Worker, now: datetime, *, is_fenced: boo
     without a record, so that it was not read since is no objection either.
     """
     match proof:
-        case NeverStarted() | NotRunning() | Ended():
+        case NeverStarted() | Unreported() | NotRunning() | Ended():
             return None  # The delete names the version of the pod that it was decided about, or it has ended.
         case Drained(asked_at=asked_at) if now - asked_at > PROOF_LIFETIME:
             return f"what was known of Slurm is {(now - asked_at).total_seconds():.0f} s old by now"

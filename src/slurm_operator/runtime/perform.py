@@ -41,7 +41,7 @@ from slurm_operator.plan.actions import (
     Wait,
     WriteSlurm,
 )
-from slurm_operator.plan.gate import NeverStarted, NotRunning, Worker, why_no_longer
+from slurm_operator.plan.gate import OF_ONE_VERSION, Worker, why_no_longer
 from slurm_operator.runtime.act import ActionFailed
 from slurm_operator.runtime.known import Known
 from slurm_operator.runtime.recipes import fingerprints, make
@@ -166,7 +166,7 @@ class Performer:
         changed = why_no_longer(proof, worker, self._now(), is_fenced=action.is_fenced)
         if changed is not None:
             raise ActionFailed(f"{action.slurm_node} is not deleted after all: {changed}")
-        version = proof.resource_version if isinstance(proof, NeverStarted | NotRunning) else ""
+        version = proof.resource_version if isinstance(proof, OF_ONE_VERSION) else ""
         await self._delete(
             kinds.POD, key, proof.pod_uid, resource_version=version, grace_seconds=action.grace_seconds
         )

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import slurm_operator
+from slurm_operator import wire
 from slurm_operator.manifests.meta import Meta
 from slurm_operator.manifests.objects import (
     ContainerState,
@@ -15,9 +16,20 @@ from slurm_operator.manifests.objects import (
     ContainerStateWaiting,
     ContainerStatus,
     Pod,
+    PodSpec,
     PodStatus,
 )
-from slurm_operator.plan.gate import Drained, Ended, NeverStarted, NotRunning, Shut, Worker, gate
+from slurm_operator.plan.gate import (
+    REPORTS_WITHIN,
+    Drained,
+    Ended,
+    NeverStarted,
+    NotRunning,
+    Shut,
+    Unreported,
+    Worker,
+    gate,
+)
 from slurm_operator.slurm.job import SlurmJob
 from slurm_operator.slurm.node import SlurmNode
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable, jobs_by_node
@@ -28,6 +40,7 @@ STARTED = NOW - timedelta(hours=1)
 RUNNING = ContainerState(running=ContainerStateRunning(started_at=STARTED))
 NOTHING = ContainerState()
 CRASHED = ContainerState(waiting=ContainerStateWaiting(reason="CrashLoopBackOff"))
+WAITS = ContainerState(waiting=ContainerStateWaiting(reason="ContainerCreating"))
 AFTER_CRASH = ContainerState(terminated=ContainerStateTerminated(exit_code=1))
 
 
@@ -39,17 +52,31 @@ def pod(state: ContainerState | None = RUNNING, *, phase="Running", last=NOTHING
     )
 
 
+def taken(state: ContainerState | None = None, *, asked_to_end=timedelta(0)) -> Pod:
+    """A machine has this pod. It was made a minute ago, and perhaps asked to end some time ago."""
+    grace, made = 3600, pod(state)
+    ends = NOW - asked_to_end + timedelta(seconds=grace) if asked_to_end else None
+    meta = wire.replace(
+        made.metadata,
+        creation_timestamp=NOW - timedelta(minutes=1),
+        deletion_timestamp=ends,
+        deletion_grace_period_seconds=grace if ends else None,
+    )
+    return wire.replace(made, metadata=meta, spec=PodSpec(node_name="m1"))
+
+
 def node(*words: str, jobs=(), address="10.0.0.3", slurmd_start=STARTED, name="gpu-3") -> SlurmNode:
     return SlurmNode(name=name, state=NodeState.of(*words), address=address, slurmd_start_time=slurmd_start)
 
 
-def job(*words: str, nodes=("gpu-3",), required=(), job_id=42) -> SlurmJob:
+def job(*words: str, nodes=("gpu-3",), required=(), job_id=42, began=None) -> SlurmJob:
     return SlurmJob(
         job_id=job_id,
         state=JobState.of(*words),
         user="ada",
         nodes=tuple(nodes),
         required_nodes=tuple(required),
+        start_time=began,
     )
 
 
@@ -113,6 +140,33 @@ CASES = [
         pod(ContainerState(waiting=ContainerStateWaiting(reason="ImagePullBackOff"))),
         Unreachable(since=NOW, why=""), NeverStarted, id="its image cannot be pulled: nothing to lose",
     ),
+    pytest.param(taken(), slurm(), Unreported, id="a machine has it: slurmd may run since a moment ago"),
+    pytest.param(taken(WAITS), slurm(), Unreported, id="its kubelet spoke of it, but not of now"),
+    pytest.param(taken(), Unreachable(since=NOW, why=""), Unreported, id="Slurm away: it may be asked to end"),
+    pytest.param(taken(), slurm(age=timedelta(seconds=6)), "OldAnswer", id="unreported, old answer: read again"),
+    pytest.param(taken(), slurm(behind=["gpu-3"]), "OldAnswer", id="unreported, read before our write"),
+    pytest.param(
+        taken(), slurm(node("MIXED"), jobs=[job("RUNNING", began=NOW)]), "Starting",
+        id="Slurm has heard of it before the kubelet's report: a job is there",
+    ),
+    pytest.param(
+        taken(), slurm(node("MIXED"), jobs=[job("RUNNING")]), "Starting", id="a job that says not since when"
+    ),
+    pytest.param(
+        taken(), slurm(node("MIXED"), jobs=[job("RUNNING", began=STARTED)]), Unreported,
+        id="a job that is older than the pod is not in it",
+    ),
+    pytest.param(
+        taken(asked_to_end=timedelta(seconds=9)), slurm(), Unreported, id="asked to end: its kubelet may yet report"
+    ),
+    pytest.param(
+        taken(asked_to_end=REPORTS_WITHIN), slurm(), NeverStarted, id="its kubelet would have reported by now"
+    ),
+    pytest.param(
+        taken(asked_to_end=REPORTS_WITHIN), slurm(node("MIXED"), jobs=[job("RUNNING", began=NOW)]), "Starting",
+        id="and Slurm still knows better",
+    ),
+    pytest.param(taken(RUNNING), slurm(IDLE_DRAIN), Drained, id="reported: as every other"),
     pytest.param(pod(phase="Failed"), Unreachable(since=NOW, why=""), Ended, id="all containers ended for good"),
     pytest.param(pod(phase="Succeeded"), slurm(), Ended, id="and with success"),
     pytest.param(pod(phase="Unknown"), slurm(), "UnknownToSlurm", id="a silent kubelet proves nothing"),
@@ -173,7 +227,7 @@ def test_what_a_slurmctld_without_its_state_says_about_jobs_is_no_proof():
     assert isinstance(gate(crashed, NOW), NotRunning), "where no process is left, no job can be"
 
 
-PROOFS = {"Drained", "NeverStarted", "NotRunning", "Ended"}
+PROOFS = {"Drained", "NeverStarted", "Unreported", "NotRunning", "Ended"}
 
 
 def test_nothing_but_the_gate_makes_a_proof():

@@ -8,7 +8,7 @@ from slurm_operator import wire
 from slurm_operator.api import names
 from slurm_operator.manifests.objects import PodCondition
 from slurm_operator.plan.actions import DeleteWorker, Wait, WriteSlurm
-from slurm_operator.plan.gate import Drained, NeverStarted
+from slurm_operator.plan.gate import REPORTS_WITHIN, Drained, NeverStarted
 from slurm_operator.plan.plan import Outcome
 from slurm_operator.reconcilers.nodeset import RECONCILER, reconciler
 from slurm_operator.reconcilers.nodeset.identity import daemon_pod_name
@@ -80,6 +80,18 @@ LONG_AGO = wire.replace(slurm(slurm_node(A, "IDLE"), slurm_node(B, "IDLE")), nod
         pytest.param(
             world(nodeset(replicas=0), HEAD, w(0, started=False, phase="Pending", ready=False, on=""), revisions_=[R], slurm_=Unreachable(since=NOW, why="")),
             ["delete gpu-0 (NeverStarted)"], id="never started: goes even then",
+        ),
+        pytest.param(
+            world(nodeset(replicas=0), HEAD, w(0, started=False, phase="Pending", ready=False), revisions_=[R], slurm_=Unreachable(since=NOW, why="")),
+            ["delete gpu-0 (Unreported)"], id="a machine has it, and nobody knows of slurmd: it is asked to end",
+        ),
+        pytest.param(
+            world(nodeset(replicas=0), HEAD, w(0, started=False, phase="Pending", ready=False), revisions_=[R], slurm_=slurm()),
+            ["forget gpu-0", "delete gpu-0 (Unreported)"], id="a slurmd that registers meanwhile with a job is refused to go",
+        ),
+        pytest.param(
+            world(nodeset(replicas=0), HEAD, w(0, started=False, phase="Pending", ready=False), revisions_=[R], slurm_=slurm(slurm_node(A, "IDLE", "DRAIN", reason="bad disk, ask Ada"))),
+            ["delete gpu-0 (Unreported)"], id="a human's drain bars it as well, and its record stays",
         ),
         pytest.param(
             world(nodeset(replicas=0), HEAD, A, revisions_=[R], slurm_=slurm(slurm_node(A, "IDLE", "DRAIN", reason="bad disk, ask Ada"))),
@@ -364,6 +376,26 @@ def test_status_forecasts_when_a_drain_is_over_and_which_jobs_hold_it_up():
         NOW + timedelta(minutes=90),
     )
     assert report.fields["drainedBy"] == NOW + timedelta(minutes=90)
+
+
+def test_who_may_run_unreported_has_its_whole_grace_period_and_is_asked_once():
+    unreported = w(0, started=False, phase="Pending", ready=False)
+    asked = wire.replace(
+        unreported,
+        metadata=wire.replace(
+            unreported.metadata,
+            deletion_timestamp=NOW + timedelta(hours=1),
+            deletion_grace_period_seconds=3600,
+        ),
+    )
+    gone = world(nodeset(replicas=0), HEAD, unreported, revisions_=[R], slurm_=slurm())
+    asked_already = planned(world(nodeset(replicas=0), HEAD, asked, revisions_=[R], slurm_=slurm()))
+
+    [delete] = [action for action in planned(gone).actions() if isinstance(action, DeleteWorker)]
+
+    assert delete.grace_seconds is None
+    assert not [action for action in asked_already.actions() if isinstance(action, DeleteWorker)]
+    assert timedelta(0) < asked_already.look_again <= REPORTS_WITHIN
 
 
 def test_proofs_are_of_the_pod_they_were_made_for():

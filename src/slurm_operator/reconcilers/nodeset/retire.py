@@ -5,13 +5,23 @@ from datetime import datetime
 from slurm_operator.api import names
 from slurm_operator.api.meta import ObjectKey, key_of
 from slurm_operator.plan.actions import Action, DeleteWorker, PatchObject, Wait, WriteSlurm
-from slurm_operator.plan.gate import Drained, Ended, NeverStarted, NotRunning, Proof, Shut, gate
+from slurm_operator.plan.gate import (
+    Drained,
+    Ended,
+    NeverStarted,
+    NotRunning,
+    Proof,
+    Shut,
+    Unreported,
+    gate,
+)
 from slurm_operator.reconcilers.nodeset.causes import Cause, Leaving
 from slurm_operator.reconcilers.nodeset.marks import marked
 from slurm_operator.reconcilers.nodeset.members import Member
 from slurm_operator.reconcilers.nodeset.records import forget, may_forget
 from slurm_operator.slurm.node import SlurmNode
 from slurm_operator.slurm.reasons import OurReason, is_our_reason, is_slurms_own_reason
+from slurm_operator.slurm.snapshot import Snapshot
 from slurm_operator.slurm.writes import DrainNodes
 
 # With a proof in hand nothing is left to wait for in the pod.
@@ -42,6 +52,15 @@ def retire(member: Member, cause: Cause, controller: ObjectKey, now: datetime) -
             return [[_wait(member, "Terminating", "its pod is ending")]]
         case Shut(reason=reason, message=message, jobs=jobs):
             return [[_wait(member, reason, message, jobs)]]
+        case Unreported() if member.is_terminating:
+            return [
+                [_wait(member, "Terminating", "its pod is asked to end; what its kubelet did is awaited")]
+            ]
+        case Unreported():
+            return [
+                [*_barred(member, cause, controller)],
+                [delete(member, cause, verdict, controller, grace_seconds=None)],
+            ]
         case Drained() if _lacks_note(member, cause):
             return [[drain(member, cause, controller)]]
         case Drained() if _takes_record_along(member, cause):
@@ -57,6 +76,20 @@ def retire(member: Member, cause: Cause, controller: ObjectKey, now: datetime) -
             ]
         case Drained() | Ended() | NeverStarted() | NotRunning():
             return [[delete(member, cause, verdict, controller)]]
+
+
+def _barred(member: Member, cause: Cause, controller: ObjectKey) -> list[WriteSlurm]:
+    """A record that may be of its slurmd goes first, which slurmctld refuses while a job is there.
+
+    It is asked for also where none is known: it may be there by now. The record of two of one name is kept.
+    """
+    slurm = member.slurm
+    record = slurm.nodes.get(member.slurm_node) if isinstance(slurm, Snapshot) else None
+    if not isinstance(slurm, Snapshot) or cause.kind is Leaving.DUPLICATE:
+        return []
+    if record is not None and (record.state.is_drain or not may_forget(member.slurm_node, slurm)):
+        return []
+    return [forget(member.slurm_node, controller, "Barred", "its slurmd may be about to register")]
 
 
 def _lacks_note(member: Member, cause: Cause) -> bool:
@@ -135,14 +168,20 @@ def retired(member: Member) -> list[PatchObject]:
 
 
 def delete(
-    member: Member, cause: Cause, proof: Proof, controller: ObjectKey, *, is_fenced: bool = False
+    member: Member,
+    cause: Cause,
+    proof: Proof,
+    controller: ObjectKey,
+    *,
+    is_fenced: bool = False,
+    grace_seconds: int | None = GRACE_SECONDS,
 ) -> DeleteWorker:
     return DeleteWorker(
         controller=controller,
         key=key_of(member.pod),
         slurm_node=member.slurm_node,
         proof=proof,
-        grace_seconds=GRACE_SECONDS,
+        grace_seconds=grace_seconds,
         reason=cause.kind,
         message=f"deleted worker {member.name}: {cause.text}; {_because(proof)}",
         is_fenced=is_fenced,
@@ -155,6 +194,8 @@ def _because(proof: Proof) -> str:
             return "no unfinished job was left on it"
         case NeverStarted():
             return "its slurmd had never started"
+        case Unreported():
+            return "nobody had heard of its slurmd; if it runs after all, it waits for its jobs"
         case NotRunning():
             return "its slurmd had crashed, and no job was on it"
         case Ended():
