@@ -1,5 +1,7 @@
 """`kubectl slurm …`: the command tree. Each subcommand lives in a module of its own."""
 
+import click
+
 from slurm_operator.cli.lazy import LazyGroup, Table
 
 COMMANDS: Table = {
@@ -16,4 +18,26 @@ COMMANDS: Table = {
     "undrain": ("slurm_operator.cli.kubectl.drain", "undrain", "Let jobs start on these nodes again."),
 }
 
-kubectl_slurm = LazyGroup(COMMANDS, help="Looks at Slurm clusters on Kubernetes and explains them.")
+# What says where to look, and what has its value in the next word.
+_FLAGS = {"-A", "--all-namespaces"}
+_OPTIONS = {"-n", "--namespace", "--context", "--kubeconfig"}
+
+
+def options_last(words: list[str]) -> list[str]:
+    """The same command, with the options that say where to look behind it: there subcommands read them."""
+    end = 0
+    while end < len(words) and words[end].partition("=")[0] in _FLAGS | _OPTIONS:
+        end += 2 if words[end] in _OPTIONS else 1
+    first, command = words[:end], words[end:]
+    stop = command.index("--") if "--" in command else len(command)
+    return [*command[:stop], *first, *command[stop:]] if command else words
+
+
+class _Plugin(LazyGroup):
+    """kubectl's own options may stand right after `kubectl slurm`, as people write them for kubectl."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, options_last(args))
+
+
+kubectl_slurm = _Plugin(COMMANDS, help="Looks at Slurm clusters on Kubernetes and explains them.")
