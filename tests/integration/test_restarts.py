@@ -20,7 +20,7 @@ from slurm_operator.manifests.merge import merged_pod
 from slurm_operator.operator import program
 from slurm_operator.reconcilers.controller.marks import REHEARSAL_APP
 from slurm_operator.reconcilers.nodeset import pod as worker_pods
-from slurm_operator.runtime import manager as managers
+from slurm_operator.runtime import first_words
 from slurm_operator.runtime.manager import Manager
 from slurm_operator.runtime.settings import Address, Settings
 
@@ -38,6 +38,7 @@ THINGS = [
     ours("Cluster", "demo", {"nodeSets": [{"name": "cpu", "replicas": 0}]}),
     nodeset(3),
 ]
+SLURM = ObjectKey(NAMESPACE, "slurm")
 WORKLOADS = ("statefulsets.apps", "deployments.apps")
 
 # A rehearsal that went well, as a kubelet tells it.
@@ -144,9 +145,7 @@ async def settled(plane):
 async def test_a_hundred_restarts_write_nothing_but_the_lease_and_another_version_restarts_no_pod(
     plane, monkeypatch
 ):
-    # However busy this machine is: a Slurm that answers is waited for.
-    monkeypatch.setattr(managers, "FIRST_LOOK_SECONDS", 120)
-    async with settled(plane):
+    async with settled(plane) as there:
         before = workloads(plane)
 
         for _ in range(100):
@@ -164,3 +163,29 @@ async def test_a_hundred_restarts_write_nothing_but_the_lease_and_another_versio
             await looked_at_everything(manager)
             await quiet(plane, "newer")
         assert workloads(plane) == before
+        monkeypatch.undo()
+
+        await silent_slurm(plane, there, monkeypatch)
+
+
+async def silent_slurm(plane, there, monkeypatch) -> None:
+    """A Slurm that answers late changes nothing; one that does not answer is told of in the end."""
+    there.stub.hangs = True
+    async with managing(plane, "early") as manager:
+        await looked_at_everything(manager)
+        assert manager.slurms.awaited_seconds(SLURM) > 0
+        there.stub.hangs = False
+        await until(lambda: manager.slurms.awaited_seconds(SLURM) == 0, "Slurm to be read", pause=0.1)
+        await looked_at_everything(manager)
+        await quiet(plane, "early")
+    assert writes_by(plane, "early") == []
+
+    there.stub.hangs = True
+    monkeypatch.setattr(first_words, "FIRST_WORD_SECONDS", 5.0)
+    async with managing(plane, "resigned"):
+        await until(lambda: told_unreachable(plane), "word that Slurm does not answer", 200, pause=1)
+
+
+def told_unreachable(plane) -> bool:
+    found = json.loads(plane.kubectl("get", "nodeset", "gpu", "-n", NAMESPACE, "-o", "json"))
+    return "SlurmUnreachable" in {one["reason"] for one in found["status"]["conditions"]}

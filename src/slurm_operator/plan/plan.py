@@ -75,3 +75,8 @@ class Outcome(wire.Record):
     @property
     def is_complete(self) -> bool:
         return not self.failed
+
+    @property
+    def changed_anything(self) -> bool:
+        """Whether something was done, or tried."""
+        return bool(self.failed) or not all(isinstance(action, Wait | Tell) for action in self.done)

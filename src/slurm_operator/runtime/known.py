@@ -133,6 +133,7 @@ class View:
         self.now = datetime.now(UTC)
         self.secrets_asked: set[ObjectKey] = set()
         self.config_maps_asked: set[ObjectKey] = set()
+        self.slurms_asked: set[ObjectKey] = set()
 
     def get(self, type_: type[T], namespace: str, name: str) -> T | None:
         found: T | None = self._known.records[type_].get(ObjectKey(namespace, name))
@@ -158,10 +159,16 @@ class View:
         return self._referenced(self._known.config_maps, self.config_maps_asked, ObjectKey(namespace, name))
 
     def slurm(self, namespace: str, controller: str) -> Snapshot | Unreachable:
-        return self._known.slurms.facts(ObjectKey(namespace, controller))
+        key = ObjectKey(namespace, controller)
+        self.slurms_asked.add(key)
+        return self._known.slurms.facts(key)
 
     def serves(self, kind: Kind) -> bool:
         return self._known.is_filled(kind)
+
+    def awaited_seconds(self) -> float:
+        """For how long the first answer of a Slurm cluster that was looked at may still be waited for."""
+        return max(map(self._known.slurms.awaited_seconds, self.slurms_asked), default=0.0)
 
     def unread(self) -> list[ObjectKey]:
         """What was asked for by name and has not been answered yet."""

@@ -260,7 +260,8 @@ class Manager:
             await changed.wait()
             changed.clear()
             view = self.known.view()
-            self.slurms.arrange(self._program.slurm_servers(view))
+            servers = self._program.slurm_servers(view)
+            self.slurms.arrange(servers, are_all_known=not view.unread())
             self.known.want(CONNECTIONS, view)
             await asyncio.sleep(CONNECT_PAUSE_SECONDS)
 

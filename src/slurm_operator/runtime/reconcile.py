@@ -9,7 +9,7 @@ from typing import Any
 
 import structlog
 
-from slurm_operator.api.meta import HasMeta, ObjectKey
+from slurm_operator.api.meta import HasMeta, ObjectKey, key_of
 from slurm_operator.kube.client import Client
 from slurm_operator.plan import refusal
 from slurm_operator.plan.plan import Outcome, Plan
@@ -98,7 +98,7 @@ class Loop:
             self._forget(key)
             return "gone"  # Owner references take its children along.
 
-        now = self.shell.now()
+        now, awaited = self.shell.now(), view.awaited_seconds()
         plan = refusal.decide(self.reconciler, about, seen, world, now)
         self._record(key, world, plan, now)
         self.queue.rest(key, rest_seconds(self.shell.spent() - began))
@@ -106,7 +106,7 @@ class Loop:
         performer = Performer(self.shell.client, self.shell.known, self.shell.now, self.shell.retries)
         outcome = await act(plan, performer.perform)
         self._unseen[key] = performer.written
-        trouble = await self._report(about, seen, plan, outcome)
+        trouble = await self._report(about, seen, plan, outcome, awaited)
         return self._settle(key, plan, outcome, trouble)
 
     def _record(self, key: ObjectKey, world: View | Witness, plan: Plan, now: datetime) -> None:
@@ -134,10 +134,21 @@ class Loop:
         self.queue.add(key, REFERENCES_READ_WITHIN_SECONDS)
         return _NOT_YET
 
-    async def _report(self, about: HasMeta, seen: Any, plan: Plan, outcome: Outcome) -> str | None:
-        self.shell.reporter.tell(self.reconciler, about, plan, outcome)
+    async def _report(
+        self, about: HasMeta, seen: Any, plan: Plan, outcome: Outcome, awaited_seconds: float
+    ) -> str | None:
+        """What went wrong with it, or None. While Slurm is awaited, what was said before we began stands."""
+        reporter = self.shell.reporter
+        reporter.tell(self.reconciler, about, plan, outcome)
+        if (
+            awaited_seconds
+            and not outcome.changed_anything
+            and reporter.is_told_before(self.reconciler, about)
+        ):
+            self.queue.add(key_of(about), awaited_seconds)
+            return None
         report = refusal.status(self.reconciler, seen, plan, outcome)
-        return await self.shell.reporter.write_status(self.reconciler, about, report, self.shell.now())
+        return await reporter.write_status(self.reconciler, about, report, self.shell.now())
 
     def _settle(self, key: ObjectKey, plan: Plan, outcome: Outcome, trouble: str | None) -> str:
         """Back off after a failure; otherwise look again when the plan says so."""

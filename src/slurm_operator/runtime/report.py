@@ -35,6 +35,7 @@ class Reporter:
         self._recorder = recorder
         self._waits_told: dict[tuple[str, ObjectKey], frozenset[Wait]] = {}
         self._without_effect: dict[str, str] = {}
+        self._spoke: set[tuple[str, ObjectKey]] = set()
 
     def tell(self, reconciler: Reconciler[Any], about: HasMeta, plan: Plan, outcome: Outcome) -> None:
         """Events and log lines for what this pass did, could not do, and newly waits for."""
@@ -61,6 +62,14 @@ class Reporter:
 
     def forget(self, name: str, key: ObjectKey) -> None:
         self._waits_told.pop((name, key), None)
+        self._spoke.discard((name, key))
+
+    def is_told_before(self, reconciler: Reconciler[Any], about: HasMeta) -> bool:
+        """Whether another process before us has spoken about the spec as it is now, and we have not yet."""
+        conditions = (reading.plain(getattr(about, "status", None)) or {}).get("conditions") or ()
+        generations = {condition.get("observedGeneration") for condition in conditions}
+        has_spoken = (reconciler.name, key_of(about)) in self._spoke
+        return not has_spoken and generations == {about.metadata.generation}
 
     async def write_status(
         self, reconciler: Reconciler[Any], about: HasMeta, report: StatusReport, now: datetime
@@ -80,6 +89,7 @@ class Reporter:
             return None
         except KubeError as error:
             return str(error)
+        self._spoke.add((reconciler.name, key_of(about)))
         self._learn(about, status, written)
         self._known.note_written(reconciler.kind, written)
         self._tell_transition(reconciler, about, report, live)

@@ -12,6 +12,7 @@ from slurm_operator.kube.errors import KubeError
 from slurm_operator.kube.referenced import read_secret
 from slurm_operator.manifests.secrets import SecretHandle
 from slurm_operator.plan.wiring import SlurmServer
+from slurm_operator.runtime.first_words import FirstWords
 from slurm_operator.runtime.slurm_cluster import SlurmCluster
 from slurm_operator.slurm.snapshot import Changes, Snapshot, Unreachable
 from slurm_operator.slurm.writes import SlurmWrite, WriteResult
@@ -33,6 +34,7 @@ class SlurmClusters:
         self._tasks: dict[ObjectKey, asyncio.Task[None]] = {}
         self._callbacks: list[Callable[[ObjectKey, Changes], None]] = []
         self._heard: set[ObjectKey] = set()
+        self._first_words = FirstWords(lambda: asyncio.get_running_loop().time())
         self._since = datetime.now(UTC)
 
     def subscribe(self, callback: Callable[[ObjectKey, Changes], None]) -> None:
@@ -60,8 +62,9 @@ class SlurmClusters:
         cluster = self._clusters.get(key)
         return await cluster.write(write) if cluster is not None else None
 
-    def arrange(self, servers: Mapping[ObjectKey, SlurmServer]) -> None:
+    def arrange(self, servers: Mapping[ObjectKey, SlurmServer], *, are_all_known: bool = True) -> None:
         """Talk to exactly these from now on. A changed address or key is a new connection."""
+        self._first_words.ask(servers.keys(), are_all_known=are_all_known)
         for key in [key for key, server in self._servers.items() if servers.get(key) != server]:
             del self._servers[key]
             self._clusters.pop(key, None)
@@ -77,6 +80,10 @@ class SlurmClusters:
     def heard(self) -> frozenset[ObjectKey]:
         """Clusters that have been asked once, with or without success."""
         return frozenset(self._heard)
+
+    def awaited_seconds(self, key: ObjectKey) -> float:
+        """For how long the first answer of this cluster since our start may still be waited for."""
+        return self._first_words.left_seconds(key)
 
     async def close(self) -> None:
         tasks = list(self._tasks.values())
@@ -118,6 +125,8 @@ class SlurmClusters:
 
     def _hear(self, key: ObjectKey, changes: Changes) -> None:
         self._heard.add(key)
+        if isinstance(self.facts(key), Snapshot):
+            self._first_words.came(key)
         self._tell(key, changes)
 
     def _tell(self, key: ObjectKey, changes: Changes) -> None:
