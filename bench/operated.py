@@ -11,18 +11,21 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from slurm_operator.api import shared_keys
-from slurm_operator.api.controller import Controller
-from slurm_operator.api.meta import ObjectKey, key_of
-from slurm_operator.kube import config
-from slurm_operator.manifests.objects import Secret
-from slurm_operator.manifests.secrets import SecretHandle
-from slurm_operator.operator import program
-from slurm_operator.plan.wiring import SlurmServer
-from slurm_operator.plan.world import World
-from slurm_operator.runtime.logs import configure
-from slurm_operator.runtime.manager import Manager
-from slurm_operator.runtime.settings import Address, Settings
+from slurm_operator import collector
+
+with collector.loading():  # As the command line does.
+    from slurm_operator.api import shared_keys
+    from slurm_operator.api.controller import Controller
+    from slurm_operator.api.meta import ObjectKey, key_of
+    from slurm_operator.kube import config
+    from slurm_operator.manifests.objects import Secret
+    from slurm_operator.manifests.secrets import SecretHandle
+    from slurm_operator.operator import program
+    from slurm_operator.plan.wiring import SlurmServer
+    from slurm_operator.plan.world import World
+    from slurm_operator.runtime.logs import configure
+    from slurm_operator.runtime.manager import Manager
+    from slurm_operator.runtime.settings import Address, Settings
 
 STUB = "bench.slurm-operator/stub"
 

@@ -5,6 +5,8 @@ import importlib
 import click
 from click.shell_completion import CompletionItem
 
+from slurm_operator import collector
+
 # name -> (module with the click command, its attribute, one line of help). The help stands in the table so
 # that `--help` imports nothing.
 Table = dict[str, tuple[str, str, str]]
@@ -25,7 +27,8 @@ class LazyGroup(click.Group):
         if entry is None:
             return None
         module, attribute, _ = entry
-        command = getattr(importlib.import_module(module), attribute)
+        with collector.loading():
+            command = getattr(importlib.import_module(module), attribute)
         assert isinstance(command, click.Command)
         return command
 
