@@ -1,6 +1,7 @@
 import gc
 
 import pytest
+
 from slurm_operator import collector
 
 
