@@ -7,7 +7,7 @@ from slurm_operator.plan import needs
 from slurm_operator.plan.actions import Create, GenerateSecret
 from slurm_operator.reconcilers import nodeset
 from slurm_operator.reconcilers.accounting.observe import observe as observe_accounting
-from slurm_operator.reconcilers.accounting.status import key_complaints
+from slurm_operator.reconcilers.accounting.status import key_complaints, missing_keys
 from slurm_operator.reconcilers.connections import slurm_servers
 from slurm_operator.reconcilers.controller import RECONCILER
 from slurm_operator.reconcilers.controller.observe import observe
@@ -71,6 +71,24 @@ def test_no_key_is_made_before_the_accounting_is_there_to_bring_one():
         names.auth_slurm_secret("books"),
         names.auth_jwt_secret("books"),
     ]
+
+
+def test_the_key_of_a_slurmdbd_elsewhere_is_asked_for_not_made():
+    """One of ours would lock slurmctld out there for ever, and nobody would say why."""
+    where = {"external": True, "externalConfig": {"host": "dbd.example.org", "port": 6819}}
+    made = world(controller(BOOKED), thing("Accounting", "books", where), keys=False)
+
+    plan = RECONCILER.decide(RECONCILER.observe(KEY, made), NOON)
+
+    generated = [
+        one.manifest["metadata"]["name"] for one in plan.actions() if isinstance(one, GenerateSecret)
+    ]
+    assert generated == [names.auth_jwt_secret("books")]
+    [wait] = [one for one in plan.waits if one.reason == "KeyMissing"]
+    assert names.auth_slurm_secret("books") in wait.message
+    [complaint] = missing_keys(observe_accounting(ObjectKey(NS, "books"), made))
+    assert "dbd.example.org:6819" in complaint.message
+    assert names.auth_slurm_secret("books") in complaint.message
 
 
 def arriving(*things, **kwargs):

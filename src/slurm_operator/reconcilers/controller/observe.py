@@ -220,10 +220,7 @@ def _key(
         case None if given is None and workload is not None:
             return Key(ref, "", _lost(where, workload))
         case None:
-            # An external slurmctld has keys already, and an Accounting that comes may bring its own; one of
-            # ours would open nothing.
-            is_settled = not controller.spec.accounting or _accounting(controller, world) is not None
-            is_ours = given is None and not controller.spec.external and is_settled
+            is_ours = given is None and _may_make(ref, controller, world)
             return Key(ref, "", f"There is no {where}; slurmctld starts as soon as there is one.", is_ours)
         case Unread(why=why):
             return Key(ref, "", f"{where} could not be read: {why}.")
@@ -232,6 +229,18 @@ def _key(
             return Key(ref, "", f"{where} has no entry {ref.key!r} (it has: {entries}).")
         case Secret(digests=digests):
             return Key(ref, digests[ref.key], "")
+
+
+def _may_make(ref: SecretKey, controller: Controller, world: World) -> bool:
+    """Whether a key of our making opens anything.
+
+    A slurmctld or slurmdbd elsewhere has one already, and an Accounting that comes may bring its own.
+    """
+    accounting = _accounting(controller, world)
+    if controller.spec.external or (controller.spec.accounting and accounting is None):
+        return False
+    is_theirs = accounting is not None and accounting.spec.external
+    return not (is_theirs and ref == shared_keys.slurm_key(controller))
 
 
 def _lost(where: str, workload: Child) -> str:
