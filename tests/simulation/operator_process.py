@@ -19,6 +19,7 @@ from slurm_operator.runtime.slurm_clusters import SlurmClusters
 from slurm_operator.runtime.slurm_ledger import Ledger
 from slurm_operator.runtime.slurm_poller import SlurmPoller
 from slurm_operator.runtime.slurm_writer import SlurmWriter
+from slurm_operator.slurmrest.tokens import Keys
 
 
 class SimulatedKnown(Known):
@@ -52,8 +53,8 @@ class SimulatedSlurmClusters(SlurmClusters):
         self._clock = clock
         self._since = clock.now()
 
-    def _connection(self, name: str, server: SlurmServer, key: bytes) -> SlurmCluster:
-        self._rest.offered = key
+    def _connection(self, name: str, server: SlurmServer, keys: Keys) -> SlurmCluster:
+        self._rest.offered = keys
         return SimulatedSlurmCluster(name, self._rest, self._clock)
 
 

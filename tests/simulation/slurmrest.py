@@ -14,6 +14,7 @@ from slurm_operator.slurm.reservation import Reservation
 from slurm_operator.slurm.snapshot import jobs_by_node
 from slurm_operator.slurmrest import errors
 from slurm_operator.slurmrest.reader import JobListing, Listing
+from slurm_operator.slurmrest.tokens import Keys
 
 DEADLINE_SECONDS = 5.0  # The real one is 12; a shorter one leaves more room for other things to go wrong.
 WAKES_WITHIN_SECONDS = 2.5  # How long after waking up a hung slurmctld is busy with what piled up.
@@ -36,7 +37,8 @@ class SimulatedRest:
         self.wrote = wrote
         self.is_away = False
         self.serves: Callable[[], bool] = lambda: True  # Whether any slurmrestd runs.
-        self.key = self.offered = b""  # What slurmctld checks tokens with, and what they are signed with.
+        self.key = b""  # What slurmctld checks tokens with; empty takes all of them.
+        self.offered = Keys(b"")  # What they are signed with.
         self.late: list[Callable[[], None]] = []
         self.read = Reading(self)
         self.send = Writing(self)
@@ -61,8 +63,14 @@ class SimulatedRest:
         is_down = self.is_away or not self.serves() or not self.ctld.is_up
         if is_down or self.weather.strikes(f"slurm lost {attempt}"):
             raise errors.SlurmUnreachable(attempt, "connection refused")
-        if self.key and self.key != self.offered:
+        if self.key and not self._is_accepted():
             raise errors.SlurmUnauthorised(attempt, "authentication failure")
+
+    def _is_accepted(self) -> bool:
+        """As in a session: one more try, with the next key, when the first was not taken."""
+        if self.offered() != self.key:
+            self.offered.turn()
+        return self.offered() == self.key
 
     async def come_back(self, attempt: str) -> None:
         await asyncio.sleep(0.001 + self.weather.seconds("way from slurmctld", 0.3))

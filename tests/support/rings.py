@@ -1,5 +1,6 @@
-"""Key rings as they are after they were applied."""
+"""Key rings and other Secrets of ours as they are after they were applied."""
 
+from slurm_operator.api import reading
 from slurm_operator.api.meta import Meta
 from slurm_operator.manifests import key_ring
 from slurm_operator.manifests.compare import stamped
@@ -21,5 +22,5 @@ def applied_secret(manifest: Manifest) -> Secret:
     meta = manifest["metadata"]
     digests = {entry: digest(text) for entry, text in manifest["stringData"].items()}
     notes = {**meta.get("annotations", {}), CONTENT_DIGEST: content_digest(digests, digests)}
-    found = Meta(name=meta["name"], namespace=meta["namespace"], labels=meta["labels"], annotations=notes)
+    found = reading.read(Meta, {**meta, "annotations": notes})
     return Secret(metadata=found, digests=digests)

@@ -194,6 +194,11 @@ def auth_slurm_secret(owner: str) -> str:
     return f"{owner}-auth-slurm"
 
 
+def signing_copies(controller: str) -> str:
+    """Where we keep signing keys that a slurmctld without a volume may still have."""
+    return f"{controller}-signing-keys"
+
+
 def auth_jwt_secret(owner: str) -> str:
     """The Secret with a generated JWT signing key, named like the Slurm key's."""
     return f"{owner}-auth-jwt"

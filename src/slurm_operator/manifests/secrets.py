@@ -64,6 +64,11 @@ def text_of(handle: SecretHandle, value: bytes) -> str:
     return value.decode()
 
 
+def bytes_of(text: bytes) -> bytes:
+    """A value again that was written as base64url."""
+    return base64.urlsafe_b64decode(text + b"=" * (-len(text) % 4))
+
+
 def filled(manifest: Manifest, values: dict[SecretHandle, str]) -> Manifest:
     """The manifest with every mark replaced by its value."""
 

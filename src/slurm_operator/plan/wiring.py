@@ -49,11 +49,13 @@ class SlurmServer:
     """Where the slurmrestds of one Slurm cluster answer, and the key that opens them.
 
     With `is_only_watched` the key is a token that somebody else signed, and nothing is ever written there.
+    A slurmctld that does not take `key` may still have one of the `former` ones.
     """
 
     urls: tuple[str, ...]
     key: SecretHandle
     is_only_watched: bool = False
+    former: tuple[SecretHandle, ...] = ()
 
 
 @dataclass(frozen=True)

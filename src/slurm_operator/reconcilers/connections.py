@@ -12,6 +12,7 @@ from slurm_operator.api.controller import Controller
 from slurm_operator.api.meta import ObjectKey, key_of
 from slurm_operator.api.refs import SecretKey
 from slurm_operator.api.restapi import RestApi
+from slurm_operator.manifests import signing_keys
 from slurm_operator.manifests.objects import Secret
 from slurm_operator.manifests.secrets import SecretHandle
 from slurm_operator.plan import needs
@@ -30,7 +31,8 @@ def slurm_servers(world: World) -> dict[ObjectKey, SlurmServer]:
         asked = sorted(restapis.get(key_of(controller), ()), key=_age)
         key = _signing_key(controller, world) if asked else None
         if key is not None:
-            servers[key_of(controller)] = SlurmServer(urls=tuple(map(url, asked)), key=key)
+            former = _former_keys(controller, key, world)
+            servers[key_of(controller)] = SlurmServer(urls=tuple(map(url, asked)), key=key, former=former)
     return servers | dict(_adopted(world))
 
 
@@ -65,6 +67,17 @@ def url(restapi: RestApi) -> str:
     meta = restapi.metadata
     port = restapi.spec.service.port or names.SLURMRESTD_PORT
     return f"http://{names.restapi_workload(meta.name)}.{meta.namespace}:{port}"
+
+
+def _former_keys(controller: Controller, key: SecretHandle, world: World) -> tuple[SecretHandle, ...]:
+    """Keys that a slurmctld may have which cannot be replaced before it was asked."""
+    if controller.spec.persistence.enabled:
+        return ()
+    copies = world.secret(controller.metadata.namespace, names.signing_copies(controller.metadata.name))
+    if not isinstance(copies, Secret):
+        return ()
+    others = (one for one in signing_keys.kept(copies) if one != key.digest)
+    return tuple(signing_keys.copy_of(one, copies) for one in others)
 
 
 def _age(restapi: RestApi) -> tuple[str, str]:

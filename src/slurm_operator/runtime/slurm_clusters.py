@@ -10,13 +10,13 @@ from slurm_operator.api.meta import ObjectKey
 from slurm_operator.kube.client import Client
 from slurm_operator.kube.errors import KubeError
 from slurm_operator.kube.referenced import read_secret
-from slurm_operator.manifests.secrets import SecretHandle
+from slurm_operator.manifests.secrets import SecretHandle, bytes_of
 from slurm_operator.plan.wiring import SlurmServer
 from slurm_operator.runtime.first_words import FirstWords
 from slurm_operator.runtime.slurm_cluster import SlurmCluster
 from slurm_operator.slurm.snapshot import Changes, Snapshot, Unreachable
 from slurm_operator.slurm.writes import SlurmWrite, WriteResult
-from slurm_operator.slurmrest.tokens import ReadyToken
+from slurm_operator.slurmrest.tokens import Keys, ReadyToken
 
 log = structlog.get_logger(__name__)
 
@@ -98,7 +98,8 @@ class SlurmClusters:
         }
 
     async def _run(self, key: ObjectKey, server: SlurmServer) -> None:
-        cluster = self._connection(str(key), server, await self._read_key(server.key))
+        former = [found for handle in server.former if (found := await self._read_copy(handle))]
+        cluster = self._connection(str(key), server, Keys(await self._read_key(server.key), *former))
         cluster.subscribe(lambda changes: self._hear(key, changes))
         self._clusters[key] = cluster
         try:
@@ -109,8 +110,17 @@ class SlurmClusters:
             await asyncio.sleep(RETRY_SECONDS)
             self._tasks[key] = asyncio.create_task(self._run(key, server))
 
-    def _connection(self, name: str, server: SlurmServer, key: bytes) -> SlurmCluster:
-        return connection(name, server, key, self._may_write)
+    def _connection(self, name: str, server: SlurmServer, keys: Keys) -> SlurmCluster:
+        return connection(name, server, keys, self._may_write)
+
+    async def _read_copy(self, handle: SecretHandle) -> bytes:
+        """A key that was in use before; empty when there is none any more, and nobody waits for it."""
+        try:
+            values = await read_secret(self._client, ObjectKey(handle.namespace, handle.name))
+            return bytes_of(values.get(handle.key, b""))
+        except (KubeError, ValueError) as error:
+            log.warning("cannot read a former signing key", secret=str(handle), error=str(error))
+            return b""
 
     async def _read_key(self, handle: SecretHandle) -> bytes:
         """The signing key, kept in memory only here. Asked for until it is there: everything waits for it."""
@@ -134,12 +144,12 @@ class SlurmClusters:
             callback(key, changes)
 
 
-def connection(name: str, server: SlurmServer, key: bytes, may_write: Callable[[], bool]) -> SlurmCluster:
+def connection(name: str, server: SlurmServer, keys: Keys, may_write: Callable[[], bool]) -> SlurmCluster:
     """The way to one Slurm cluster. One that is only watched is never written to, whoever asks for it."""
     if server.is_only_watched:
-        token = ReadyToken(key.decode(errors="replace"))
+        token = ReadyToken(keys().decode(errors="replace"))
         return SlurmCluster(name, server.urls, token, may_write=lambda: False)
-    return SlurmCluster(name, server.urls, lambda: key, may_write=may_write)
+    return SlurmCluster(name, server.urls, keys, may_write=may_write)
 
 
 def _seen_at(facts: Snapshot | Unreachable) -> datetime:

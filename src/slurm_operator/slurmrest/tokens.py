@@ -1,6 +1,7 @@
 """Slurm's JSON Web Tokens, signed in the process from the shared key."""
 
 import uuid
+from collections import deque
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Protocol
@@ -68,6 +69,19 @@ _JWS.unregister_algorithm("HS256")
 _JWS.register_algorithm("HS256", _BytesAsTheyAre(HMACAlgorithm.SHA256))
 
 
+class Keys:
+    """Several keys, of which the other side takes one: the next is tried when one was not accepted."""
+
+    def __init__(self, first: bytes, *others: bytes) -> None:
+        self._keys = deque([first, *others])
+
+    def __call__(self) -> bytes:
+        return self._keys[0]
+
+    def turn(self) -> None:
+        self._keys.rotate(-1)
+
+
 class TokenSource:
     """Hands out a token with at least half of its life left. Asks for the key when it signs; b"" is none."""
 
@@ -100,6 +114,8 @@ class TokenSource:
         """`token` was not accepted: the next one is signed anew, unless that has happened already."""
         if token == self._token:
             self._signed_at = None
+            if isinstance(self._key, Keys):
+                self._key.turn()
 
 
 class ReadyToken:

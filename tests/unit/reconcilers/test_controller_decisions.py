@@ -12,6 +12,7 @@ from slurm_operator.manifests import kinds
 from slurm_operator.manifests.compare import TEMPLATE_DIGEST
 from slurm_operator.manifests.objects import ContainerStatus, Pod, PodCondition, PodStatus, Secret, Unread
 from slurm_operator.manifests.platform import VolumeClaim, VolumeClaimSpec
+from slurm_operator.manifests.signing_keys import kept
 from slurm_operator.plan.actions import (
     Apply,
     DeleteDaemonPod,
@@ -21,6 +22,7 @@ from slurm_operator.plan.actions import (
 )
 from slurm_operator.plan.holding import FINALIZER, FORCE_DELETION
 from slurm_operator.plan.plan import Failure, Outcome
+from slurm_operator.reconcilers.connections import slurm_servers
 from slurm_operator.reconcilers.controller import (
     RECONCILER,
     behind,
@@ -243,6 +245,36 @@ def test_a_new_signing_key_gives_a_new_pod_at_once():
     made.rounds()
 
     assert made.restarts == 1
+
+
+def test_without_persistence_the_key_before_is_kept_until_no_slurmctld_has_it():
+    made = up(spec={"persistence": {"enabled": False}}, jobs=(job(3),))
+    names_of_secrets = (ObjectKey(NS, "slurm-auth-jwt"), ObjectKey(NS, "slurm-signing-keys"))
+    theirs, ours = ((Secret, key) for key in names_of_secrets)
+    [before] = kept(made.world.named[ours])
+
+    made.world.named[theirs] = secret("slurm-auth-jwt", jwt_key="j2")
+    for _ in range(4):
+        made.round()
+    assert (made.restarts, set(kept(made.world.named[ours]))) == (0, {before, "j2"})
+    [server] = slurm_servers(made.world).values()
+    assert (server.key.digest, [one.key for one in server.former]) == ("j2", [f"key-{before}"])
+
+    made.jobs = ()
+    made.rounds()
+    assert (made.restarts, kept(made.world.named[ours])) == (1, ("j2",))
+    [server] = slurm_servers(made.world).values()
+    assert server.former == ()
+
+
+def test_the_copy_of_a_key_comes_before_the_slurmctld_that_is_started_with_it():
+    made = Play(world(controller({"persistence": {"enabled": False}}), RESTAPI)).rounds()
+    told = [line for line in made.transcript if "signing-keys" in line or "StatefulSet" in line]
+    unreadable = world(controller({"persistence": {"enabled": False}}), RESTAPI)
+    unreadable.named[Secret, ObjectKey(NS, "slurm-signing-keys")] = Unread(why="forbidden")
+
+    assert [line.split()[1] for line in told] == ["Secret", "StatefulSet"]
+    assert Play(unreadable).rounds().pods(), "one that cannot be read holds up nobody"
 
 
 def test_a_pod_that_does_not_run_is_replaced_without_asking():

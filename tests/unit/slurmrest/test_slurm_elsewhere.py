@@ -14,7 +14,7 @@ from slurm_operator.slurm.snapshot import Snapshot
 from slurm_operator.slurm.writes import DrainNodes
 from slurm_operator.slurmrest.client import SlurmRest
 from slurm_operator.slurmrest.errors import SlurmUnauthorised
-from slurm_operator.slurmrest.tokens import ReadyToken
+from slurm_operator.slurmrest.tokens import Keys, ReadyToken
 
 TOKEN = b"eyJ.somebody.else\n"
 
@@ -23,7 +23,7 @@ async def test_it_is_read_with_the_token_as_it_is_and_refuses_every_write(slurmr
     serve(slurmrestd, node_lists=[nodes(a="IDLE")])
     handle = SecretHandle(namespace="ns", name="login", key="SLURM_JWT")
     server = SlurmServer((slurmrestd.url,), handle, is_only_watched=True)
-    slurm = connection("ns/cluster/demo", server, TOKEN, lambda: True)
+    slurm = connection("ns/cluster/demo", server, Keys(TOKEN), lambda: True)
     seen = asyncio.Event()
     slurm.subscribe(lambda _: seen.set())
     task = asyncio.create_task(slurm.run())

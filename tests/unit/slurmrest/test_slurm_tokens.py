@@ -7,7 +7,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from slurm_operator.slurmrest.tokens import LIFETIME, TokenSource, signed
+from slurm_operator.slurmrest.tokens import LIFETIME, Keys, TokenSource, signed
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 KEY = b"0123456789abcdef0123456789abcdef"
@@ -23,10 +23,10 @@ class Hands:
         return self.time
 
 
-def claims(token: str, at: datetime = NOON) -> dict[str, object]:
+def claims(token: str, key: bytes = KEY) -> dict[str, object]:
     """The claims, checked by PyJWT as they stand; its own clock is left out of it."""
     options = {"verify_exp": False, "verify_nbf": False, "verify_iat": False}
-    return jwt.decode(token, KEY, algorithms=["HS256"], options=options)  # type: ignore[arg-type]
+    return jwt.decode(token, key, algorithms=["HS256"], options=options)  # type: ignore[arg-type]
 
 
 def test_a_token_says_who_and_how_long() -> None:
@@ -84,6 +84,20 @@ def test_rejecting_a_token_twice_signs_once() -> None:
     source.reject(old)
 
     assert source.token() == new != old
+
+
+def test_of_several_keys_the_next_signs_when_one_is_not_taken() -> None:
+    source = TokenSource(Keys(b"new" * 12, b"old" * 12), now=Hands())
+    first = source.token()
+    source.reject(first)
+    second = source.token()
+    source.reject(first)
+
+    assert source.token() == second, "who comes late turns nothing"
+    assert claims(second, key=b"old" * 12)["sun"] == "slurm"
+
+    source.reject(second)
+    assert claims(source.token(), key=b"new" * 12)["sun"] == "slurm"
 
 
 def test_the_far_future_still_fits_into_slurms_number() -> None:

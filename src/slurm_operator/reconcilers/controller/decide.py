@@ -15,7 +15,7 @@ from slurm_operator.plan.actions import Action, Apply, DeleteObject, PatchObject
 from slurm_operator.plan.children import missing_writes, surplus
 from slurm_operator.plan.holding import holding
 from slurm_operator.plan.plan import Plan, lane, plan
-from slurm_operator.reconcilers.controller import config, delivery, live, pods, rotation, services
+from slurm_operator.reconcilers.controller import config, delivery, live, pods, rotation, services, signing
 from slurm_operator.reconcilers.controller.desired import generated_keys, network
 from slurm_operator.reconcilers.controller.observe import Seen
 from slurm_operator.reconcilers.controller.slurm_conf import slurmdbd_address
@@ -41,6 +41,7 @@ def decide(seen: Seen, now: datetime) -> Plan:
     return plan(
         held,
         lane("keys", keys(seen)),
+        lane("signing keys", signing.copies(seen)),
         ring.lane("key ring"),
         lane("network", inherited_budget(seen), connected(seen)),
         files.lane("config"),
@@ -110,6 +111,8 @@ def workload(seen: Seen) -> list[Action]:
         return []  # The lanes for these say why.
     if seen.workload is None and rotation.ring(seen) is None:
         return []  # It is on its way.
+    if not signing.is_copied(seen):
+        return []  # So is this.
     if is_renamed(seen):
         return []  # Its state is kept under the old name; the configuration says so.
     wanted, there = stateful_set(seen, port(seen)), seen.workload

@@ -58,6 +58,7 @@ class Seen:
     has_service_monitors: bool = False
     claim: VolumeClaim | None = None
     ring: Secret | Unread | None = None
+    signing_copies: Secret | Unread | None = None  # Only of a slurmctld without a volume.
     sharing: Sharing | None = None  # Only for the one Controller that looks after the ring.
 
     @property
@@ -122,6 +123,9 @@ def observe(key: ObjectKey, world: World) -> Seen | None:
         has_service_monitors=world.serves(kinds.SERVICE_MONITOR),
         claim=_claim(controller, world),
         ring=world.secret(key.namespace, key_ring.name_of(shared_keys.slurm_key(controller).name)),
+        signing_copies=None
+        if spec.persistence.enabled
+        else world.secret(key.namespace, names.signing_copies(key.name)),
         sharing=shared,
     )
 
