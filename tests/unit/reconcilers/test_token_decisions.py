@@ -15,6 +15,7 @@ from slurm_operator.plan.conditions import READY
 from slurm_operator.plan.plan import Outcome
 from slurm_operator.reconcilers.token import RECONCILER, tokens_of
 from slurm_operator.reconcilers.token.observe import EXPIRES_AT, ISSUED_AT, KEY_DIGEST, USERNAME
+from support.golden import assert_golden
 from support.world import HandmadeWorld
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -66,6 +67,23 @@ def decide(made: HandmadeWorld, now=NOW):
     seen = RECONCILER.observe(KEY, made)
     plan = RECONCILER.decide(seen, now)
     return seen, plan, list(plan.actions())
+
+
+@pytest.mark.parametrize(
+    ("name", "spec"),
+    [
+        ("minimal", {}),
+        ("not-refreshed", {"refresh": False}),
+        (
+            "named-secret",
+            {"secretRef": {"name": "robots", "key": "jwt"}, "username": "bob", "lifetime": "168h"},
+        ),
+    ],
+)
+def test_the_secret_of_a_token(name, spec):
+    _, _, actions = decide(world(token(**spec), signing=keys()))
+
+    assert_golden("token", name, [action.manifest for action in actions])
 
 
 @pytest.mark.parametrize(
