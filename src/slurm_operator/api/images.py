@@ -5,6 +5,8 @@ Whoever runs the operator may name others in its environment: one pattern for th
 """
 
 import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Final
 
 PATTERN_VARIABLE: Final = "SLURM_OPERATOR_IMAGES"
@@ -19,3 +21,26 @@ def default_image(daemon: str) -> str:
     if daemon == "mariadb":
         return os.environ.get(MARIADB_VARIABLE) or MARIADB_IMAGE
     return (os.environ.get(PATTERN_VARIABLE) or SLURM_IMAGES).replace("{daemon}", daemon)
+
+
+def named_images() -> dict[str, str]:
+    """What the environment says about them, by variable."""
+    found = {variable: os.environ.get(variable, "") for variable in (PATTERN_VARIABLE, MARIADB_VARIABLE)}
+    return {variable: value for variable, value in found.items() if value}
+
+
+@contextmanager
+def images_named(named: Mapping[str, str]) -> Iterator[None]:
+    """Within it the environment says just this about them, as that of another operator does."""
+    before = named_images()
+    _name(named)
+    try:
+        yield
+    finally:
+        _name(before)
+
+
+def _name(named: Mapping[str, str]) -> None:
+    for variable in (PATTERN_VARIABLE, MARIADB_VARIABLE):
+        os.environ.pop(variable, None)
+    os.environ.update(named)

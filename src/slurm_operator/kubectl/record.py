@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from slurm_operator import wire
+from slurm_operator.api.images import images_named
 from slurm_operator.api.meta import ObjectKey, key_of
 from slurm_operator.plan import refusal
 from slurm_operator.plan.plan import Plan
@@ -75,7 +76,8 @@ def replay(one: Recorded, reconcilers: Sequence[Reconciler[Any]]) -> Replayed:
     why = "there is no such reconciler any more"
     if found is not None:
         try:
-            plan = decided(found, key, Retold(flight.seen_at, one.answers), flight.decided_at)
+            with images_named(flight.images):
+                plan = decided(found, key, Retold(flight.seen_at, one.answers), flight.decided_at)
             why = "" if _canonical(plan) == one.plan else "the plan is another one"
         except NotRecorded as missing:
             why = f"it looks at something that was not looked at then: {missing}"

@@ -15,6 +15,7 @@ from typing import IO, Any
 import structlog
 
 from slurm_operator import __version__, wire
+from slurm_operator.api.images import named_images
 from slurm_operator.api.meta import ObjectKey
 from slurm_operator.manifests.digests import digest
 from slurm_operator.plan.plan import Plan
@@ -37,7 +38,10 @@ class Fact(wire.Record, tag="fact"):
 
 
 class Flight(wire.Record, tag="plan"):
-    """One decision: about what, when it looked and decided, the questions with their facts, the plan."""
+    """One decision: about what, when it looked and decided, the questions with their facts, the plan.
+
+    The images that the operator was told to use stand in its environment, which a reader does not have.
+    """
 
     reconciler: str
     key: ObjectKey
@@ -46,6 +50,7 @@ class Flight(wire.Record, tag="plan"):
     facts: tuple[tuple[Question, str], ...]
     plan: Any
     version: str = __version__
+    images: dict[str, str] = wire.field(default_factory=named_images)
 
 
 Line = Fact | Flight

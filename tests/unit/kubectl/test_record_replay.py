@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from slurm_operator import wire
+from slurm_operator.api.images import PATTERN_VARIABLE, default_image, images_named
 from slurm_operator.api.meta import ObjectKey, key_of
 from slurm_operator.kubectl.picture import Picture
 from slurm_operator.kubectl.record import decided, read_files, recorded, replay, taken
@@ -60,6 +61,18 @@ def test_a_replay_gives_the_identical_plans(tmp_path: Path, busy: Picture) -> No
     }
     assert any(action for one in found for lane_ in one.flight.plan["lanes"] for action in lane_["stages"])
     assert [replay(one, RECONCILERS) for one in found if not replay(one, RECONCILERS).is_same] == []
+
+
+def test_a_recording_replays_where_nobody_names_the_images_of_that_operator(
+    tmp_path: Path, busy: Picture
+) -> None:
+    with images_named({PATTERN_VARIABLE: "there/{daemon}:1"}):
+        write(tmp_path, busy)
+    found = list(recorded(read_files(tmp_path)))
+
+    assert any("there/slurmd:1" in str(one.flight.plan) for one in found)
+    assert [replay(one, RECONCILERS) for one in found if not replay(one, RECONCILERS).is_same] == []
+    assert default_image("slurmd") != "there/slurmd:1"
 
 
 def test_a_recording_of_now_replays_too(busy: Picture) -> None:
