@@ -5,7 +5,7 @@ import pytest
 from slurm_operator import wire
 from slurm_operator.kube.channels import output
 from slurm_operator.kube.errors import CommandFailed
-from slurm_operator.kubectl.fetch import Container
+from slurm_operator.kubectl.operator_pods import Container, OperatorPod, told_images
 
 GOOD = b'\x03{"status": "Success"}'
 
@@ -21,6 +21,17 @@ GOOD = b'\x03{"status": "Success"}'
 )
 def test_the_folder_of_a_recording_stands_in_the_arguments(args, folder):
     assert wire.convert({"name": "manager", "args": args}, Container).folder == folder
+
+
+def test_the_images_of_the_operator_stand_in_its_environment():
+    env = [
+        {"name": "SLURM_OPERATOR_IMAGES", "value": "there/{daemon}:1"},
+        {"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
+    ]
+    containers = [{"name": "manager", "env": env}]
+    pod = wire.convert({"metadata": {"name": "a"}, "spec": {"containers": containers}}, OperatorPod)
+
+    assert told_images([pod]) == {"SLURM_OPERATOR_IMAGES": "there/{daemon}:1"}
 
 
 def test_what_a_command_prints_is_put_together_from_its_messages():
