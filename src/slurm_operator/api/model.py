@@ -156,6 +156,7 @@ def _without_none(type_: Any) -> Any:
     return Union[tuple(arg for arg in get_args(type_) if arg is not NoneType)]  # noqa: UP007
 
 
+@cache
 def item_type(type_: Any) -> Any:
     """What a list or a map holds; None for any other type."""
     origin = get_origin(type_)

@@ -105,6 +105,8 @@ def changes(desired: Manifest, live: Child | None) -> list[str]:
 
 
 def _differences(desired: Any, live: Any, path: str) -> Iterator[str]:
+    if desired == live:
+        return  # As nearly always, and told without a look at every leaf.
     match desired:
         case Mapping():
             yield from _map_differences(desired, live if isinstance(live, Mapping) else {}, path)

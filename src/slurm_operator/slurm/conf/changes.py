@@ -20,6 +20,8 @@ class Change:
 
 def changes(old: Mapping[str, str], new: Mapping[str, str], tables: Mapping[str, Table]) -> list[Change]:
     """Every key that differs in effect, sorted. Comments, order and spelling cost nothing."""
+    if old == new:
+        return []
     found: list[Change] = []
     parts = included(old, tables) | included(new, tables)
     for file in sorted(old.keys() | new.keys()):

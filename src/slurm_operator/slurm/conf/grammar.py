@@ -5,6 +5,7 @@ nodes that a partition names in vain, options that exclude each other) is left t
 """
 
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 
 from slurm_operator.slurm.conf import plugstack, topology_yaml
 from slurm_operator.slurm.conf.files.node_files import CGROUP_CONF, GRES_CONF, MPI_CONF
@@ -31,15 +32,21 @@ def problems(files: Mapping[str, str]) -> list[LineProblem]:
 
     A file that another one includes is checked there, as part of it.
     """
+    return list(_problems(tuple(files.items())))
+
+
+@lru_cache(maxsize=128)
+def _problems(texts: tuple[tuple[str, str], ...]) -> tuple[LineProblem, ...]:
+    files = dict(texts)
     found: list[LineProblem] = []
-    for name in files:
+    for name, text in texts:
         if name in TABLES:
             found.extend(_of_file(files, name))
         elif name == "topology.yaml":
-            found.extend(topology_yaml.problems(files[name], name))
+            found.extend(topology_yaml.problems(text, name))
         elif name == "plugstack.conf":
-            found.extend(plugstack.problems(files[name], name))
-    return sorted(set(found))
+            found.extend(plugstack.problems(text, name))
+    return tuple(sorted(set(found)))
 
 
 def _of_file(files: Mapping[str, str], name: str) -> Iterator[LineProblem]:

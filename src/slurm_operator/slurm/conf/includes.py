@@ -1,7 +1,7 @@
 """Include lines followed: the file that Slurm reads in the end."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from functools import lru_cache
 from pathlib import PurePosixPath
 
 from slurm_operator.slurm.conf.lines import Comment, Conf, Entry, Include, Setting, parse
@@ -17,6 +17,12 @@ def load(files: Mapping[str, str], name: str, directory: str = "/etc/slurm") -> 
     All files stand in one directory, as in a mounted ConfigMap. A file that is not there is a problem:
     slurmctld waits a minute for it and then gives up.
     """
+    return _loaded(tuple(files.items()), name, directory)
+
+
+@lru_cache(maxsize=128)
+def _loaded(texts: tuple[tuple[str, str], ...], name: str, directory: str) -> Conf:
+    files = dict(texts)
     entries: list[Entry] = []
     problems: list[LineProblem] = []
     for item in _read(files, name, directory, trail=(name,), cluster=None):
@@ -54,7 +60,7 @@ def _read(
         if isinstance(entry, Include):
             yield from _follow(files, entry, directory, trail, cluster)
         elif not isinstance(entry, Comment):
-            yield replace(entry, file=name)
+            yield entry
 
 
 def _follow(

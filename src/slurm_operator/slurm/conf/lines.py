@@ -8,6 +8,7 @@ value with white space stands in quotes, and there is no way to write a quote in
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from slurm_operator.slurm.conf.problems import Fault, LineProblem
 
@@ -107,6 +108,8 @@ def setting(key: str, value: str, **options: str) -> Setting:
     return Setting((Pair(key, value), *(Pair(name, option) for name, option in options.items())))
 
 
+# A pass over a Controller asks for the same few files some thirty times, and most passes change none of them.
+@lru_cache(maxsize=128)
 def parse(text: str, file: str) -> Conf:
     """Every entry of a file; lines that cannot be read become problems, and the rest goes on."""
     entries: list[Entry] = []
