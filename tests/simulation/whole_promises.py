@@ -1,6 +1,8 @@
 """What must hold for a whole cluster in every step: its configuration, its keys, its daemons and what is said of them."""
 
 import base64
+from collections.abc import Iterable
+from datetime import datetime, timedelta
 
 from simulation.apiserver import OPERATOR, Object
 from simulation.daemons import LOGIN, SLURMCTLD, SLURMDBD, SLURMRESTD, Daemons
@@ -27,6 +29,10 @@ from slurm_operator.manifests import kinds
 # after a minute at most.
 TOLD_WITHIN_SECONDS = 90.0
 
+# Slurm is asked for jobs so long, at most, before the pod of a slurmctld without a volume is deleted: an answer may be
+# five seconds old, and a call takes its time. Who submits a job within it comes too late: see limits.
+UNSEEN_SECONDS = 6.0
+
 QUIET_SECONDS = 20.0  # After this long, whatever people did has been seen.
 
 WORKLOADS = (kinds.STATEFUL_SET, kinds.DEPLOYMENT)
@@ -51,6 +57,7 @@ class WholePromises:
         self.deeds = deeds
         self.daemons = daemons
         self.false_since: dict[str, float] = {}
+        self.replaced_at: datetime | None = None  # When the operator last deleted a pod of slurmctld.
         world.server.hears.append(self._heard)
         world.on_second.append(self._each_second)
         world.loses_memory = self._loses_memory
@@ -65,6 +72,7 @@ class WholePromises:
             self._check_template(old, new)
         if kind == kinds.POD and app_of(old or new or {"metadata": {}}) == SLURMCTLD and _is_leaving(new):
             self._check_excuse(SLURMCTLD, "deletes the pod of slurmctld")
+            self.replaced_at = self.world.clock.now()
         if kind == kinds.SECRET and names.KEY_RING_FILE not in ((new or old or {}).get("data") or {}):
             self._check_key(old, new)
 
@@ -124,9 +132,9 @@ class WholePromises:
 
     def _loses_memory(self, pod: Object) -> None:
         """A new slurmctld begins without the state of the former one."""
-        unfinished = [job.job_id for job in self.world.ctld.jobs.values() if not job.is_over]
-        if unfinished and self.world.loop.time() - self.deeds.pods_deleted_at > 30:
-            self.world.broken(f"slurmctld is replaced and forgets the jobs {unfinished}")
+        lost = forgotten(self.world.ctld.jobs.values(), self.replaced_at)
+        if lost and self.world.loop.time() - self.deeds.pods_deleted_at > 30:
+            self.world.broken(f"slurmctld is replaced and forgets the jobs {lost}")
 
     # ---- The status tells the truth
 
@@ -190,6 +198,13 @@ class WholePromises:
                 key = ObjectKey(NAMESPACE, name)
                 if key in self.deeds.kept and key not in server.objects[kinds.SECRET]:
                     yield name
+
+
+def forgotten(jobs: Iterable[Job], replaced_at: datetime | None) -> list[int]:
+    """Unfinished jobs that were there to be seen before slurmctld was replaced; all of them if nobody did that."""
+    seen_at = replaced_at - timedelta(seconds=UNSEEN_SECONDS) if replaced_at is not None else None
+    lost = (job for job in jobs if not job.is_over)
+    return [job.job_id for job in lost if seen_at is None or job.submitted_at <= seen_at]
 
 
 def _is_leaving(pod: Object | None) -> bool:
