@@ -28,7 +28,7 @@ def main(seeds: int, first: int, length: int, scene: str, most_steps: int) -> No
                 story, lambda found, like=ending.broken[:40]: (found.broken or "").startswith(like)
             )
             click.echo(as_test(short, play(short)))
-        if told % 500 == 0:
+        if told % 100 == 0:
             click.echo(f"{told} seeds, {steps} steps, {broken} broken", err=True)
         if most_steps and steps >= most_steps:
             break

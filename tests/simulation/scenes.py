@@ -29,6 +29,9 @@ PASSWORD = "c2VjcmV0"
 
 WORKERS, PARTS, CLUSTER = "workers", "parts", "cluster"
 
+# How often each is drawn. Most jobs are lost, if any, with workers; and a story of all kinds takes six times as long.
+SHARES = {WORKERS: 8, PARTS: 1, CLUSTER: 1}
+
 WHOLE = operator.program(Settings())
 # What a NodeSet looks at is watched as the operator watches it; the Controller is there, and nobody changes it.
 WORKERS_ONLY = replace(
@@ -58,10 +61,11 @@ class Scene:
     @classmethod
     def of(cls, chance: random.Random, name: str = "") -> "Scene":
         nodeset: list[tuple[str, object]] = [("replicas", chance.randint(1, 4))]
+        [drawn] = chance.choices(list(SHARES), list(SHARES.values()))
         if chance.random() < 0.2:
             nodeset.append(("scalingMode", "DaemonSet"))
         return cls(
-            name or chance.choice([WORKERS, WORKERS, PARTS, CLUSTER]),
+            name or drawn,
             tuple(nodeset),
             chance.choice(["", "", "managed", "elsewhere"]),
             chance.random() < 0.8,

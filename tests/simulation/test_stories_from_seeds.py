@@ -8,17 +8,18 @@ from pathlib import Path
 import pytest
 
 from simulation.runs import Story, as_test, play, shrunk
-from simulation.scenes import CLUSTER, WORKERS
+from simulation.scenes import CLUSTER, SHARES, WORKERS
 
-SEEDS = int(os.environ.get("SIMULATION_SEEDS", "6"))
+SEEDS = int(os.environ.get("SIMULATION_SEEDS", "4"))
 FIRST_SEED = int(os.environ.get("SIMULATION_FIRST_SEED", "1"))
 TESTS = Path(__file__).parents[1]
 
 
 @pytest.mark.timeout(3600)
-def test_no_seed_breaks_a_promise():
+@pytest.mark.parametrize("scene", SHARES)
+def test_no_seed_breaks_a_promise(scene):
     for seed in range(FIRST_SEED, FIRST_SEED + SEEDS):
-        story = Story.of(seed)
+        story = Story.of(seed, scene=scene)
         ending = play(story)
         if ending.broken is not None:
             short = shrunk(
