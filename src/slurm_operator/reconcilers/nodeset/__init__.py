@@ -14,6 +14,7 @@ from slurm_operator.plan.wiring import Reconciler, SlurmWake, Wake
 from slurm_operator.plan.world import World
 from slurm_operator.reconcilers.nodeset.decide import decide
 from slurm_operator.reconcilers.nodeset.observe import Seen, observe
+from slurm_operator.reconcilers.nodeset.settled import Settled
 from slurm_operator.reconcilers.nodeset.status import status
 from slurm_operator.slurm.snapshot import Changes
 
@@ -87,7 +88,7 @@ def reconciler(propagated_conditions: tuple[str, ...] = ()) -> Reconciler[Seen]:
         kind=NodeSet.KIND,
         about=NodeSet,
         observe=partial(observe, propagated=propagated_conditions),
-        decide=decide,
+        decide=partial(decide, settled=Settled()),
         status=status,
         wakes=(
             Wake(Pod, owner_of),

@@ -24,13 +24,13 @@ class Choices:
     leaving: Mapping[str, Cause] = field(default_factory=dict)
 
 
-def choose(seen: Seen, now: datetime) -> Choices:
-    """Everything but updates: those replace workers that would otherwise stay."""
+def choose(seen: Seen, now: datetime, at_rest: frozenset[str] = frozenset()) -> Choices:
+    """Everything but updates: those replace workers that would otherwise stay. Whoever is `at_rest` can."""
     if seen.nodeset.metadata.is_terminating:
         gone = Cause(Leaving.DELETION, "the NodeSet is being deleted")
         return Choices(desired=0, leaving={member.uid: gone for member in seen.members})
     chosen = _daemons(seen) if seen.is_daemon else _numbered(seen)
-    leaving = {**_beyond_help(seen), **_ended(seen, now), **chosen.leaving}
+    leaving = {**_beyond_help(seen, at_rest), **_ended(seen, now), **chosen.leaving}
     return Choices(desired=chosen.desired, create=chosen.create, leaving=leaving)
 
 
@@ -41,9 +41,10 @@ def desired(seen: Seen) -> int:
     return _daemons(seen).desired if seen.is_daemon else seen.nodeset.spec.replicas
 
 
-def _beyond_help(seen: Seen) -> dict[str, Cause]:
+def _beyond_help(seen: Seen, at_rest: frozenset[str]) -> dict[str, Cause]:
     """Whoever can only go: retired before we were interrupted, deleted by somebody, or not what it claims."""
-    causes = {member.uid: _cannot_stay(member, seen) for member in seen.members}
+    others = (member for member in seen.members if member.uid not in at_rest)
+    causes = {member.uid: _cannot_stay(member, seen) for member in others}
     return {uid: cause for uid, cause in causes.items() if cause is not None}
 
 

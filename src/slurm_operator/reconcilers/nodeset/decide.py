@@ -27,6 +27,7 @@ from slurm_operator.reconcilers.nodeset.observe import Seen
 from slurm_operator.reconcilers.nodeset.retire import Stages, retire
 from slurm_operator.reconcilers.nodeset.revisions import Revision
 from slurm_operator.reconcilers.nodeset.rollout import replaced
+from slurm_operator.reconcilers.nodeset.settled import Settled
 from slurm_operator.reconcilers.nodeset.traits import traits
 from slurm_operator.reconcilers.nodeset.volumes import SCALED, retention
 
@@ -43,13 +44,16 @@ MOST_NOTED = 250
 FINALIZERS = {WORKERS_FINALIZER, RESERVATION_FINALIZER}
 
 
-def decide(seen: Seen, now: datetime) -> Plan:
+def decide(seen: Seen, now: datetime, settled: Settled | None = None) -> Plan:
+    """The plan: the same with and without a memory of settled workers, but sooner made with one."""
     if seen.nodeset.metadata.is_terminating and FINALIZERS.isdisjoint(seen.nodeset.metadata.finalizers):
         return plan()
     revision = revisions.current(seen.nodeset, seen.revisions)
-    choices = choose(seen, now)
+    settled = settled or Settled()
+    at_rest = settled.among(seen)
+    choices = choose(seen, now, at_rest)
     leaving = {**choices.leaving, **replaced(seen, choices, revision, now)}
-    workers = list(_workers(seen, leaving, now))
+    workers = list(_workers(seen, leaving, settled, at_rest, now))
     return plan(
         lane("nodeset", _own(seen)),
         _history(seen, revision),
@@ -64,10 +68,16 @@ def decide(seen: Seen, now: datetime) -> Plan:
     )
 
 
-def _workers(seen: Seen, leaving: Mapping[str, Cause], now: datetime) -> Iterator[Lane]:
+def _workers(
+    seen: Seen, leaving: Mapping[str, Cause], settled: Settled, at_rest: frozenset[str], now: datetime
+) -> Iterator[Lane]:
     """Lanes for every worker. No more go at once than can be deleted while their proofs live."""
     may_go, may_note = MOST_GOING, MOST_NOTED
+    came_to_rest = []
+    still = at_rest - leaving.keys()
     for member in seen.members:
+        if member.uid in still:
+            continue
         lanes = _worker(member, seen, leaving.get(member.uid), now)
         if any(isinstance(action, DeleteWorker) for lane_ in lanes for action in lane_.actions()):
             if not may_go:
@@ -78,7 +88,10 @@ def _workers(seen: Seen, leaving: Mapping[str, Cause], now: datetime) -> Iterato
             notes = facts(member, now)
             may_note -= len(notes)
             lanes += notes
+            if not lanes and member.uid not in leaving:
+                came_to_rest.append(member)
         yield from lanes
+    settled.note(seen, still, came_to_rest)
 
 
 def _in_turn(member: Member) -> Wait:
