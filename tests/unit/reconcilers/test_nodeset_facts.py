@@ -138,3 +138,12 @@ def test_a_worker_that_goes_is_not_written_on_meanwhile():
     gone = wire.replace(pod("Idle"), status=wire.replace(pod("Idle").status, phase="Failed"))
 
     assert noted(gone, "IDLE") == []
+
+
+def test_our_drain_of_the_worker_before_it_is_lifted_first_and_told_of_afterwards():
+    """Otherwise every worker of a rolling update would be written to twice."""
+    young = pod()
+    earlier = "slurm-operator: Update: being replaced (pods made until 2026-01-01T10:30:00Z)"
+
+    assert noted(young, "IDLE", "DRAIN", reason=earlier) == []
+    assert after(young, noted(young, "IDLE"))[-1] == "SlurmNodeStateIdle"

@@ -46,9 +46,16 @@ def facts(member: Member, now: datetime) -> list[Lane]:
     """What to write on this pod now. First its deadline; a pod that changed is looked at again anyway."""
     if isinstance(member.slurm, Unreachable) or member.is_terminating or member.pod.has_ended:
         return []
+    if _is_taking_over(member):
+        return []
     noted = _deadline(member)
     stages = [noted] if noted else [_conditions(member, now), _told(member)]
     return [lane(f"facts of {member.slurm_node}", *stages, is_note=True)] if any(stages) else []
+
+
+def _is_taking_over(member: Member) -> bool:
+    """Slurm still has our drain of the worker before it. It is lifted at once, and told of when it is."""
+    return member.drain is not None and not member.is_drained_itself
 
 
 def _deadline(member: Member) -> list[PatchObject]:
