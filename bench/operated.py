@@ -4,13 +4,13 @@ Run as a program: `python -m bench.operated KUBECONFIG METRICS_PORT [NAMESPACE]`
 """
 
 import asyncio
-import cProfile
 import os
 import sys
-import time
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
+from bench.sampling import sampled
 from slurm_operator import collector
 
 with collector.loading():  # As the command line does.
@@ -59,12 +59,9 @@ def main(kubeconfig: str, metrics: str, *namespaces: str) -> int:
         renew_deadline_seconds=100,
     )
     bench = replace(program(settings), slurm_servers=stub_servers)
-    if profile := os.environ.get("BENCH_PROFILE"):
-        with cProfile.Profile(time.process_time) as run:
-            code = asyncio.run(Manager(config.find(settings.kubeconfig, ""), bench, settings).run())
-        run.dump_stats(profile)
-        return code
-    return asyncio.run(Manager(config.find(settings.kubeconfig, ""), bench, settings).run())
+    samples = os.environ.get("BENCH_SAMPLES")
+    with sampled(Path(samples)) if samples else nullcontext():
+        return asyncio.run(Manager(config.find(settings.kubeconfig, ""), bench, settings).run())
 
 
 if __name__ == "__main__":
