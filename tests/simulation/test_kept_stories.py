@@ -107,6 +107,18 @@ def workers(replicas: int) -> Scene:
         ),
         pytest.param(
             Story(
+                seed=39,
+                scene=Scene(nodeset=(("replicas", 2), ("scalingMode", "DaemonSet"))),
+                happenings=(
+                    Happening(20.6, "cordon", 9, 48),
+                    Happening(33.4, "change_image", 11, 15),
+                    Happening(13.5, "switch_mode", 0, 6),
+                ),
+            ),
+            id="a cordoned machine lost its worker before workers got numbers: its record goes",
+        ),
+        pytest.param(
+            Story(
                 seed=2,
                 scene=Scene(PARTS, accounting="managed", has_login=False, has_token=False),
                 happenings=(Happening(70.0, "lose_key", 0), Happening(25.0, "lose_key", 2)),

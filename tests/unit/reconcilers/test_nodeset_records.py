@@ -78,6 +78,24 @@ def test_the_record_of_a_numbered_worker_goes_in_daemonset_mode_too():
 
 
 @pytest.mark.parametrize(
+    ("words", "reason", "mode", "goes"),
+    [
+        pytest.param((*DOWN, "DRAIN"), ours(GONE, "NodeCordon"), "StatefulSet", True, id="nobody is called so any more"),
+        pytest.param((*DOWN, "DRAIN"), ours(GONE, "NodeCordon"), "DaemonSet", False, id="its machine may be uncordoned"),
+        pytest.param((*DOWN, "DRAIN"), "ask Ada", "StatefulSet", False, id="a human drained it"),
+        pytest.param(DOWN, "Not responding", "StatefulSet", False, id="it may never have been a worker of ours"),
+        pytest.param(("IDLE", "DRAIN"), ours(GONE, "NodeCordon"), "StatefulSet", False, id="Slurm still hears it"),
+    ],
+)  # fmt: skip
+def test_the_record_of_a_cordoned_machine_goes_when_workers_get_numbers(words, reason, mode, goes):
+    state = left(*words, reason=reason, name="rack1")
+
+    assert told(seen(state, machine("rack1", cordoned=True), scalingMode=mode)) == (
+        ["forget rack1"] if goes else []
+    )
+
+
+@pytest.mark.parametrize(
     ("policy", "there", "words", "goes"),
     [
         pytest.param("Never", "elsewhere", DOWN, False, id="Never: a machine may come back"),

@@ -40,6 +40,8 @@ def _why_gone(record: SlurmNode, seen: Seen) -> str | None:
         is_asked_for = policy is Pruning.NODE_NOT_FOUND and seen.sees_machines
         is_known = record.name in _machines(seen)
         return "its Kubernetes node is gone" if is_asked_for and not is_known else None
+    if record.is_drained_by_us and not _is_numbered(record.name, seen):
+        return "it was called like its machine, and workers have numbers now"
     return "no worker of this number is wanted" if _is_numbered(record.name, seen) else None
 
 
