@@ -119,6 +119,27 @@ def workers(replicas: int) -> Scene:
         ),
         pytest.param(
             Story(
+                seed=150,
+                scene=Scene(
+                    PARTS,
+                    nodeset=(("replicas", 3), ("scalingMode", "DaemonSet")),
+                    accounting="managed",
+                    is_persistent=False,
+                ),
+                happenings=(
+                    Happening(2.1, "rotate_signing_key", 2, 52),
+                    Happening(2.9, "delete_child", 10, 19),
+                    Happening(37.4, "delete_kind", 9, 1),
+                    Happening(4.5, "crash_operator", 7, 10),
+                    Happening(4.7, "drain", 0, 32),
+                    Happening(1.8, "submit_array", 1, 34),
+                    Happening(61.7, "fail_daemon", 9, 15),
+                ),
+            ),
+            id="a NodeSet is deleted whose workers are idle: its partition takes no more jobs before it goes",
+        ),
+        pytest.param(
+            Story(
                 seed=2,
                 scene=Scene(PARTS, accounting="managed", has_login=False, has_token=False),
                 happenings=(Happening(70.0, "lose_key", 0), Happening(25.0, "lose_key", 2)),

@@ -78,15 +78,28 @@ def _jobs_of(nodeset: NodeSet, world: World) -> Stays | None:
         return Stays(
             reason=UNREACHABLE, message=f"whether jobs name its partition cannot be seen: {slurm.why}"
         )
-    jobs: Sequence[SlurmJob] = slurm.jobs_in(nodeset.slurm_name) if nodeset.spec.partition.enabled else ()
-    if not jobs:
+    if not nodeset.spec.partition.enabled:
         return None
+    jobs: Sequence[SlurmJob] = slurm.jobs_in(nodeset.slurm_name)
+    if not jobs:
+        return _open(nodeset, slurm)
     return Stays(
         reason="JobsInPartition",
         message=f"without partition {nodeset.slurm_name} its jobs would end at once; "
         f"unfinished: {told(jobs)}. It takes no new ones; move those that wait to another partition, "
         "or cancel them",
         jobs=tuple(job.job_id for job in jobs),
+    )
+
+
+def _open(nodeset: NodeSet, slurm: Snapshot) -> Stays | None:
+    """Idle workers are gone before slurmctld has read that it takes no new jobs: one may come until then."""
+    partition = slurm.partitions.get(nodeset.slurm_name)
+    if partition is None or not partition.takes_jobs:
+        return None
+    return Stays(
+        reason="PartitionOpen",
+        message=f"slurmctld still takes jobs for partition {nodeset.slurm_name}, and is told not to first",
     )
 
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from slurm_operator import wire
 from slurm_operator.api import names, reading
 from slurm_operator.api.cluster import Cluster
 from slurm_operator.api.controller import Controller
@@ -10,6 +11,8 @@ from slurm_operator.manifests.meta import Child, Meta
 from slurm_operator.plan.actions import PatchObject, Wait
 from slurm_operator.plan.leaving import may_leave_config
 from slurm_operator.reconcilers.nodeset import RECONCILER
+from slurm_operator.slurm.partition import Partition
+from slurm_operator.slurm.snapshot import Snapshot
 from support.workers import CONTROLLER, KEY, NOW, job, nodeset, slurm, worker
 from support.world import HandmadeWorld
 
@@ -52,6 +55,10 @@ OWNED = controller(extraConf="PartitionName=all Nodes=gpu\n", owners=[OWNER])
 PENDING = job(7, words=("PENDING",), partition="other,gpu")
 
 
+def in_state(word: str) -> Snapshot:
+    return wire.replace(slurm(), partitions={"gpu": Partition(name="gpu", state=frozenset({word}))})
+
+
 @pytest.mark.parametrize(
     ("seen", "stays"),
     [
@@ -60,6 +67,9 @@ PENDING = job(7, words=("PENDING",), partition="other,gpu")
         pytest.param(world(GOING, controller(), snapshot=slurm(jobs=[job(1, "gpu-0", partition="gpu")])), "JobsInPartition", id="a job runs"),
         pytest.param(world(GOING, controller(), snapshot=slurm(jobs=[PENDING])), "JobsInPartition", id="a job waits for one of several"),
         pytest.param(world(GOING, controller(), snapshot=slurm(jobs=[job(1, "x", partition="other")])), None, id="jobs of others"),
+        pytest.param(world(GOING, controller(), snapshot=in_state("UP")), "PartitionOpen", id="a job may come any moment"),
+        pytest.param(world(GOING, controller(), snapshot=in_state("INACTIVE")), None, id="none may come, and none is left"),
+        pytest.param(world(nodeset(deleted=True, partition={"enabled": False}), controller(), snapshot=in_state("UP")), None, id="a partition of somebody else"),
         pytest.param(world(nodeset(deleted=True, partition={"enabled": False}), controller(), snapshot=slurm(jobs=[PENDING])), None, id="it has no partition"),
         pytest.param(world(GOING, NAMED, snapshot=slurm()), "NamedInExtraConf", id="extraConf names it"),
         pytest.param(world(GOING, controller(extraConf="PartitionName=all Nodes=gpus,ALL\n"), snapshot=slurm()), None, id="extraConf names others"),
