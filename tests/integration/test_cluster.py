@@ -1,11 +1,8 @@
 """Clusters on a real API server: what ten lines become, what is put back, what is left alone, what goes."""
 
 import json
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
@@ -18,7 +15,6 @@ from kinds_rig import (
     operator,
     ours,
     owner_of,
-    plane,
     refusals,
     secret,
     wait_for,
@@ -29,8 +25,9 @@ from kinds_rig import (
 from support.examples import EXAMPLES, example_lines
 from support.golden import golden_manifests
 from support.managers import ManagerProcess, running_manager, until
+from support.overheard import served
 
-__all__ = ["ns", "plane"]
+__all__ = ["ns"]
 
 GOLDEN = golden_manifests("cluster")
 RECORDED = Path(__file__).parents[1] / "slurm" / "recorded"
@@ -223,24 +220,11 @@ class Elsewhere(BaseHTTPRequestHandler):
         pass
 
 
-@contextmanager
-def slurm_elsewhere() -> Iterator[tuple[str, list[tuple[str, str]]]]:
-    heard: list[tuple[str, str]] = []
-    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (Elsewhere,), {"heard": heard}))
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}", heard
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
-
-
 def test_a_slurm_elsewhere_is_watched_and_never_changed(plane, ns, tmp_path):
     nodes = json.loads((RECORDED / "nodes.json").read_text())["body"]["nodes"]
+    heard: list[tuple[str, str]] = []
     with (
-        slurm_elsewhere() as (url, heard),
+        served(Elsewhere, heard=heard) as url,
         running_manager(operator(plane, f"op-{ns}"), tmp_path / "log", "--namespaces", ns) as manager,
     ):
         manager.wait_ready()
