@@ -45,8 +45,8 @@ test: check docs ## check, then the real API server, the real daemons, and one e
 e2e: $(READY) ## every end-to-end test
 	$(BIN)/pytest --durations=15 tests/e2e $(ARGS)
 
-simulate: $(READY) ## many stories of the operator in a simulated world: SEEDS=1000 FIRST=1 LENGTH=20 SCENE=
-	PYTHONPATH=tests $(BIN)/python -m simulation --seeds $(or $(SEEDS),1000) --first $(or $(FIRST),1) --length $(or $(LENGTH),20) --scene '$(SCENE)'
+simulate: $(READY) ## many stories of the operator in a simulated world: SEEDS=1000 FIRST=1 LENGTH= SCENE=
+	PYTHONPATH=tests $(BIN)/python -m simulation --seeds $(or $(SEEDS),1000) --first $(or $(FIRST),1) --length $(or $(LENGTH),0) --scene '$(SCENE)'
 
 up: $(READY) ## a real Kubernetes and a real Slurm cluster on this machine
 	$(BIN)/slurm-operator up $(ARGS)

@@ -11,7 +11,9 @@ from simulation.runs import Story, as_test, play, shrunk
 @click.command()
 @click.option("--seeds", default=100, help="How many stories.")
 @click.option("--first", default=1, help="The first seed.")
-@click.option("--length", default=20, help="How many things happen in each.")
+@click.option(
+    "--length", default=0, help="How many things happen in each; 0 draws that for each seed, from 3 to 20."
+)
 @click.option("--scene", default="", help="workers, parts or cluster; empty draws one for each seed.")
 @click.option("--most-steps", default=0, help="Stop after so many steps; 0 is no limit.")
 def main(seeds: int, first: int, length: int, scene: str, most_steps: int) -> None:

@@ -79,8 +79,10 @@ class Story:
     scene: Scene = WORKERS_ALONE
 
     @classmethod
-    def of(cls, seed: int, length: int = 20, scene: str = "") -> "Story":
+    def of(cls, seed: int, length: int = 0, scene: str = "") -> "Story":
+        """With so many happenings; 0 draws their number, too, and short stories more often than long ones."""
         chance = random.Random(seed)
+        length = length or 3 + int(18 * chance.random() ** 2)
         setting = Scene.of(chance, scene)
         drawn = {**DEEDS, **WHOLE_DEEDS} if setting.is_whole else DEEDS
         happenings = tuple(
@@ -184,8 +186,8 @@ async def _come_to_rest(
 
 async def _wake_in_peace(world: World) -> None:
     """An operator that starts where all is well, and where no job comes or goes, writes nothing."""
-    is_quiet = all(job.is_over for job in world.ctld.jobs.values())
-    if world.violation is None and is_quiet:
+    if world.violation is None and all(job.is_over for job in world.ctld.jobs.values()):
+        await world.pass_seconds(RESTS_AFTER_SECONDS - world.ctld.unchanged_for)  # Slurm is read seldom now.
         before = world.writes
         await world.crash_operator()
         await world.start_operator()

@@ -29,8 +29,8 @@ PASSWORD = "c2VjcmV0"
 
 WORKERS, PARTS, CLUSTER = "workers", "parts", "cluster"
 
-# How often each is drawn. Most jobs are lost, if any, with workers; and a story of all kinds takes six times as long.
-SHARES = {WORKERS: 8, PARTS: 1, CLUSTER: 1}
+# How often each is drawn. Jobs are lost with workers, if anywhere, and a story of all kinds takes six times as long.
+SHARES = {WORKERS: 18, PARTS: 1, CLUSTER: 1}
 
 WHOLE = operator.program(Settings())
 # What a NodeSet looks at is watched as the operator watches it; the Controller is there, and nobody changes it.

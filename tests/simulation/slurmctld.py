@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from simulation.jobs import Job
+from simulation.virtual_time import EPOCH
 from simulation.weather import Weather
 from slurm_operator.slurm.node import SlurmNode
 from slurm_operator.slurm.partition import Partition
@@ -62,6 +63,7 @@ class Slurmctld:
     is_hung: bool = False
     version: int = 1
     made: int = 0
+    changed_at: datetime = EPOCH
     suspended_reads_idle: bool = True
     reread: Callable[[], None] = lambda: None  # Brings what its files say now.
     cuts_off: Callable[[Job], None] = lambda job: (
@@ -294,8 +296,13 @@ class Slurmctld:
     def _mark(self, record: Record, reason: str, who: str, *, is_drain: bool) -> None:
         record.is_drain, record.reason, record.set_by, record.changed_at = is_drain, reason, who, self.now
 
+    @property
+    def unchanged_for(self) -> float:
+        """Seconds since anything changed here."""
+        return (self.now - self.changed_at).total_seconds()
+
     def _changed(self, line: str) -> None:
-        self.version += 1
+        self.version, self.changed_at = self.version + 1, self.now
         self.tells(line)
 
     # ---- What it says
