@@ -6,7 +6,9 @@ from simulation.deeds import Happening
 from simulation.mutants import mutated
 from simulation.runs import Story, play
 from simulation.scenes import PARTS, Scene
-from slurm_operator.plan import holding
+from slurm_operator.plan import holding, leaving
+from slurm_operator.plan.gate import Worker
+from slurm_operator.reconcilers import connections
 from slurm_operator.reconcilers.accounting import lost
 from slurm_operator.reconcilers.controller import config, rotation, stakes, workload
 from slurm_operator.reconcilers.controller.observe import _key
@@ -16,8 +18,8 @@ FORGETFUL = Scene(PARTS, is_persistent=False, has_login=False, has_token=False)
 WITH_RECORDS = Scene(PARTS, accounting="managed", has_login=False, has_token=False)
 
 
-def story(scene: Scene, *happenings: tuple) -> Story:
-    return Story(2, tuple(Happening(*happening) for happening in happenings), scene=scene)
+def story(scene: Scene, *happenings: tuple, seed: int = 2) -> Story:
+    return Story(seed, tuple(Happening(*happening) for happening in happenings), scene=scene)
 
 
 KEY_LOST = story(ALONE, (50, "lose_key", 0), (25, "calm"))
@@ -25,6 +27,17 @@ PASSWORD_LOST = story(WITH_RECORDS, (70, "lose_key", 2), (25, "calm"))
 SPOILT = story(ALONE, (50, "spoil_config", 1), (40, "calm"))
 ROTATED = story(ALONE, (40, "rotate_slurm_key"), (4, "edit_config", 0, 5), (40, "calm"))
 DELETED = story(ALONE, (50, "submit", 1, 39), (1, "submit", 1, 39), (8, "delete_kind", 0), (60, "calm"))
+RESIGNED = story(FORGETFUL, (60, "rotate_signing_key"), (20, "calm"))
+LATE = story(
+    Scene(nodeset=(("replicas", 1), ("scalingMode", "DaemonSet"))),
+    (31.2, "lose_machine", 7, 38), (3.6, "cut_off_machine", 4, 49), (2.2, "cordon", 4, 27),
+    (2.2, "fail_worker", 5, 48), (2.0, "submit", 4, 52), (3.0, "switch_mode", 3, 34), seed=140,
+)  # fmt: skip
+CLOSED = story(
+    Scene(PARTS, nodeset=(("replicas", 3), ("scalingMode", "DaemonSet")), accounting="managed", is_persistent=False),
+    (2.1, "rotate_signing_key"), (2.9, "delete_child", 10), (37.4, "delete_kind", 9), (4.5, "crash_operator"),
+    (4.7, "drain"), (1.8, "submit_array", 1, 34), (61.7, "fail_daemon", 9), seed=150,
+)  # fmt: skip
 FORGETS = story(FORGETFUL, (60, "submit", 1, 39), (6, "change_daemon_image", 0, 3), (20, "calm"))
 
 
@@ -37,6 +50,9 @@ FORGETS = story(FORGETFUL, (60, "submit", 1, 39), (6, "change_daemon_image", 0, 
         pytest.param(rotation._unread, "assert there.since is not None", "return None\n    assert there.since is not None", ROTATED, id="everybody reads a new key before it signs"),
         pytest.param(workload.slurm_key_hash, "if names.KEY_RING in notes", "if False", ROTATED, id="a new Slurm key restarts no slurmctld"),
         pytest.param(holding.holding, "bool(dependents) and", "False and", DELETED, id="a Controller stays while it is needed"),
+        pytest.param(connections._former_keys, "not isinstance(copies, Secret)", "True", RESIGNED, id="the signing key before is kept"),
+        pytest.param(leaving._open, "not partition.takes_jobs", "True", CLOSED, id="a partition is closed before it goes"),
+        pytest.param(Worker.is_unreported, "bool(self.pod.spec.node_name)", "False", LATE, id="who starts may not be heard of yet"),
         pytest.param(stakes.unfinished, "if jobs else", "if not jobs else", FORGETS, id="slurmctld without a volume stays while it has jobs"),
     ],
 )  # fmt: skip
