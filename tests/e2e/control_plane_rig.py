@@ -145,6 +145,15 @@ def failed_passes(cluster: Cluster) -> int:
     return round(sum(map(float, found)))
 
 
+def complaints(cluster: Cluster) -> str:
+    """What the operator that runs now has complained about last."""
+    [pod] = operator_pods(cluster)
+    lines = cluster.kubectl("logs", pod, "-n", OPERATOR_NAMESPACE).splitlines()
+    return "\n".join(
+        [line for line in lines if '"level":"warning"' in line or '"level":"error"' in line][-20:]
+    )
+
+
 @contextlib.contextmanager
 def control_plane_of(cluster: Cluster) -> Iterator[ControlPlane]:
     """Nothing yet, in a namespace of its own."""

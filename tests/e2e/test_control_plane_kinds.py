@@ -4,13 +4,21 @@ import base64
 import random
 
 import pytest
-from control_plane_rig import ControlPlane, control_plane_of, failed_passes, restarts, without_operator
+from control_plane_rig import (
+    ControlPlane,
+    complaints,
+    control_plane_of,
+    failed_passes,
+    restarts,
+    without_operator,
+)
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 from job_ledger import Ledger
 from operator_rig import install, until
 
 from slurm_operator.api import names
+from slurm_operator.local.errors import LocalError
 
 pytestmark = [pytest.mark.timeout(1500), pytest.mark.full]
 
@@ -74,7 +82,7 @@ def slurm(operator):
             made.apply(one)
         wait_all_ready(made)
         assert restarted(made) == {}, "nothing crashed while it waited"
-        assert failed_passes(operator) == before
+        assert failed_passes(operator) == before, complaints(operator)
         yield made
 
 
@@ -92,7 +100,7 @@ def test_in_any_order_every_kind_becomes_ready_without_a_failed_pass_or_a_restar
             made.apply(one)
         wait_all_ready(made)
         assert restarted(made) == {}, [one["kind"] for one in order]
-        assert failed_passes(operator) == before, [one["kind"] for one in order]
+        assert failed_passes(operator) == before, complaints(operator)
         assert len(made.run("srun", "-N2", "hostname").split()) == 2
 
 
@@ -113,14 +121,38 @@ def test_no_slurmctld_restarts_when_nodesets_loginsets_and_partitions_come(slurm
     assert slurm.run("srun", "-p", "more", "hostname").strip() == "more-0"
 
 
-def test_a_user_logs_in_by_ssh_and_runs_a_job(slurm):
-    slurm.in_login("sh", "-c", "umask 077; cat > /tmp/key", stdin=PRIVATE)
-    quiet = ("-i", "/tmp/key", "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null")
+def by_ssh(slurm: ControlPlane, key: str, *command: str) -> str:
+    """What a command of root prints who logs in with this key; nothing when the door stays shut."""
+    slurm.in_login("sh", "-c", "umask 077; cat > /tmp/key", stdin=key)
+    options = ("StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null", "BatchMode=yes")
+    words = [word for option in options for word in ("-o", option)]
     where = f"root@{names.login_workload('login')}.{slurm.namespace}"
+    try:
+        return slurm.in_login("ssh", "-i", "/tmp/key", *words, where, *command)
+    except LocalError:
+        return ""
 
-    out = slurm.in_login("ssh", *quiet, where, "srun", "-N2", "-p", "all", "hostname")
+
+def login_pods(slurm: ControlPlane) -> set[str]:
+    return {pod["metadata"]["uid"] for pod in all_pods(slurm) if pod["metadata"]["name"].startswith("login-")}
+
+
+def test_a_user_logs_in_by_ssh_and_runs_a_job(slurm):
+    out = by_ssh(slurm, PRIVATE, "srun", "-N2", "-p", "all", "hostname")
 
     assert len({line for line in out.split() if line.startswith(("cpu-", "more-"))}) == 2, out
+
+
+def test_a_new_key_of_root_opens_the_running_pod_and_the_old_one_no_longer_does(slurm):
+    (private, public), before = key_pair(), login_pods(slurm)
+    assert by_ssh(slurm, private, "hostname") == ""
+
+    slurm.apply(slurm.loginset(rootSshAuthorizedKeys=public))
+
+    until(lambda: by_ssh(slurm, private, "hostname"), 240, lambda: slurm.status("loginset", "login"))
+    assert by_ssh(slurm, PRIVATE, "hostname") == ""
+    assert login_pods(slurm) == before
+    slurm.apply(slurm.loginset(rootSshAuthorizedKeys=PUBLIC))
 
 
 def test_a_token_opens_the_rest_api(slurm):
