@@ -59,14 +59,17 @@ class FakePods:
         self._touch(changed)
 
     def delete(
-        self, name: str, uid: str, *, grace: int, resource_version: str = "", waits: bool = False
+        self, name: str, uid: str, *, grace: int | None, resource_version: str = "", waits: bool = False
     ) -> None:
+        """Without a number the pod has its own grace period, and waits for its jobs."""
         pod = self.pods.get(name)
         if pod is None:
             return
         meta = pod["metadata"]
         if meta["uid"] != uid or resource_version not in ("", meta["resourceVersion"]):
             raise Rejected(f"{name} has changed")
+        if grace is None:
+            grace, waits = pod["spec"]["terminationGracePeriodSeconds"], True
         ends = self.now + timedelta(seconds=grace)
         meta |= {"deletionTimestamp": _text(ends), "deletionGracePeriodSeconds": grace}
         if waits:
