@@ -31,6 +31,10 @@ class ActionFailed(Exception):  # noqa: N818 - it tells what happened; the loop 
         self.retry_after = retry_after
 
 
+class OutOfTime(Exception):  # noqa: N818 - it tells what is the case
+    """An action that was not begun, because what it rests on is too old by now. The next pass knows more."""
+
+
 @dataclass
 class _Tally:
     done: list[Action] = field(default_factory=list)
@@ -88,6 +92,9 @@ async def _try(action: Action, perform: Perform, tally: _Tally) -> bool:
     try:
         if not does_nothing(action):
             await perform(action)
+    except OutOfTime:
+        tally.skipped.append(action)
+        return False
     except ActionFailed as error:
         tally.failed.append(Failure(action=action, error=str(error), retry_after=error.retry_after))
         return False

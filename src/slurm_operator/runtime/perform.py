@@ -42,7 +42,7 @@ from slurm_operator.plan.actions import (
     WriteSlurm,
 )
 from slurm_operator.plan.gate import OF_ONE_VERSION, Worker, why_no_longer
-from slurm_operator.runtime.act import ActionFailed
+from slurm_operator.runtime.act import ActionFailed, OutOfTime
 from slurm_operator.runtime.known import Known
 from slurm_operator.runtime.recipes import fingerprints, make
 from slurm_operator.runtime.retries import Retries
@@ -190,6 +190,8 @@ class Performer:
         result = await self._known.slurms.write(controller, write)
         if result is None:
             raise ActionFailed(f"the Slurm cluster of Controller {controller.name!r} is not connected")
+        if result.is_late:
+            raise OutOfTime
         if not result.is_good:
             told = (f"{subject}: {answer.message}" for subject, answer in result.problems.items())
             raise ActionFailed("; ".join(told))

@@ -154,9 +154,15 @@ class Sending:
         size = 1 if isinstance(write, writes.DeleteNodes) else MAX_NODES_PER_REQUEST
         answers: dict[str, Answer] = {}
         for start in range(0, len(names), size):
+            if self._is_late(write):
+                return answers | for_all(names[start:], Verdict.LATE, "there was no time for it")
             answers |= await self._part(write, names[start : start + size])
             told(answers)
         return answers
+
+    def _is_late(self, write: NodeWrite) -> bool:
+        before = write.before if isinstance(write, writes.DeleteNodes) else None
+        return before is not None and self._clock.now() >= before
 
     async def _part(self, write: NodeWrite, names: Sequence[str]) -> dict[str, Answer]:
         """One request. slurmctld takes all of it or nothing, so after a refusal we look for whom it meant."""

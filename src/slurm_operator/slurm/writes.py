@@ -75,9 +75,13 @@ class PowerNodes(wire.Record, tag="PowerNodes"):
 
 
 class DeleteNodes(wire.Record, tag="DeleteNodes"):
-    """Remove these records. slurmctld refuses while a job is there; what people drained is left alone."""
+    """Remove these records. slurmctld refuses while a job is there; what people drained is left alone.
+
+    They go one by one. None goes later than `before`: what is known of it is too old by then.
+    """
 
     nodes: tuple[str, ...]
+    before: datetime | None = None
 
 
 class AddNodes(wire.Record, tag="AddNodes"):
@@ -162,6 +166,7 @@ class Verdict(StrEnum):
     REFUSED = "Refused"  # Slurm said no.
     UNSURE = "Unsure"  # No answer: it may have happened, or may yet.
     NOT_SENT = "NotSent"  # We held it back, or never reached Slurm.
+    LATE = "Late"  # There was no time for it; it may be asked for again.
 
 
 class Answer(wire.Record):
@@ -184,6 +189,11 @@ class WriteResult(wire.Record):
     @property
     def is_good(self) -> bool:
         return all(answer.is_good for answer in self.answers.values())
+
+    @property
+    def is_late(self) -> bool:
+        """Nothing went wrong, but it was not done either."""
+        return any(answer.verdict is Verdict.LATE for answer in self.answers.values())
 
     @property
     def problems(self) -> dict[str, Answer]:

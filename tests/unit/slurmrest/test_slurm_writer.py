@@ -337,6 +337,19 @@ async def test_whose_record_has_gone_need_not_wait_for_the_records_of_others(
     assert verdicts(second) == {"b": Verdict.UNSURE}
 
 
+async def test_records_that_there_is_no_time_for_stay(
+    slurmrestd: FakeSlurmrestd, cluster: Cluster, clock: FakeClock
+) -> None:
+    """Their pods could not go any more either: what was known of them is too old by then."""
+    slurmrestd.on(NODES, nodes(a=("IDLE+DRAIN", REASON)))
+
+    result = await cluster.cluster.write(DeleteNodes(nodes=("a",), before=clock.now()))
+
+    assert verdicts(result) == {"a": Verdict.LATE}
+    assert result.is_late
+    assert not slurmrestd.calls("DELETE /slurm/{v}/node/a")
+
+
 async def test_jobs_and_reservations_are_written_one_by_one(
     slurmrestd: FakeSlurmrestd, cluster: Cluster
 ) -> None:

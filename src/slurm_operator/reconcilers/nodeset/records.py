@@ -1,5 +1,7 @@
 """Slurm's records of workers: which of them may be removed."""
 
+from datetime import datetime
+
 from slurm_operator.api.meta import ObjectKey
 from slurm_operator.plan.actions import WriteSlurm
 from slurm_operator.reconcilers.nodeset.causes import Leaving
@@ -55,11 +57,13 @@ def is_refused(member: Member) -> bool:
     return is_by_us or is_slurms_own_reason(record.reason)
 
 
-def forget(slurm_node: str, controller: ObjectKey, reason: str, why: str = "") -> WriteSlurm:
+def forget(
+    slurm_node: str, controller: ObjectKey, reason: str, why: str = "", before: datetime | None = None
+) -> WriteSlurm:
     """slurmctld refuses while a job is there, and afterwards can start none."""
     return WriteSlurm(
         controller=controller,
-        write=DeleteNodes(nodes=(slurm_node,)),
+        write=DeleteNodes(nodes=(slurm_node,), before=before),
         reason=reason,
         message=f"removing {slurm_node} from Slurm" + (f": {why}" if why else ""),
     )

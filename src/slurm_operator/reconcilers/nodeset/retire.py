@@ -1,11 +1,12 @@
 """The next safe steps towards removing one worker."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from slurm_operator.api import names
 from slurm_operator.api.meta import ObjectKey, key_of
 from slurm_operator.plan.actions import Action, DeleteWorker, PatchObject, Wait, WriteSlurm
 from slurm_operator.plan.gate import (
+    PROOF_LIFETIME,
     Drained,
     Ended,
     NeverStarted,
@@ -26,6 +27,10 @@ from slurm_operator.slurm.writes import DrainNodes
 
 # With a proof in hand nothing is left to wait for in the pod.
 GRACE_SECONDS = 30
+
+# A proof that runs out between record and pod would leave a worker that Slurm does not know. So records go
+# only while there is time left for the pods.
+FENCED_WITHIN = PROOF_LIFETIME - timedelta(seconds=2)
 
 # A worker that comes back under the same name keeps its record in Slurm; these do not come back.
 FOR_GOOD = {
@@ -63,10 +68,10 @@ def retire(member: Member, cause: Cause, controller: ObjectKey, now: datetime) -
             ]
         case Drained() if _lacks_note(member, cause):
             return [[drain(member, cause, controller)]]
-        case Drained() if _takes_record_along(member, cause):
+        case Drained(asked_at=asked_at) if _takes_record_along(member, cause):
             return [
                 [*retired(member)],
-                [forget(member.slurm_node, controller, "Retired")],
+                [forget(member.slurm_node, controller, "Retired", before=asked_at + FENCED_WITHIN)],
                 [delete(member, cause, verdict, controller, is_fenced=True)],
             ]
         case Ended() | NotRunning() if _leaves_record_behind(member, cause):
