@@ -39,6 +39,10 @@ class SimulatedClient:
     async def read(self, kind: Kind, key: ObjectKey, decode: Callable[[memoryview], Any]) -> Any:
         return decode(memoryview(wire.encode(await self.get(kind, key))))
 
+    async def request(self, method: str, path: str, **more: Any) -> Any:
+        """Of kinds that are not played there are none."""
+        raise refused(404, "NotFound", f"{method} {path}: nothing is there")
+
     async def list_pages(self, selection: Selection, *, limit: int = 500) -> AsyncIterator[Page]:
         def listed() -> Page:
             found = self.server.listed(selection)

@@ -10,6 +10,7 @@ from simulation.virtual_time import VirtualClock
 from slurm_operator.plan.wiring import SlurmServer
 from slurm_operator.runtime.known import Known, View
 from slurm_operator.runtime.manager import Manager, Program
+from slurm_operator.runtime.metrics import Metrics
 from slurm_operator.runtime.queue import WorkQueue
 from slurm_operator.runtime.reconcile import Loop, Shell
 from slurm_operator.runtime.report import Reporter
@@ -20,6 +21,8 @@ from slurm_operator.runtime.slurm_ledger import Ledger
 from slurm_operator.runtime.slurm_poller import SlurmPoller
 from slurm_operator.runtime.slurm_writer import SlurmWriter
 from slurm_operator.slurmrest.tokens import Keys
+
+METRICS = Metrics()  # Nobody looks at them here.
 
 
 class SimulatedKnown(Known):
@@ -83,6 +86,8 @@ class OperatorProcess(Manager):
         passed: Callable[[str, str], None],
     ) -> None:
         self.settings = Settings()
+        self.metrics = METRICS
+        self._client = client
         self._program = program
         self.slurms = SimulatedSlurmClusters(client, rest, clock)
         self.known = SimulatedKnown(client, program.sources, ("",), self.slurms, now=clock.now)
@@ -95,8 +100,15 @@ class OperatorProcess(Manager):
         }
         self.task: asyncio.Task[None] | None = None
 
-    def start(self) -> None:
+    def start(self, breaks: Callable[[BaseException], None]) -> None:
+        """`breaks` hears why, when it ends by itself."""
+
+        def ended(task: asyncio.Task[None]) -> None:
+            if not task.cancelled() and (error := task.exception()) is not None:
+                breaks(error)
+
         self.task = asyncio.get_running_loop().create_task(self._live())
+        self.task.add_done_callback(ended)
 
     async def crash(self) -> None:
         """Ends it between any two things that it waits for."""

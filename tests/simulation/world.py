@@ -87,7 +87,7 @@ class World:
 
     async def start_operator(self) -> None:
         self.operator = OperatorProcess(self.program, self.client, self.rest, self.clock, self._passed)
-        self.operator.start()
+        self.operator.start(lambda error: self.broken(f"the operator ends: {error!r}"))
         self.note("the operator starts")
 
     async def crash_operator(self) -> None:
