@@ -47,14 +47,27 @@ async def act(plan: Plan, perform: Perform, *, notes_seconds: float = NOTES_SECO
     if not plan.lanes:
         return Outcome()
     tally = _Tally()
-    notes = [lane for lane in plan.lanes if lane.is_note]
+    working, notes = _sorted(plan, tally)
     left = iter(notes)
     await asyncio.gather(
-        *(_run_lane(lane, perform, tally) for lane in plan.lanes if not lane.is_note),
+        *(_run_lane(lane, perform, tally) for lane in working),
         *(_run_notes(left, perform, tally, notes_seconds) for _ in notes[:NOTES_AT_ONCE]),
     )
     tally.skipped.extend(action for lane in left for action in lane.actions())
     return Outcome(done=tuple(tally.done), failed=tuple(tally.failed), skipped=tuple(tally.skipped))
+
+
+def _sorted(plan: Plan, tally: _Tally) -> tuple[list[Lane], list[Lane]]:
+    """The lanes in which there is something to do, and the notes. What merely waits is done with."""
+    working, notes = [], []
+    for lane in plan.lanes:
+        if all(map(does_nothing, lane.actions())):
+            tally.done.extend(lane.actions())  # A thousand workers that wait for jobs need no task each.
+        elif lane.is_note:
+            notes.append(lane)
+        else:
+            working.append(lane)
+    return working, notes
 
 
 async def _run_lane(lane: Lane, perform: Perform, tally: _Tally) -> None:
@@ -79,7 +92,8 @@ async def _run_stage(stage: Sequence[Action], perform: Perform, tally: _Tally) -
     start, size = 0, 1
     while start < len(stage):
         batch = stage[start : start + size]
-        worked = await asyncio.gather(*(_try(action, perform, tally) for action in batch))
+        tries = [_try(action, perform, tally) for action in batch]
+        worked = await asyncio.gather(*tries) if len(tries) > 1 else [await tries[0]]
         start += len(batch)
         size *= 2
         if not all(worked):
