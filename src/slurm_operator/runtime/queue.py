@@ -29,8 +29,8 @@ class WorkQueue:
 
     def add(self, key: ObjectKey, after: float = 0.0, *, calm: bool = False) -> None:
         """Look at `key` after so many seconds; an earlier wish for it stands."""
-        self._schedule.add(key, asyncio.get_running_loop().time() + after, calm=calm)
-        self._changed.set()
+        if self._schedule.add(key, asyncio.get_running_loop().time() + after, calm=calm):
+            self._changed.set()  # Changes to an object that rests, by the thousand, wake nobody.
 
     def rest(self, key: ObjectKey, seconds: float) -> None:
         """Leave `key` alone for so long, whatever happens to it: looking at it is dear."""

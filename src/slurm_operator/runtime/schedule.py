@@ -61,21 +61,26 @@ class Schedule:
         self._rests_until: dict[ObjectKey, float] = {}
         self._live_in_a_row = 0
 
-    def add(self, key: ObjectKey, at: float, *, calm: bool = False) -> None:
-        """Look at `key` once `at` has come; an earlier wish for it stands."""
+    def add(self, key: ObjectKey, at: float, *, calm: bool = False) -> bool:
+        """Look at `key` once `at` has come; an earlier wish for it stands. Whether it is due sooner now."""
         at = max(at, self._rests_until.get(key, at))
         if key in self._running:
             self._again[key] = min(at, self._again.get(key, at))
-        elif key in self._ready:
+            return False
+        if key in self._ready:
             if not calm and self._ready[key] is self._calm:
                 self._calm.remove(key)
                 self._make_ready(key, self._live)
-        elif calm:
+            return False
+        if calm:
             self._due.pop(key, None)
             self._make_ready(key, self._calm)
-        elif at < self._due.get(key, float("inf")):
+            return True
+        is_sooner = at < self._due.get(key, float("inf"))
+        if is_sooner:
             self._due[key] = at
             heapq.heappush(self._heap, (at, key))
+        return is_sooner
 
     def take(self, now: float) -> ObjectKey | None:
         """The next key to work on, now running; None when nothing is due."""
