@@ -154,6 +154,7 @@ def test_what_the_operator_would_decide_now_can_be_recorded_and_replayed(plane, 
     assert "1 of 1 plans are the same" in replayed.output
 
 
+@pytest.mark.full
 def test_a_managers_recording_replays_to_the_identical_plans(plane, ns, tmp_path):
     apply(plane, ours("Cluster", ns, "demo", SPEC))
     flags = ("--namespaces", ns, "--record", str(tmp_path / "flights"))

@@ -118,6 +118,25 @@ def test_a_cluster_whose_name_slurm_cannot_keep_is_refused(plane, ns, hook):
     assert complaint(plane, ours("Cluster", ns, long, {"clusterName": "short"})) == ""
 
 
+@pytest.mark.parametrize("kind", ["Cluster", "Controller"])
+@pytest.mark.parametrize(
+    ("before", "after", "names"),
+    [
+        pytest.param({}, {"clusterName": "two"}, "'{ns}_kept' to 'two'", id="named later"),
+        pytest.param({"clusterName": "one"}, {}, "'one' to '{ns}_kept'", id="no longer named"),
+    ],
+)
+def test_a_cluster_keeps_the_name_under_which_its_records_are(plane, ns, hook, kind, before, after, names):
+    """The name that comes from the namespace is out of sight for the rules in the CRD."""
+    spec = KEYS if kind == "Controller" else {}
+    apply(plane, ours(kind, ns, "kept", {**spec, **before}))
+
+    said = complaint(plane, ours(kind, ns, "kept", {**spec, **after}))
+
+    assert f"cannot change from {names.format(ns=ns)}: state and accounting records are kept" in said
+    assert complaint(plane, ours(kind, ns, "kept", {**spec, **before, "extraConf": "MinJobAge=60"})) == ""
+
+
 def test_two_nodesets_that_slurm_would_confuse_are_refused(plane, ns, hook):
     apply(plane, ours("NodeSet", ns, "first", WORKERS))
 

@@ -41,7 +41,9 @@ def commands(page: Path) -> list[Block]:
 
 
 def _prompted(block: Block) -> Block:
-    """The same block without what is printed."""
+    """The same block without what is printed. Where nothing has a prompt, nothing is printed."""
+    if "$ " not in {line[:2] for line in block.text.splitlines()}:
+        return block
     lines = [line.removeprefix("$ ") if line.startswith("$ ") else "" for line in block.text.splitlines()]
     return block._replace(text="\n".join(lines))
 
