@@ -1,9 +1,8 @@
 """An API server in memory: versions, uids, finalizers, owners, graceful deletion, apply, patches, watches."""
 
-import contextlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from simulation.virtual_time import VirtualClock
@@ -28,8 +27,8 @@ def refused(code: int, reason: str, message: str) -> errors.ApiError:
     return errors.from_status(errors.Status(code=code, reason=reason, message=message))
 
 
-def text(moment) -> str:
-    return f"{moment:%Y-%m-%dT%H:%M:%SZ}"
+def text(moment: datetime) -> str:
+    return f"{moment.replace(tzinfo=None).isoformat(timespec='seconds')}Z"
 
 
 class ApiServer:
@@ -47,6 +46,7 @@ class ApiServer:
         self.protects = True  # Whether the admission policy of workers is installed.
         self._applied: dict[tuple[str, str], Object] = {}
         self._uids = 0
+        self._collected_at = 0
 
     # ---- Reading
 
@@ -164,15 +164,20 @@ class ApiServer:
             self._remove(kind, key, who)
 
     def collect(self) -> None:
-        """Delete what all owners have left."""
+        """Delete what all owners have left; where nothing has changed, there is nothing new to find."""
+        if self._collected_at == self.version:
+            return
+        self._collected_at = self.version
         uids = {found["metadata"]["uid"] for store in self.objects.values() for found in store.values()}
         for kind, store in list(self.objects.items()):
             for key, found in list(store.items()):
                 owners = found["metadata"].get("ownerReferences") or ()
                 is_orphan = owners and not any(owner["uid"] in uids for owner in owners)
                 if is_orphan and "deletionTimestamp" not in found["metadata"]:
-                    with contextlib.suppress(errors.Forbidden):  # A protected worker: tried again later.
+                    try:
                         self.delete(kind, key, COLLECTOR)
+                    except errors.Forbidden:
+                        self._collected_at = 0  # A protected worker: tried again later.
 
     def _orphan(self, uid: str) -> None:
         for kind, store in list(self.objects.items()):
