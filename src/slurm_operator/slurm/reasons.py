@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Self
 
 # Every drain of ours starts with this, so that anybody can see who made it and nobody's but ours is lifted.
@@ -105,11 +106,17 @@ class OurReason:
         """The parts of a reason that we set; None when somebody else did."""
         if not is_our_reason(reason):
             return None
-        body = reason.removeprefix(OUR_REASON_PREFIX)
-        pod, pods = _POD.search(body), _PODS.search(body)
-        end = pod or pods
-        cause, _, text = body[: end.start() if end else None].partition(": ")
-        return cls(cause, text, pod["uid"] if pod else "", _time(pods["until"]) if pods else None)
+        return cls(*_parts(reason))
+
+
+@lru_cache(maxsize=4096)
+def _parts(reason: str) -> tuple[str, str, str, datetime | None]:
+    """Cause, text, uid and time. Hundreds of workers drain with the same reason, and it is read often."""
+    body = reason.removeprefix(OUR_REASON_PREFIX)
+    pod, pods = _POD.search(body), _PODS.search(body)
+    end = pod or pods
+    cause, _, text = body[: end.start() if end else None].partition(": ")
+    return cause, text, pod["uid"] if pod else "", _time(pods["until"]) if pods else None
 
 
 def _time(text: str) -> datetime | None:

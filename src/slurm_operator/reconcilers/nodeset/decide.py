@@ -115,7 +115,7 @@ def _worker(member: Member, seen: Seen, cause: Cause | None, now: datetime) -> l
 def _steps(member: Member, seen: Seen, cause: Cause | None, now: datetime) -> Stages:
     if cause is None:
         return keep(member, seen, now)
-    if isinstance(gate(member, now), Shut) and seen.is_abandoned:
+    if seen.is_abandoned and isinstance(gate(member, now), Shut):
         return let_go(member)
     return retire(member, cause, seen.controller_key, now)
 

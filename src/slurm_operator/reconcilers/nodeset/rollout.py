@@ -32,7 +32,7 @@ def replaced(seen: Seen, choices: Choices, revision: Revision, now: datetime) ->
     broken = [member for member in old if is_broken(member, now)]
     if strategy is UpdateType.SCHEDULED_UPDATE:
         going = [*broken, *(member for member in old if in_window(member, seen))]
-        return {member.uid: replacement_cause(member, seen.nodeset, revision) for member in going}
+        return _causes(going, seen.nodeset, revision)
     under_way = [member for member in _without(old, broken) if _drains_for_update(member)]
     others = _without(victims_first(old), [*under_way, *broken])
     # Whoever takes no jobs anyway costs nothing; the rest has to fit beside all who are away already.
@@ -44,7 +44,7 @@ def replaced(seen: Seen, choices: Choices, revision: Revision, now: datetime) ->
         # Nobody of the new revision has shown that it works: one goes ahead, the rest wait for it.
         chosen = chosen[: max(0, 1 - _gone_ahead(choices, staying, old, [*under_way, *broken]))]
     going = [*under_way, *broken, *chosen]
-    return {member.uid: replacement_cause(member, seen.nodeset, revision) for member in going}
+    return _causes(going, seen.nodeset, revision)
 
 
 def _without(members: list[Member], others: list[Member]) -> list[Member]:
@@ -53,12 +53,15 @@ def _without(members: list[Member], others: list[Member]) -> list[Member]:
     return [member for member in members if member.uid not in left_out]
 
 
-def replacement_cause(member: Member, nodeset: NodeSet, revision: Revision) -> Cause:
+def _causes(going: list[Member], nodeset: NodeSet, revision: Revision) -> dict[str, Cause]:
     """Other resources need another record in Slurm, so such a drain says that it is about them."""
-    same = member.pod.metadata.annotations.get(RESOURCES_DIGEST) == resources_digest(nodeset)
-    if same:
-        return Cause(Leaving.UPDATE, f"being replaced by revision {revision.hash}")
-    return Cause(Leaving.RESOURCES, f"being replaced by revision {revision.hash}, with other resources")
+    text, wanted = f"being replaced by revision {revision.hash}", resources_digest(nodeset)
+    same = Cause(Leaving.UPDATE, text)
+    other = Cause(Leaving.RESOURCES, f"{text}, with other resources")
+    return {
+        member.uid: same if member.pod.metadata.annotations.get(RESOURCES_DIGEST) == wanted else other
+        for member in going
+    }
 
 
 def _away(seen: Seen, choices: Choices, staying: list[Member], now: datetime) -> int:
