@@ -5,6 +5,7 @@ worker is written by the tests, and no Slurm answers, so a worker that runs is n
 """
 
 import json
+import re
 import uuid
 from contextlib import contextmanager
 from pathlib import Path
@@ -208,12 +209,13 @@ def test_a_cluster_that_is_deleted_while_the_operator_is_away_stays_whole_until_
 
 @pytest.mark.parametrize("is_there", [True, False], ids=["the operator runs", "the operator is away"])
 def test_a_namespace_goes_first_and_its_worker_is_not_cut_short(plane, ns, protected, tmp_path, is_there):
-    with operating(plane, tmp_path / "log"):
+    with operating(plane, tmp_path / "log") as manager:
         make_cluster(plane, ns)
         uid = run(plane, ns)
         if is_there:
             plane.kubectl("delete", "namespace", ns, "--wait=false")
             wait_namespace_gone(plane, ns)  # Its slurmctld goes first; then the worker waits by itself.
+            assert failed_passes(manager) == [], "nothing is put back where everything goes"
             return
     plane.kubectl("delete", "namespace", ns, "--wait=false")
 
@@ -222,6 +224,12 @@ def test_a_namespace_goes_first_and_its_worker_is_not_cut_short(plane, ns, prote
 
     with operating(plane, tmp_path / "again"):
         wait_namespace_gone(plane, ns)
+
+
+def failed_passes(manager) -> list[str]:
+    """Reconcilers whose passes came to nothing, as the operator counts them."""
+    text = manager.get("/metrics", manager.metrics)[1]
+    return re.findall(r'reconciles_total\{reconciler="(.*)",result="(?:failed|error)"\}', text)
 
 
 def told(plane, ns: str) -> str:

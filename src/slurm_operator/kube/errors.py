@@ -101,6 +101,10 @@ class Forbidden(ApiError):
     """The server knows us and our rights do not cover this."""
 
 
+class NamespaceEnding(Forbidden):
+    """Nothing new is taken into a namespace that is being deleted."""
+
+
 class NotFound(ApiError):
     """There is no such object, or no such kind."""
 
@@ -179,9 +183,11 @@ def from_body(
 
 
 def _type_of(status: Status) -> type[ApiError]:
-    causes = status.details.causes if status.details else []
-    if status.code == 429 and any(cause.reason == "DisruptionBudget" for cause in causes):
+    causes = {cause.reason for cause in status.details.causes} if status.details else set()
+    if status.code == 429 and "DisruptionBudget" in causes:
         return BudgetRefused
+    if status.code == 403 and "NamespaceTerminating" in causes:
+        return NamespaceEnding
     if status.code >= 500:
         return ServerError
     return _BY_REASON.get(status.reason) or _BY_CODE.get(status.code, ApiError)

@@ -66,7 +66,8 @@ class Failure(wire.Record):
 
 
 class Outcome(wire.Record):
-    """What became of a plan. `skipped` are actions behind a failed stage, and notes there was no time for."""
+    """What became of a plan. `skipped` are actions behind a failed stage, notes there was no time for, and
+    what nobody needs any more."""
 
     done: tuple[Action, ...] = ()
     failed: tuple[Failure, ...] = ()

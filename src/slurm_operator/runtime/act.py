@@ -35,6 +35,10 @@ class OutOfTime(Exception):  # noqa: N818 - it tells what is the case
     """An action that was not begun, because what it rests on is too old by now. The next pass knows more."""
 
 
+class Pointless(Exception):  # noqa: N818 - it tells what is the case
+    """An action that nobody needs any more: what it is about is on its way out."""
+
+
 @dataclass
 class _Tally:
     done: list[Action] = field(default_factory=list)
@@ -106,7 +110,7 @@ async def _try(action: Action, perform: Perform, tally: _Tally) -> bool:
     try:
         if not does_nothing(action):
             await perform(action)
-    except OutOfTime:
+    except (OutOfTime, Pointless):
         tally.skipped.append(action)
         return False
     except ActionFailed as error:

@@ -13,7 +13,7 @@ from slurm_operator.api.names import APP_NAME
 from slurm_operator.kube import envelope
 from slurm_operator.kube.cache import Cache
 from slurm_operator.kube.client import Client, Propagation
-from slurm_operator.kube.errors import AlreadyExists, ApiError, KubeError, NotFound
+from slurm_operator.kube.errors import AlreadyExists, ApiError, KubeError, NamespaceEnding, NotFound
 from slurm_operator.kube.referenced import read_secret, value_digest
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.meta import Manifest
@@ -42,7 +42,7 @@ from slurm_operator.plan.actions import (
     WriteSlurm,
 )
 from slurm_operator.plan.gate import OF_ONE_VERSION, Worker, why_no_longer
-from slurm_operator.runtime.act import ActionFailed, OutOfTime
+from slurm_operator.runtime.act import ActionFailed, OutOfTime, Pointless
 from slurm_operator.runtime.known import Known
 from slurm_operator.runtime.recipes import fingerprints, make
 from slurm_operator.runtime.retries import Retries
@@ -70,9 +70,11 @@ class Performer:
         self.written: list[Written] = []
 
     async def perform(self, action: Action) -> None:
-        """Do it. Raises ActionFailed, in words for people, when it cannot be done."""
+        """Do it. Raises ActionFailed, in words for people, or Pointless when there is nobody to do it for."""
         try:
             await self._retries.of(lambda: self._dispatch(action))
+        except NamespaceEnding as error:
+            raise Pointless from error
         except KubeError as error:
             retry_after = error.retry_after if isinstance(error, ApiError) else None
             raise ActionFailed(str(error), retry_after=retry_after) from error

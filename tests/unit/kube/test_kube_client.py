@@ -129,6 +129,18 @@ async def test_a_server_that_asks_to_wait_longer_than_the_deadline_is_not_waited
     assert len(api.asked) == 1
 
 
+async def test_a_namespace_that_is_being_deleted_is_told_from_a_missing_right() -> None:
+    causes = [{"reason": "NamespaceTerminating", "message": "namespace ns is being terminated"}]
+    ending = refusal(403, "Forbidden", "unable to create new content", details={"causes": causes})
+    async with FakeApi(others=[ending, refusal(403, "Forbidden", "no")]) as api, api.client() as client:
+        with pytest.raises(errors.NamespaceEnding, match="unable to create new content"):
+            await client.create(POD, {"metadata": {"namespace": "ns", "name": "a"}})
+        with pytest.raises(errors.Forbidden) as caught:
+            await client.create(POD, {"metadata": {"namespace": "ns", "name": "a"}})
+
+    assert not isinstance(caught.value, errors.NamespaceEnding)
+
+
 async def test_a_refused_eviction_is_told_at_once_and_not_repeated() -> None:
     causes = [{"reason": "DisruptionBudget", "message": "The disruption budget x needs 3 healthy pods"}]
     refuse = refusal(

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from slurm_operator.plan.actions import Apply, Tell, Wait
 from slurm_operator.plan.plan import lane, plan
-from slurm_operator.runtime.act import NOTES_AT_ONCE, ActionFailed, act
+from slurm_operator.runtime.act import NOTES_AT_ONCE, ActionFailed, Pointless, act
 
 
 def apply(name: str) -> Apply:
@@ -169,3 +169,16 @@ async def test_a_bug_in_one_action_is_an_outcome_too():
     outcome = await act(plan(lane("x", [apply("a")]), lane("y", [apply("b")])), perform)
 
     assert [failure.error for failure in outcome.failed] == ["KeyError: 'no such thing'"] * 2
+
+
+async def test_what_nobody_needs_any_more_is_no_failure_and_what_rests_on_it_is_left():
+    async def perform(action: Apply) -> None:
+        if name_of(action) == "in a namespace that ends":
+            raise Pointless
+
+    ending, behind, beside = apply("in a namespace that ends"), apply("behind it"), apply("beside it")
+
+    outcome = await act(plan(lane("a", [ending], [behind]), lane("b", [beside])), perform)
+
+    assert (outcome.done, outcome.failed) == ((beside,), ())
+    assert set(map(name_of, outcome.skipped)) == {name_of(ending), name_of(behind)}
