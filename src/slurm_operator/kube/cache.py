@@ -87,7 +87,7 @@ class Cache(Generic[T]):
         return len(self._store)
 
     def by_index(self, index: str, value: Hashable) -> list[T]:
-        """The objects for which the index function gave this value."""
+        """The objects for which the index function gave this value, in the order of their keys."""
         return self._store.by_index(index, value)
 
     def subscribe(self, callback: Callable[[T | None, T | None], None]) -> None:

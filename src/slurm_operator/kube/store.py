@@ -58,8 +58,8 @@ class Store(Generic[T]):
         return len(self._objects)
 
     def by_index(self, index: str, value: Hashable) -> list[T]:
-        """The objects under this value; KeyError for an index that does not exist."""
-        return [self._objects[key] for key in self._indexes.keys(index, value)]
+        """The objects under this value, in the order of their keys; KeyError for an index that is none."""
+        return [self._objects[key] for key in sorted(self._indexes.keys(index, value))]
 
     def subscribe(self, callback: Callback[T]) -> None:
         """Call back with (old, new) on every change, and now for everything that is here."""

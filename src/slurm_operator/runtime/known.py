@@ -144,13 +144,13 @@ class View:
         return sorted((t for t in things if namespace in ("", t.metadata.namespace)), key=key_of)
 
     def find(self, type_: type[T], index: str, value: str) -> Sequence[T]:
-        return sorted(self._known.records[type_].by_index(index, value), key=key_of)
+        return self._known.records[type_].by_index(index, value)
 
     def child(self, kind: Kind, namespace: str, name: str) -> Child | None:
         return self._known.children[kind].get(ObjectKey(namespace, name))
 
     def children(self, kind: Kind, owner_uid: str) -> Sequence[Child]:
-        return sorted(self._known.children[kind].by_index(OWNER, owner_uid), key=key_of)
+        return self._known.children[kind].by_index(OWNER, owner_uid)
 
     def secret(self, namespace: str, name: str) -> Secret | Unread | None:
         return self._referenced(self._known.secrets, self.secrets_asked, ObjectKey(namespace, name))
