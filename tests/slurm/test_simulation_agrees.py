@@ -12,10 +12,13 @@ from rest_rig import OURS, client_of
 from simulation.slurmctld import Slurmctld
 from simulation.slurmrest import SimulatedRest
 from simulation.weather import Weather
+from slurm_operator.local.boxed.conf import LINES
 from slurm_operator.local.daemons import SlurmDaemons
 from slurm_operator.slurmrest.errors import SlurmFailure
 
 WORKERS = ("w-0", "w-1")
+URGENT = "PartitionName=urgent Nodes=ALL PriorityTier=10 State=UP MaxTime=UNLIMITED"
+PREEMPTS = {"PreemptType": "preempt/partition_prio", "PreemptMode": "REQUEUE"}
 DRAIN = {"state": ["DRAIN"], "reason": OURS}
 
 
@@ -25,6 +28,7 @@ class Cluster(Protocol):
     client: Any
 
     def submit(self, node: str) -> int: ...
+    def submit_urgent(self, node: str) -> int: ...
     def suspend(self, job: int) -> None: ...
     def wake(self, job: int) -> None: ...
     def cancel(self, job: int) -> None: ...
@@ -41,6 +45,10 @@ class RealCluster:
 
     def submit(self, node: str) -> int:
         return self.slurm.submit("sleep 600", f"--nodelist={node}", "--mem=10")
+
+    def submit_urgent(self, node: str) -> int:
+        where = f"--nodelist={node}"
+        return self.slurm.submit("sleep 600", where, "--mem=10", "--partition=urgent", "--exclusive")
 
     def suspend(self, job: int) -> None:
         self.slurm.run("scontrol", "suspend", str(job))
@@ -81,6 +89,9 @@ class ImaginedCluster:
 
     def submit(self, node: str) -> int:
         return self.ctld.submit(3600, required=(node,)).job_id
+
+    def submit_urgent(self, node: str) -> int:
+        return self.ctld.submit(3600, required=(node,), priority=1, is_exclusive=True).job_id
 
     def suspend(self, job: int) -> None:
         self.ctld.suspend(self.ctld.jobs[job])
@@ -168,6 +179,10 @@ def submitted(node: str) -> Step:
     return at_once(lambda play: play.jobs.append(play.cluster.submit(node)))
 
 
+def urgent(node: str) -> Step:
+    return at_once(lambda play: play.jobs.append(play.cluster.submit_urgent(node)))
+
+
 SCRIPT: list[tuple[str, Step]] = [
     ("a job starts", submitted("w-0")),
     ("its node is drained", drain("w-0")),
@@ -182,6 +197,12 @@ SCRIPT: list[tuple[str, Step]] = [
     ("one unknown name among others, and nobody is drained", drain("w-1", "w-0")),
     ("a job starts on the other node", submitted("w-1")),
     ("slurmctld restarts and remembers", at_once(lambda play: play.cluster.restart())),
+    ("an urgent job preempts it, and it waits in the queue", urgent("w-1")),
+    ("a node with an urgent job cannot be deleted either", asked(lambda send, play: send.delete_node("w-1"))),
+    (
+        "the urgent one is cancelled, and the other starts again",
+        at_once(lambda play: play.cluster.cancel(play.jobs[2])),
+    ),
     ("slurmctld hangs", at_once(lambda play: play.cluster.hang())),
     ("a drain gets no answer", drain("w-1")),
     ("slurmctld wakes up and carries it out", at_once(lambda play: play.cluster.wake_up())),
@@ -197,7 +218,7 @@ SCRIPT: list[tuple[str, Step]] = [
 async def test_the_simulated_slurmctld_does_what_the_real_one_does(
     new_slurm: Callable[..., SlurmDaemons],
 ) -> None:
-    slurm = new_slurm()
+    slurm = new_slurm(settings=PREEMPTS, lines=(*LINES, URGENT))
     slurm.reset(*WORKERS)
     imagined, real = Play(ImaginedCluster()), Play(RealCluster(slurm))
     for what, step in SCRIPT:
