@@ -16,7 +16,10 @@ from simulation.runs import Story, as_test, play, shrunk
 )
 @click.option("--scene", default="", help="workers, parts or cluster; empty draws one for each seed.")
 @click.option("--most-steps", default=0, help="Stop after so many steps; 0 is no limit.")
-def main(seeds: int, first: int, length: int, scene: str, most_steps: int) -> None:
+@click.option(
+    "--shrink/--no-shrink", default=True, help="Make a story that broke a promise as short as can be."
+)
+def main(seeds: int, first: int, length: int, scene: str, most_steps: int, shrink: bool) -> None:
     gc.freeze()
     gc.set_threshold(50_000)
     began, steps, broken, virtual, told = time.process_time(), 0, 0, 0.0, 0
@@ -26,6 +29,8 @@ def main(seeds: int, first: int, length: int, scene: str, most_steps: int) -> No
         steps, virtual = steps + ending.steps, virtual + ending.seconds
         if ending.broken is not None:
             broken += 1
+            click.echo(f"seed {seed}: {ending.broken}")
+        if ending.broken is not None and shrink:
             short = shrunk(
                 story, lambda found, like=ending.broken[:40]: (found.broken or "").startswith(like)
             )
