@@ -49,6 +49,9 @@ class SimulatedRest:
     def next_url(self) -> None:
         pass
 
+    def use(self, urls: Sequence[str]) -> None:
+        """Wherever it is asked, it is the same one."""
+
     def wake_up(self) -> None:
         """slurmctld hangs no longer, and carries out what was sent to it meanwhile."""
         loop = asyncio.get_running_loop()

@@ -42,6 +42,11 @@ class SlurmCluster:
         """`who` waits for something to happen in Slurm, or no longer does."""
         self.poller.wanted(who, soon=soon)
 
+    def use(self, urls: Sequence[str]) -> None:
+        """Other slurmrestds of the same cluster; what is known of it stays."""
+        self.client.use(urls)
+        self.poller.read_again()
+
     def subscribe(self, callback: Callable[[Changes], None]) -> Callable[[], None]:
         """Calls back after every round with what it changed, often nothing. Gives the way to stop that."""
         return self.poller.subscribe(callback)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import structlog
@@ -63,8 +64,9 @@ class SlurmClusters:
         return await cluster.write(write) if cluster is not None else None
 
     def arrange(self, servers: Mapping[ObjectKey, SlurmServer], *, are_all_known: bool = True) -> None:
-        """Talk to exactly these from now on. A changed address or key is a new connection."""
+        """Talk to exactly these from now on. A changed key is a new connection."""
         self._first_words.ask(servers.keys(), are_all_known=are_all_known)
+        self._move(servers)
         for key in [key for key, server in self._servers.items() if servers.get(key) != server]:
             del self._servers[key]
             self._clusters.pop(key, None)
@@ -75,6 +77,16 @@ class SlurmClusters:
             if key not in self._servers:
                 self._servers[key] = server
                 self._tasks[key] = asyncio.create_task(self._run(key, server))
+
+    def _move(self, servers: Mapping[ObjectKey, SlurmServer]) -> None:
+        """Clusters that only have more or fewer slurmrestds than before stay connected."""
+        for key, server in servers.items():
+            known, cluster = self._servers.get(key), self._clusters.get(key)
+            if known is None or cluster is None or known == server:
+                continue
+            if server == replace(known, urls=server.urls):
+                self._servers[key] = server
+                cluster.use(server.urls)
 
     @property
     def heard(self) -> frozenset[ObjectKey]:
@@ -108,7 +120,7 @@ class SlurmClusters:
             log.exception("reading a Slurm cluster broke; starting over", controller=str(key))
             self._clusters.pop(key, None)
             await asyncio.sleep(RETRY_SECONDS)
-            self._tasks[key] = asyncio.create_task(self._run(key, server))
+            self._tasks[key] = asyncio.create_task(self._run(key, self._servers[key]))
 
     def _connection(self, name: str, server: SlurmServer, keys: Keys) -> SlurmCluster:
         return connection(name, server, keys, self._may_write)

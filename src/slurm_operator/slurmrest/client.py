@@ -49,3 +49,10 @@ class SlurmRest:
         """Turn to another slurmrestd, which may be of another release."""
         self._session.transport.next_url()
         self._session.forget_version()
+
+    def use(self, urls: Sequence[str]) -> None:
+        """Ask these slurmrestds from now on; the one in use stays so if it is among them."""
+        before = self.url
+        self._session.transport.use(urls)
+        if self.url != before:
+            self._session.forget_version()

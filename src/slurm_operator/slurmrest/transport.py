@@ -61,6 +61,11 @@ class Transport:
     def next_url(self) -> None:
         self._urls.append(self._urls.pop(0))
 
+    def use(self, urls: Sequence[str]) -> None:
+        """Take these from now on; the one in use stays so if it is among them."""
+        in_use = self.url
+        self._urls = sorted((url.rstrip("/") for url in urls), key=lambda url: url != in_use)
+
     async def exchange(self, request: Request, token: str) -> Reply:
         """Whatever slurmrestd answers, good or bad; an exception when it does not."""
         deadline_s = request.deadline_s or self._deadline_s

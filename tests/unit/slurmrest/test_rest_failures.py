@@ -322,6 +322,18 @@ async def test_another_url_is_taken_up_and_asked_for_its_version(
     assert await client.read.nodes()
 
 
+async def test_the_url_in_use_stays_so_when_others_come_or_go(connect: Callable[..., SlurmRest]) -> None:
+    client = connect(urls=["http://one", "http://two"])
+    client.next_url()
+
+    client.use(["http://zero", "http://one", "http://two/"])
+    assert client.url == "http://two"
+    client.use(["http://zero", "http://one"])
+    assert client.url == "http://zero"
+    client.next_url()
+    assert client.url == "http://one"
+
+
 async def test_a_database_that_slurmrestd_was_started_without_is_said_so(client: SlurmRest) -> None:
     with pytest.raises(errors.NotServed, match="slurmdb"):
         await client.database.accounts()
