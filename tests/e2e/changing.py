@@ -19,6 +19,9 @@ PATIENCE_S = 400
 # As this rig applies its manifests.
 APPLIED = ("--server-side", "--force-conflicts", "--field-manager=slurm-operator-local")
 
+# What has to come to rest.
+OURS = "clusters.slinky.slurm.net,controllers,restapis,loginsets,nodesets,pods"
+
 # They run until somebody has waited for them, or until the next change.
 JOB = ("sleep 3000", "--exclusive", "--time=60")
 
@@ -165,14 +168,14 @@ class Changing:
 
         def is_settled() -> bool:
             nonlocal quiet
-            sets = self.get("nodesets")
-            drains = [drain for one in sets for drain in one.get("status", {}).get("drains") or ()]
+            things = self.get(OURS)
+            drains = [drain for one in things for drain in one.get("status", {}).get("drains") or ()]
             awaited = {int(job) for drain in drains for job in drain.get("jobs") or ()}
             if awaited - jobs:
                 self.run("scancel", *map(str, awaited - jobs))
             jobs.update(awaited)
-            quiet = quiet + 1 if not drains and self.is_at_rest() else 0
-            return quiet >= 4
+            quiet = quiet + 1 if not drains and self.is_at_rest(things) else 0
+            return quiet >= 3
 
         until(
             is_settled,
@@ -181,18 +184,18 @@ class Changing:
         )
         return jobs
 
-    def is_at_rest(self) -> bool:
+    def is_at_rest(self, things: list[dict]) -> bool:
         """Everything of this Cluster is ready, as its last spec says, and slurmctld answers for all workers."""
-        ours = self.get("clusters.slinky.slurm.net,controllers,restapis,loginsets,nodesets")
-        pods = self.get("pods")
-        if any(pod["metadata"].get("deletionTimestamp") for pod in pods):
+        if any(one["metadata"].get("deletionTimestamp") for one in things):
+            return False
+        if not all(_is_done(one) for one in things if one["kind"] != "Pod"):
             return False
         try:
             states = self.run("sinfo", "--noheader", "--Node", "--format=%T").split()
         except LocalError:
             return False
         workers = self.wish.replicas + self.wish.has_gpus
-        return all(map(_is_done, ours)) and len(states) == workers and set(states) <= {"idle", "allocated"}
+        return len(states) == workers and set(states) <= {"idle", "allocated"}
 
 
 def _is_done(thing: dict) -> bool:
