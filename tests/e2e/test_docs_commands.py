@@ -1,42 +1,66 @@
-"""The commands of the tutorial, in its order, as a reader types them."""
+"""The tutorial as a reader types it, and on the cluster that it makes the commands of the guides."""
 
-import os
-import re
-import subprocess
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 
-from slurm_operator.local import stop
+from slurm_operator.local import image, operated, stop, wheels
 from slurm_operator.local.cluster import DEFAULT_NAME
 from slurm_operator.local.paths import Paths
 from slurm_operator.local.progress import Quiet
-from support.docs import ROOT, blocks
+from support.docs import ROOT, Block, Terminal, commands
+from support.readers import ON_A_CLUSTER, TUTORIAL, type_one, type_page
 
-TUTORIAL = ROOT / "docs" / "tutorial" / "first-cluster.md"
+pytestmark = [pytest.mark.full, pytest.mark.timeout(1500)]
 
-# The environment that runs this test is never made anew under it, however old it is: `make` would empty it first.
-MAKE = "make --old-file=.venv/.ready "
+STEPS = commands(ROOT / TUTORIAL)
 
 
-@pytest.mark.full
-@pytest.mark.timeout(900)
-def test_the_tutorial_can_be_typed_as_it_stands(tmp_path: Path, paths: Paths) -> None:
-    environment = {
-        **os.environ,
-        "SLURM_OPERATOR_HOME": str(tmp_path),
+@pytest.fixture(scope="module")
+def terminal(tmp_path_factory: pytest.TempPathFactory, paths: Paths) -> Iterator[Terminal]:
+    """A reader with a checkout, with builds in the cache, and nothing that runs."""
+    place = tmp_path_factory.mktemp("reader")
+    kubectl = wheels.kubectl(paths, Quiet())
+    terminal = Terminal(place / "home", place / "kubeconfig", kubectl=kubectl)
+    terminal.environment |= {
+        "SLURM_OPERATOR_HOME": str(place / "state"),
         "SLURM_OPERATOR_CACHE": str(paths.cache),
     }
-    tried = list(blocks("sh", (TUTORIAL,)))
-    assert len(tried) > 3
+    yield terminal
+    stop.down(DEFAULT_NAME, Paths.of(terminal.environment), Quiet())
 
-    try:
-        for block in tried:
-            done = subprocess.run(
-                ["bash", "-euo", "pipefail", "-c", re.sub("^make ", MAKE, block.text, flags=re.MULTILINE)],
-                cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=600,
-                stdin=subprocess.DEVNULL,
-            )  # fmt: skip
-            assert done.returncode == 0, f"{block}\n{done.stdout}{done.stderr}"
-    finally:
-        stop.down(DEFAULT_NAME, Paths.of(environment), Quiet())
+
+def test_the_tutorial_can_be_typed_as_it_stands_and_what_the_guides_say_after_it(terminal: Terminal) -> None:
+    assert (STEPS[0].text, STEPS[-1].text) == ("make up", "make down")
+    for step in STEPS[:-1]:
+        assert type_one(step, terminal, ROOT) == []
+    be_at_home(terminal)
+
+    troubles = [trouble for page in ON_A_CLUSTER for trouble in type_page(page, terminal)]
+
+    assert not troubles, "\n\n".join(troubles)
+    assert type_one(STEPS[-1], terminal, ROOT) == []
+    assert not list(Path(terminal.environment["SLURM_OPERATOR_HOME"]).glob("clusters/*/state.json"))
+
+
+def be_at_home(terminal: Terminal) -> None:
+    """Both workers back, the namespace of the cluster where kubectl looks first, and the files of the guides."""
+    files = {
+        "whole.yaml": [operated.manifest(workers=2, nodes=2)],
+        "demo.yaml": [operated.manifest(workers=1, nodes=2)],
+        "recording.yaml": operated.installation(image.OPERATOR_IMAGE, is_recording=True),
+    }
+    for name, objects in files.items():
+        (terminal.directory / name).write_text(yaml.safe_dump_all(objects))
+    own = Paths.of(terminal.environment).cluster(DEFAULT_NAME) / "kubeconfig"
+    shutil.copy(own, terminal.environment["KUBECONFIG"])
+    ready = (
+        "kubectl config set-context --current --namespace=slurm",
+        "kubectl apply --server-side --force-conflicts -f whole.yaml",
+        "kubectl wait --for=condition=Ready nodeset/demo-cpu --timeout=10m",
+    )
+    for line in ready:
+        assert type_one(Block(ROOT / TUTORIAL, 0, line), terminal) == []

@@ -43,7 +43,7 @@ def manifest(workers: int, nodes: int) -> dict[str, object]:
     }
 
 
-def installation(operator_image: str) -> list[dict[str, object]]:
+def installation(operator_image: str, *, is_recording: bool = False) -> list[dict[str, object]]:
     """What `slurm-operator manifests` prints, with the images that this machine has made."""
     return install_objects(
         Installation(
@@ -53,6 +53,7 @@ def installation(operator_image: str) -> list[dict[str, object]]:
             pull_policy="Never",
             slurm_images=image.slurm_image("{daemon}"),
             mariadb_image=image.slurm_image("mariadb"),
+            is_recording=is_recording,
         )
     )
 

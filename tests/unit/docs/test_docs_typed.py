@@ -1,0 +1,40 @@
+"""No command stands in the documentation that no test types."""
+
+import re
+
+from support.docs import PAGES, ROOT, blocks, commands
+from support.readers import (
+    ELSEWHERE,
+    ON_A_CLUSTER,
+    ON_AN_API_SERVER,
+    PAGES_ELSEWHERE,
+    TUTORIAL,
+    left_out,
+    pages_with_commands,
+)
+
+TOOLS = re.compile(r"^(\$ |(kubectl|helm|make|slurm-operator|\.venv/bin/\S+|curl|docker) )", re.MULTILINE)
+
+
+def test_every_page_with_commands_is_typed_by_a_test():
+    assert pages_with_commands() == {*ON_A_CLUSTER, *ON_AN_API_SERVER, TUTORIAL}
+
+
+def test_what_is_not_typed_still_stands_somewhere():
+    there = {command.text for page in PAGES for command in commands(page) if left_out(command)}
+
+    assert ELSEWHERE.keys() <= there
+    assert all(commands(ROOT / page) for page in PAGES_ELSEWHERE)
+
+
+def test_commands_stand_in_blocks_that_say_so():
+    """Other blocks are not typed, so nothing in them may look as if it were."""
+    unmarked = [block for language in ("", "text", "bash", "shell") for block in blocks(language)]
+
+    assert [str(block) for block in unmarked if TOOLS.search(block.text)] == []
+
+
+def test_a_command_over_several_lines_is_one():
+    [command] = [each for each in commands(ROOT / "docs/guides/installation.md") if "xargs" in each.text]
+
+    assert command.text.startswith("kubectl get clusters")
