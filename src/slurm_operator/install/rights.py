@@ -35,11 +35,17 @@ class Right(wire.Record):
 _OURS: Final = tuple(kind.KIND.plural for kind in KINDS)
 _PARTS: Final = tuple(kind.KIND.plural for kind in KINDS if kind not in (Cluster, Token))
 
-# Of objects that belong to no namespace. All three are only looked at: machines for cordons and taints,
-# namespaces for their Pod Security level, storage classes for whether there is a default one.
+# Of objects that belong to no namespace. All are only looked at: machines for cordons and taints, namespaces
+# for their Pod Security level, storage classes for whether there is a default one, policies for whether one
+# protects workers.
 CLUSTER_WIDE: Final = (
     Right(group="", resources=("namespaces", "nodes"), verbs=READ),
     Right(group="storage.k8s.io", resources=("storageclasses",), verbs=READ),
+    Right(
+        group="admissionregistration.k8s.io",
+        resources=("validatingadmissionpolicies", "validatingadmissionpolicybindings"),
+        verbs=("list",),
+    ),
 )
 
 # In every namespace with Slurm clusters. `get` is for named reads, and after a patch that was refused: the

@@ -1,4 +1,4 @@
-"""What stands between a request and our kinds: webhooks, and the policy that protects workers."""
+"""What stands between a request and our kinds: webhooks."""
 
 from collections.abc import Iterable
 
@@ -55,14 +55,6 @@ async def _trouble(client: Client, namespace: str) -> str:
     return ""
 
 
-async def is_protected(client: Client) -> bool:
-    """Whether a policy about deleting our workers is there and bound."""
-    policies = await client.request("GET", f"{_ADMISSION}/validatingadmissionpolicies")
-    bindings = await client.request("GET", f"{_ADMISSION}/validatingadmissionpolicybindings")
-    bound = {one["spec"].get("policyName") for one in bindings["items"]}
-    return any(_protects(one) and one["metadata"]["name"] in bound for one in policies["items"])
-
-
 def _ours(configuration: Manifest) -> Iterable[Manifest]:
     """The webhooks of a configuration that are about our kinds."""
     for hook in configuration.get("webhooks") or ():
@@ -73,14 +65,3 @@ def _ours(configuration: Manifest) -> Iterable[Manifest]:
 def _service(hook: Manifest) -> str:
     service = hook["clientConfig"].get("service") or {}
     return f"{service.get('namespace', '?')}/{service.get('name', '?')}"
-
-
-def _protects(policy: Manifest) -> bool:
-    """Whether a policy is about deleting pods with our label."""
-    constraints = policy["spec"].get("matchConstraints") or {}
-    selector = wire.encode(constraints.get("objectSelector") or {})
-    is_about_pods = any(
-        "DELETE" in rule.get("operations", ()) and "pods" in rule.get("resources", ())
-        for rule in constraints.get("resourceRules") or ()
-    )
-    return is_about_pods and names.LABEL_POD_PROTECT.encode() in selector

@@ -11,6 +11,7 @@ from slurm_operator.kubectl.doctor_finding import Finding, Level, fail, listed, 
 from slurm_operator.manifests.compare import changes
 from slurm_operator.manifests.meta import Child, Manifest, Meta
 from slurm_operator.manifests.objects import Unread
+from slurm_operator.runtime.protection import REMEDY
 
 # Without these the operator works, and leaves something out.
 _SPARE = ("events", "servicemonitors")
@@ -137,7 +138,7 @@ def protection(facts: Facts) -> Iterator[Finding]:
         yield warn(
             "Protection",
             "No policy protects workers: `kubectl delete pod` ends the jobs on them.",
-            "It comes with `slurm-operator manifests --no-crds`, and with the chart unless turned off.",
+            REMEDY,
         )
 
 

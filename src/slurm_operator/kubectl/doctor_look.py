@@ -15,7 +15,7 @@ from slurm_operator.api.meta import ObjectKey
 from slurm_operator.kube.client import Client
 from slurm_operator.kube.discovery import Discovery
 from slurm_operator.kube.errors import Forbidden, KubeError, NotFound
-from slurm_operator.kubectl.doctor_admission import is_protected, webhooks
+from slurm_operator.kubectl.doctor_admission import webhooks
 from slurm_operator.kubectl.doctor_facts import Facts, Machine, Operator, Serving
 from slurm_operator.kubectl.doctor_rights import missing, needed_rights, operators_needs, user_name
 from slurm_operator.manifests import kinds
@@ -23,6 +23,7 @@ from slurm_operator.manifests.meta import Manifest
 from slurm_operator.manifests.objects import Pod, Unread
 from slurm_operator.manifests.platform import Namespace, StorageClass
 from slurm_operator.operator import OUR_CHILDREN
+from slurm_operator.runtime.protection import is_protected
 
 T = TypeVar("T")
 

@@ -30,6 +30,7 @@ from slurm_operator.runtime.guard import MetricsGuard, self_signed_context
 from slurm_operator.runtime.known import Known
 from slurm_operator.runtime.lag import LagMeter
 from slurm_operator.runtime.metrics import Metrics
+from slurm_operator.runtime.protection import tell_of_protection
 from slurm_operator.runtime.queue import WorkQueue
 from slurm_operator.runtime.reconcile import Loop, Shell
 from slurm_operator.runtime.recording import Recorder as FlightRecorder
@@ -218,6 +219,8 @@ class Manager:
             await stack.enter_async_context(self._running("connections to Slurm", self._keep_connected()))
             await self._first_look()
             await stack.enter_async_context(self._running("kinds that come late", self._await_late_kinds()))
+            told = tell_of_protection(self._client, self.metrics.workers_protected)
+            await stack.enter_async_context(self._running("protection of workers", told))
             for name, loop in self.loops.items():
                 await stack.enter_async_context(self._running(f"queue {name}", loop.queue.run(loop.work)))
             yield

@@ -1,5 +1,7 @@
 """What Prometheus may know about the operator. Names carry their unit; docs/reference lists them all."""
 
+import math
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from slurm_operator.kube.client import Call
@@ -73,6 +75,12 @@ class Metrics:
         self.is_leader = Gauge(
             "slurm_operator_is_leader", "1 while this process may write, else 0.", registry=self.registry
         )
+        self.workers_protected = Gauge(
+            "slurm_operator_workers_protected",
+            "1 while a policy keeps workers from being deleted by hand, else 0; NaN where it cannot be seen.",
+            registry=self.registry,
+        )
+        self.workers_protected.set(math.nan)
         self.events_dropped = Gauge(
             "slurm_operator_events_dropped",
             "Events for people that were dropped because too many were waiting.",
