@@ -41,6 +41,7 @@ WHOLE_DEEDS = {
     "scale_restapi": 2,
     "delete_kind": 1,
 }
+GOOD_CONFIG = "SchedulerParameters=bf_interval=10\n"
 SPOILT = (
     f"Bogus={BAD}",
     f"SchedulerParameters={BAD}",
@@ -135,7 +136,7 @@ class WholeDeeds(Deeds):
     # ---- Configuration
 
     def edit_config(self, pick: int, amount: int) -> None:
-        self._edit_head(extraConf=f"SchedulerParameters=bf_interval={10 + amount}\n")
+        self._edit_head(extraConf=GOOD_CONFIG.replace("10", str(10 + amount)))
 
     def spoil_config(self, pick: int, amount: int) -> None:
         self._edit_head(extraConf=f"# {amount}\n{SPOILT[pick % len(SPOILT)]}\n")
@@ -291,6 +292,14 @@ class WholeDeeds(Deeds):
             self._create(kind, manifest)
         self._put_file("# good\n")
         self.edit_config(0, 0)
+        self._edit_leaving_head()
+
+    def _edit_leaving_head(self) -> None:
+        """Without a slurmctld nobody can say which workers are free, so who deletes it mends it first."""
+        head = self.world.server.objects[Controller.KIND].get(CONTROLLER)
+        if head is not None and "deletionTimestamp" in head["metadata"]:
+            good = {"extraConf": GOOD_CONFIG}
+            self.world.server.change(Controller.KIND, CONTROLLER, lambda it: it["spec"].update(good), HUMAN)
 
     def delete_everything(self, seed: int) -> None:
         """In any order, one after the other."""
