@@ -117,3 +117,23 @@ async def test_a_lease_given_back_is_taken_within_a_moment(api_server: Plane, na
     assert (first.is_leader, second.is_leader) == (False, True)
     assert lease["spec"]["holderIdentity"] == "two"
     assert lease["spec"]["leaseTransitions"] == 1
+
+
+async def test_a_lease_is_given_back_at_whatever_moment_its_holder_stops(
+    api_server: Plane, namespace: str
+) -> None:
+    """Most of them in the middle of a renewal, which the server carries out all the same."""
+    key = ObjectKey(namespace, "stopped")
+    async with Client(find(api_server.kubeconfig)) as client:
+        left = []
+        for moment in range(40):
+            elector = Elector(client, key, f"holder-{moment}", retry_seconds=0.005)
+            await elector.acquire()
+            holding = asyncio.create_task(elector.hold())
+            await asyncio.sleep(0.005 + moment * 0.0005)
+            holding.cancel()
+            await asyncio.gather(holding, return_exceptions=True)
+            await elector.release()
+            left.append((await client.get(LEASE, key))["spec"]["holderIdentity"])
+
+    assert left == [""] * 40
