@@ -149,7 +149,12 @@ def job_state(run, job: int) -> str:
 
 
 def until(condition, seconds: float = 120, what=lambda: "it") -> None:
+    """Looks less often where a look takes long: who waits leaves the machine to those it waits for."""
     end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, f"waited {seconds:.0f} s for {what()}"
-        time.sleep(0.5)
+    while True:
+        began = time.monotonic()
+        if condition():
+            return
+        looked = time.monotonic()
+        assert looked < end, f"waited {seconds:.0f} s for {what()}"
+        time.sleep(min(max(0.5, 2 * (looked - began)), 2))

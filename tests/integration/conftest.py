@@ -4,6 +4,7 @@ import uuid
 from collections.abc import Iterator
 
 import pytest
+from kinds_rig import serving_kinds
 
 from slurm_operator.local import builds, wheels
 from slurm_operator.local.controlplane import ControlPlane, Plane
@@ -25,6 +26,13 @@ def api_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
     """etcd and kube-apiserver, shared by all tests: stay in your namespace."""
     wanted = ControlPlane(tmp_path_factory.mktemp("api-server"), audit="Metadata")
     with wanted.running() as plane:
+        yield plane
+
+
+@pytest.fixture(scope="session")
+def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
+    """A server with our kinds, shared too: an operator there keeps to its namespace and has a user of its own."""
+    with serving_kinds(tmp_path_factory.mktemp("kinds")) as plane:
         yield plane
 
 

@@ -3,6 +3,9 @@
 import base64
 import json
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,22 +15,31 @@ from slurm_operator.api.crd import crd
 from slurm_operator.local.controlplane import ControlPlane, Plane
 from slurm_operator.local.operated import wait_established
 from support import rights
+from support.audit import changes_by
 from support.managers import until
 from support.rights import operator as operator
 
 GROUP = "slinky.slurm.net/v1beta1"
 
 
-@pytest.fixture(scope="module")
-def plane(tmp_path_factory):
-    """A server of our own: its audit log tells who wrote what. No pod ever runs on it."""
-    with ControlPlane(tmp_path_factory.mktemp("kinds"), audit="Metadata").running() as plane:
+@contextmanager
+def serving_kinds(place: Path, *, controller_manager: bool = False) -> Iterator[Plane]:
+    """An API server with our kinds; its audit log tells who wrote what. No pod ever runs on it."""
+    wanted = ControlPlane(place, controller_manager=controller_manager, audit="Metadata")
+    with wanted.running() as plane:
         rights.grant(plane)
         for kind in KINDS:
             plane.caller.call("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", crd(kind))
         wait_established(plane.kubectl)
         yield plane
         assert rights.refused(plane.audit_log) == []
+
+
+@pytest.fixture(scope="module")
+def plane(tmp_path_factory):
+    """Where it is imported, the module has a server of its own instead of the one that all share."""
+    with serving_kinds(tmp_path_factory.mktemp("kinds")) as plane:
+        yield plane
 
 
 @pytest.fixture
@@ -103,13 +115,10 @@ def owner_of(thing: dict) -> tuple[str, str]:
 
 def writes_by(plane: Plane, user: str) -> list[str]:
     """What this user changed, as the API server's own log has it."""
-    entries = [json.loads(line) for line in plane.audit_log.read_text().splitlines()]
     return [
         f"{entry['verb']} {entry['requestURI']}"
-        for entry in entries
-        if entry["user"]["username"] == user
-        and entry["verb"] not in ("get", "list", "watch")
-        and entry.get("objectRef", {}).get("resource") != "leases"
+        for entry in changes_by(plane.audit_log, user)
+        if entry.get("objectRef", {}).get("resource") != "leases"
     ]
 
 

@@ -13,7 +13,6 @@ from kinds_rig import (
     operator,
     ours,
     owner_of,
-    plane,
     pretend_ready,
     refusals,
     secret,
@@ -26,7 +25,7 @@ from slurm_operator.slurm.conf.lines import parse
 from support.golden import golden_manifests
 from support.managers import running_manager, until
 
-__all__ = ["ns", "plane"]
+__all__ = ["ns"]
 
 GOLDEN = golden_manifests("accounting")
 STORAGE = {"host": "db.example.org", "username": "slurm", "passwordKeyRef": {"name": "db", "key": "password"}}

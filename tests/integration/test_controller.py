@@ -6,15 +6,10 @@ No kubelet runs here, so the tests say themselves what became of a rehearsal.
 import json
 
 import pytest
+from kinds_rig import operator, serving_kinds, writes_by
 
-from slurm_operator.api.crd import crd
-from slurm_operator.local.controlplane import ControlPlane
-from slurm_operator.local.operated import wait_established
-from slurm_operator.operator import OUR_KINDS
-from support import rights
 from support.controller_cases import CASES, manifests
 from support.managers import running_manager, until
-from support.rights import operator
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -30,18 +25,6 @@ def test_the_api_server_takes_every_manifest(api_server, namespace, case):
     )  # fmt: skip
 
     assert said.count("serverside-applied") == len(made)
-
-
-@pytest.fixture(scope="module")
-def plane(tmp_path_factory):
-    """A server of our own: its audit log tells who wrote what."""
-    with ControlPlane(tmp_path_factory.mktemp("controller"), audit="Metadata").running() as plane:
-        rights.grant(plane)
-        for kind in OUR_KINDS:
-            plane.caller.call("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", crd(kind))
-        wait_established(plane.kubectl)
-        yield plane
-        assert rights.refused(plane.audit_log) == []
 
 
 class Space:
@@ -109,12 +92,7 @@ class Space:
             self.plane.kubectl("patch", "pod", name, "-n", self.name, "--subresource=status", "--type=merge", "-p", json.dumps({"status": status}))  # fmt: skip
 
     def writes_by(self, user: str) -> list[str]:
-        entries = [json.loads(line) for line in self.plane.audit_log.read_text().splitlines()]
-        return [
-            f"{entry['verb']} {entry['requestURI']}"
-            for entry in entries
-            if entry["user"]["username"] == user and entry["verb"] not in ("get", "list", "watch")
-        ]
+        return writes_by(self.plane, user)
 
 
 @pytest.fixture
@@ -211,6 +189,9 @@ def test_files_that_come_later_are_waited_for_and_followed(space, plane, manager
     space.apply(
         "Accounting", "books", {"external": True, "externalConfig": {"host": "dbd.example.com", "port": 7000}}
     )
+    space.until_reason("Degraded", "KeyMissing")
+    key = "--from-literal=slurm.key=" + "k" * 64
+    plane.kubectl("create", "secret", "generic", "books-auth-slurm", "-n", space.name, key)
     space.until_reason("Degraded", "ConfigMapNotFound")
     plane.kubectl("create", "configmap", "more", "-n", space.name, "--from-literal=gres.conf=AutoDetect=off")
     space.end_rehearsal()
@@ -245,14 +226,12 @@ def test_a_controller_that_is_needed_is_deleted_last(space, plane, manager):
     assert space.get("secret", "slurm-auth-slurm"), "keys stay"
 
 
+@pytest.mark.full
 def test_a_deletion_in_the_foreground_waits_like_any_other(tmp_path):
     """With the garbage collector of the real controller manager, which then takes children before their owner."""
-    with ControlPlane(tmp_path / "plane", controller_manager=True, audit="Metadata").running() as plane:
-        for kind in OUR_KINDS:
-            plane.caller.call("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", crd(kind))
-        wait_established(plane.kubectl)
+    with serving_kinds(tmp_path / "plane", controller_manager=True) as plane:
         space = Space(plane, "foreground")
-        with running_manager(plane.kubeconfig_for("op", "system:masters"), tmp_path / "log", "--namespaces", space.name) as manager:  # fmt: skip
+        with running_manager(operator(plane, "op"), tmp_path / "log", "--namespaces", space.name) as manager:  # fmt: skip
             manager.wait_ready()
             space.controller()
             space.apply("LoginSet", "login", {"controllerRef": {"name": "slurm"}})

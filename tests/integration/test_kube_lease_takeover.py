@@ -8,7 +8,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from kube_audit import audited, user
 
 from slurm_operator.api.meta import ObjectKey
 from slurm_operator.kube.client import Client
@@ -16,6 +15,7 @@ from slurm_operator.kube.config import find
 from slurm_operator.kube.lease import Elector
 from slurm_operator.local.controlplane import Plane
 from slurm_operator.manifests.kinds import LEASE
+from support.audit import entries, user
 
 CANDIDATE = Path(__file__).with_name("kube_candidate.py")
 IDS = ("one", "two")
@@ -55,7 +55,7 @@ def writes(server: Plane, namespace: str) -> list[tuple[str, str]]:
     """Who wrote what in this namespace, oldest first, as the server saw the requests come in."""
     mine = [
         entry
-        for entry in audited(server)
+        for entry in entries(server.audit_log)
         if entry.get("objectRef", {}).get("namespace") == namespace
         and entry["verb"] in {"create", "update", "patch"}
         and entry.get("responseStatus", {}).get("code", 0) < 300

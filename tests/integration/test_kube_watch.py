@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kube_audit import audited, user
 
 from slurm_operator import wire
 from slurm_operator.api.kind import Kind
@@ -24,6 +23,7 @@ from slurm_operator.kube.request import Selection
 from slurm_operator.local.controlplane import ControlPlane, Plane
 from slurm_operator.manifests.kinds import CONFIG_MAP, CUSTOM_RESOURCE_DEFINITION, NAMESPACE, SECRET
 from slurm_operator.manifests.meta import Child, Manifest, decode_child
+from support.audit import asked_by
 
 ANYTHING = Kind(group="example.com", version="v1", kind="Anything", plural="anythings")
 
@@ -332,7 +332,7 @@ async def test_the_audit_log_shows_a_list_a_watch_and_nothing_else(api_server: P
         await client.delete(CONFIG_MAP, ObjectKey(namespace, "a"))
 
     def seen() -> list[str]:
-        mine = [each for each in audited(api_server) if user(each) == who]
+        mine = asked_by(api_server.audit_log, who)
         return [each["verb"] for each in mine if each["stage"] == "ResponseComplete"]
 
     await eventually(lambda: "delete" in seen() and "watch" in seen())

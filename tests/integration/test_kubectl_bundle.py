@@ -6,7 +6,7 @@ import tarfile
 
 import pytest
 from click.testing import CliRunner
-from kinds_rig import apply, config_map, get, ns, operator, ours, plane, secret, wait_for
+from kinds_rig import apply, config_map, get, ns, operator, ours, secret, wait_for
 
 from slurm_operator.cli.kubectl import kubectl_slurm
 from slurm_operator.kube import config
@@ -20,7 +20,7 @@ from slurm_operator.operator import program
 from slurm_operator.runtime.settings import Settings
 from support.managers import running_manager, until
 
-__all__ = ["ns", "plane"]
+__all__ = ["ns"]
 
 PROGRAM = program(Settings())
 SPEC = {"nodeSets": [{"name": "cpu", "replicas": 2}], "logins": [{"name": "login"}]}

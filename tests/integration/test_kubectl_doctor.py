@@ -8,6 +8,7 @@ from kinds_rig import apply, ns, plane
 
 from slurm_operator.cli.kubectl import kubectl_slurm
 from slurm_operator.install.objects import Installation, installation
+from support.audit import asked_by, changes_by
 
 __all__ = ["ns", "plane"]
 
@@ -42,12 +43,10 @@ def test_an_installation_is_looked_at_and_nothing_is_changed(plane, ns, installe
 
 def asked_only(plane, user: str) -> bool:
     """Whether the API server's own log has nothing but questions of this user."""
-    entries = [json.loads(line) for line in plane.audit_log.read_text().splitlines()]
-    ours = [entry for entry in entries if entry["user"]["username"] == user]
-    changing = [entry for entry in ours if entry["verb"] not in ("get", "list", "watch")]
+    changing = changes_by(plane.audit_log, user)
     reviews = [entry for entry in changing if entry["requestURI"].endswith("reviews")]
     rehearsals = [entry for entry in changing if "dryRun=All" in entry["requestURI"]]
-    return len(ours) > 10 and len(changing) == len(reviews) + len(rehearsals)
+    return len(asked_by(plane.audit_log, user)) > 10 and len(changing) == len(reviews) + len(rehearsals)
 
 
 def test_a_role_that_lost_a_right_is_noticed(plane, ns, installed):
@@ -60,6 +59,17 @@ def test_a_role_that_lost_a_right_is_noticed(plane, ns, installed):
     apply(plane, *installation(Installation(image="slurm-operator:test")))
     assert level == "FAIL"
     assert f"may not patch pods/status (in namespace {ns})" in message
+
+
+@pytest.mark.parametrize("kind", ["validatingadmissionpolicy", "validatingadmissionpolicybinding"])
+def test_a_protection_that_somebody_took_away_is_noticed(plane, ns, installed, kind):
+    plane.kubectl("delete", kind, "slurm-operator-workers")
+
+    level, message = told(plane, ns, "doctor", "system:masters")["Protection"]
+
+    apply(plane, *installation(Installation(image="slurm-operator:test")))
+    assert level == "warn"
+    assert message.startswith("No policy protects workers")
 
 
 def test_a_webhook_that_nobody_answers_for_is_noticed(plane, ns):

@@ -4,12 +4,12 @@ import json
 
 from click.shell_completion import BashComplete
 from click.testing import CliRunner, Result
-from kinds_rig import apply, condition, ns, operator, ours, plane, wait_for
+from kinds_rig import apply, condition, ns, operator, ours, wait_for
 
 from slurm_operator.cli.kubectl import kubectl_slurm
 from support.managers import running_manager, until
 
-__all__ = ["ns", "plane"]
+__all__ = ["ns"]
 
 SPEC = {"nodeSets": [{"name": "cpu", "replicas": 1}]}
 

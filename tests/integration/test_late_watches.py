@@ -27,6 +27,7 @@ from slurm_operator.runtime import manager as managers
 from slurm_operator.runtime.manager import Manager, Program
 from slurm_operator.runtime.settings import Address, Settings
 from slurm_operator.runtime.sources import Source, Sources
+from support.audit import entries
 
 AWAY_AT_MOST = 2
 
@@ -114,11 +115,8 @@ def parts(plane, ns: str) -> list[dict]:
 
 def asked(plane, ns: str, verb: str) -> int:
     """How often a ConfigMap of this namespace was created or deleted, as the API server's log has it."""
-    entries = (json.loads(line) for line in plane.audit_log.read_text().splitlines())
-    wanted = ("configmaps", ns, verb)
-    return sum(
-        1 for entry in entries if "slurm-operator" in entry.get("userAgent", "") and about(entry) == wanted
-    )
+    asked = [e for e in entries(plane.audit_log, ns) if "slurm-operator" in e.get("userAgent", "")]
+    return [about(entry) for entry in asked].count(("configmaps", ns, verb))
 
 
 def about(entry: dict) -> tuple[str, str, str]:

@@ -10,7 +10,6 @@ from kinds_rig import (
     operator,
     ours,
     owner_of,
-    plane,
     pretend_ready,
     refusals,
     secret,
@@ -22,7 +21,7 @@ from kinds_rig import (
 from support.golden import golden_manifests
 from support.managers import running_manager, until
 
-__all__ = ["ns", "plane"]
+__all__ = ["ns"]
 
 GOLDEN = golden_manifests("loginset")
 

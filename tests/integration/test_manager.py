@@ -9,32 +9,20 @@ from concurrent.futures import ThreadPoolExecutor
 
 import jwt
 import pytest
+from kinds_rig import plane
 
-from slurm_operator.api.crd import crd
 from slurm_operator.api.token import Token
-from slurm_operator.local.controlplane import ControlPlane
-from slurm_operator.local.operated import wait_established
 from slurm_operator.operator import OUR_KINDS
-from support import rights
+from support.audit import changes_by
 from support.managers import running_manager, until
 from support.rights import operator
+
+__all__ = ["plane"]
 
 KEY = b"0123456789abcdef0123456789abcdef"
 
 LEASE = ("--leader-elect", "--leader-elect-lease-duration=4", "--leader-elect-renew-deadline=3",
          "--leader-elect-retry-period=0.5", "--leader-elect-namespace=default")  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def plane(tmp_path_factory):
-    """A server of our own: its audit log tells who wrote what."""
-    with ControlPlane(tmp_path_factory.mktemp("manager"), audit="Metadata").running() as plane:
-        rights.grant(plane)
-        for kind in OUR_KINDS:
-            plane.caller.call("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", crd(kind))
-        wait_established(plane.kubectl)
-        yield plane
-        assert rights.refused(plane.audit_log) == []
 
 
 @pytest.fixture
@@ -72,16 +60,6 @@ def claims(plane, ns: str, key: bytes, name: str = "ci-jwt-ada") -> dict | None:
     if found is None:
         return None
     return jwt.decode(base64.b64decode(found["data"]["SLURM_JWT"]), key, algorithms=["HS256"])
-
-
-def writes_by(plane, user: str) -> list[dict]:
-    """What this user changed, as the API server's own log has it."""
-    entries = [json.loads(line) for line in plane.audit_log.read_text().splitlines()]
-    return [
-        entry
-        for entry in entries
-        if entry["user"]["username"] == user and entry["verb"] not in ("get", "list", "watch")
-    ]
 
 
 def is_lease(entry: dict) -> bool:
@@ -178,7 +156,7 @@ def test_when_the_leader_is_killed_the_other_takes_over(plane, ns, tmp_path):
         one.wait_ready(), two.wait_ready()
         apply(plane, token(ns, "first"))
         wait_ready(plane, ns, "first")
-        leader = one if any(not is_lease(e) for e in writes_by(plane, "op-one")) else two
+        leader = one if any(not is_lease(e) for e in changes_by(plane.audit_log, "op-one")) else two
         leader.signal(signal.SIGKILL)
 
         apply(plane, token(ns, "second"))
@@ -195,19 +173,20 @@ def test_a_leader_that_was_stopped_past_its_lease_writes_nothing_when_it_wakes_u
         with ThreadPoolExecutor() as beside:
             applied = beside.submit(apply, plane, *(token(ns, name) for name in names))
             until(
-                lambda: len(writes_by(plane, "op-old")) > 20, what="the old leader in the midst of its work"
+                lambda: len(changes_by(plane.audit_log, "op-old")) > 20,
+                what="the old leader in the midst of its work",
             )
             old.signal(signal.SIGSTOP)
             applied.result()
         with running_manager(operator(plane, "op-new"), tmp_path / "new", *flags) as new:
             new.wait_ready()
             plane.kubectl("wait", "--for=condition=Ready", "token", "--all", "-n", ns, "--timeout=120s")
-            before = len(writes_by(plane, "op-old"))
+            before = len(changes_by(plane.audit_log, "op-old"))
 
             old.signal(signal.SIGCONT)
 
             assert old.wait() == 3
-            assert len(writes_by(plane, "op-old")) == before
+            assert len(changes_by(plane.audit_log, "op-old")) == before
 
 
 def test_a_restart_in_an_unchanged_world_writes_nothing_but_the_lease(plane, ns, tmp_path):
@@ -226,7 +205,7 @@ def test_a_restart_in_an_unchanged_world_writes_nothing_but_the_lease(plane, ns,
         manager.signal(signal.SIGTERM)
         assert manager.wait() == 0
 
-    assert [entry for entry in writes_by(plane, "op-after") if not is_lease(entry)] == []
+    assert [entry for entry in changes_by(plane.audit_log, "op-after") if not is_lease(entry)] == []
 
 
 def passes_without_work(manager) -> float:
@@ -235,6 +214,7 @@ def passes_without_work(manager) -> float:
     return float(found[1]) if found else 0
 
 
+@pytest.mark.full
 def test_referenced_secrets_in_400_namespaces_do_not_exhaust_connections(plane, tmp_path):
     spaces = [f"many-{number}" for number in range(400)]
     apply(plane, *({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in spaces))

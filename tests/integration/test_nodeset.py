@@ -2,7 +2,7 @@
 
 import json
 
-from kinds_rig import apply, get, merge, ns, operator, ours, plane, wait_for, writes_by
+from kinds_rig import apply, get, merge, ns, operator, ours, wait_for, writes_by
 
 from slurm_operator import wire
 from slurm_operator.manifests.objects import Pod
@@ -13,7 +13,7 @@ from slurm_operator.reconcilers.nodeset.members import Member
 from support.managers import running_manager, until
 from support.workers import NOW, slurm, slurm_node
 
-__all__ = ["ns", "plane"]
+__all__ = ["ns"]
 
 CONTROLLER = {"external": True, "externalConfig": {"host": "c", "port": 6817},
               "slurmKeyRef": {"name": "k", "key": "slurm.key"}, "jwtKeyRef": {"name": "k", "key": "jwt.key"}}  # fmt: skip

@@ -1,10 +1,10 @@
 """Specs that slipped in while no webhook was there: nothing is made for them, and they say why."""
 
-from kinds_rig import apply, condition, get, merge, ns, operator, ours, plane, wait_for, wait_reason
+from kinds_rig import apply, condition, get, merge, ns, operator, ours, wait_for, wait_reason
 
 from support.managers import running_manager, until
 
-__all__ = ["ns", "plane"]
+__all__ = ["ns"]
 
 CONTROLLER = {"external": True, "externalConfig": {"host": "c", "port": 6817},
               "slurmKeyRef": {"name": "k", "key": "slurm.key"}, "jwtKeyRef": {"name": "k", "key": "jwt.key"}}  # fmt: skip

@@ -11,12 +11,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from kinds_rig import apply, get, merge, ours
+from kinds_rig import apply, get, merge, ours, serving_kinds
 
 from slurm_operator.api import KINDS, names
 from slurm_operator.api.crd import crd
 from slurm_operator.install import Installation, installation
-from slurm_operator.local.controlplane import ControlPlane
 from slurm_operator.local.operated import wait_established
 from slurm_operator.manifests.protection import protection
 from support import rights
@@ -32,13 +31,9 @@ WORKERS = ("demo-cpu-0", "demo-cpu-1")
 
 @pytest.fixture(scope="module")
 def plane(tmp_path_factory):
-    wanted = ControlPlane(tmp_path_factory.mktemp("teardown"), audit="Metadata", controller_manager=True)
-    with wanted.running() as plane:
-        rights.grant(plane)
-        define(plane)
+    with serving_kinds(tmp_path_factory.mktemp("teardown"), controller_manager=True) as plane:
         apply(plane, {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "machine"}})
         yield plane
-        assert rights.refused(plane.audit_log) == []
 
 
 @pytest.fixture
@@ -163,6 +158,7 @@ def delete_cluster(plane, ns: str, *flags: str) -> None:
     plane.kubectl("delete", f"clusters.{names.GROUP}", "demo", "-n", ns, "--wait=false", *flags)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("cascade", ["background", "foreground"])
 def test_a_cluster_goes_with_all_it_made_when_no_job_can_be_there(plane, ns, protected, tmp_path, cascade):
     with operating(plane, tmp_path / "log"):
@@ -189,6 +185,7 @@ def test_a_cluster_waits_for_a_worker_that_may_have_a_job_and_goes_after_it(plan
         wait_all_gone(plane, ns)
 
 
+@pytest.mark.full
 def test_a_cluster_that_is_deleted_while_the_operator_is_away_stays_whole_until_it_is_back(
     plane, ns, protected, tmp_path
 ):
@@ -207,7 +204,13 @@ def test_a_cluster_that_is_deleted_while_the_operator_is_away_stays_whole_until_
         wait_all_gone(plane, ns)
 
 
-@pytest.mark.parametrize("is_there", [True, False], ids=["the operator runs", "the operator is away"])
+@pytest.mark.parametrize(
+    "is_there",
+    [
+        pytest.param(True, id="the operator runs", marks=pytest.mark.full),
+        pytest.param(False, id="the operator is away"),
+    ],
+)
 def test_a_namespace_goes_first_and_its_worker_is_not_cut_short(plane, ns, protected, tmp_path, is_there):
     with operating(plane, tmp_path / "log") as manager:
         make_cluster(plane, ns)
@@ -238,6 +241,7 @@ def told(plane, ns: str) -> str:
     return " ".join(condition["message"] for condition in conditions)
 
 
+@pytest.mark.full
 def test_an_operator_that_is_uninstalled_first_leaves_everything_and_finishes_when_it_is_back(
     plane, ns, tmp_path
 ):

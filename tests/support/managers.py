@@ -75,8 +75,16 @@ def running_manager(
 
 
 def until(condition, *, seconds: float = 60, what: str = "it") -> None:
-    """Wait for a condition; how long it takes is not what is tested."""
+    """Wait for a condition; how long it takes is not what is tested.
+
+    Most looks are processes of kubectl, so it rests four times as long as a look took: who waits leaves the
+    machine to those it waits for.
+    """
     end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, f"waited {seconds:.0f} s for {what}"
-        time.sleep(0.05)
+    while True:
+        began = time.monotonic()
+        if condition():
+            return
+        looked = time.monotonic()
+        assert looked < end, f"waited {seconds:.0f} s for {what}"
+        time.sleep(min(max(0.05, 4 * (looked - began)), 0.5))

@@ -1,7 +1,7 @@
 """Who operator and webhook are in tests, and what they used of their rights, as the API server's own log has it."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -9,6 +9,7 @@ from slurm_operator.install import rights
 from slurm_operator.install.admission import CERTIFICATES, WEBHOOK
 from slurm_operator.local.controlplane import Plane
 from slurm_operator.manifests.protection import service_account
+from support.audit import entries
 
 _RBAC = "rbac.authorization.k8s.io"
 _HOME = "slurm-operator"
@@ -110,14 +111,6 @@ def is_rare(account: Account, use: Use) -> bool:
     if use.resource == "events":
         return use.verb == "patch"
     return use.verb == "get" and use.resource not in ("secrets", "configmaps", "leases")
-
-
-def entries(log: Path) -> Iterator[dict[str, Any]]:
-    """The lines of a log; one that is still being written is left out."""
-    if not log.exists():
-        return  # The server never came up; whoever asked for it has said so.
-    whole, _, _ = log.read_text().rpartition("\n")
-    yield from map(json.loads, whole.splitlines())
 
 
 def uses(entries: Iterable[dict[str, Any]]) -> set[Use]:
