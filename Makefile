@@ -30,15 +30,17 @@ check: $(READY) ## format, lint, strict types, import contract, unit tests
 	$(BIN)/lint-imports --cache-dir .import_linter_cache
 	$(BIN)/pytest -q -n auto --dist worksteal tests/unit tests/simulation/test_kept_stories.py $(ARGS)
 
-# Most tests wait for daemons, so two rows of them run side by side. The long ones take turns, a few with each commit.
+# Most tests wait for daemons, so three rows of them run side by side. The long ones take turns, a few with each commit.
 # End-to-end tests stand in front: a shell lets what it starts in the background ignore Ctrl-C, and they try just that.
 test: check docs ## check, then the real API server, the real daemons, and one end-to-end test per promise
 	rm -rf build/rights; mkdir -p build
-	$(BIN)/pytest --durations=15 -p no:cacheprovider tests/simulation tests/integration tests/slurm --shard $(SHARD) > build/background.log 2>&1 & \
-	failed=0; \
-	$(BIN)/pytest --durations=15 tests/e2e --shard $(SHARD) || failed=$$?; \
-	wait $$! || failed=$$?; \
-	cat build/background.log; \
+	row="$(BIN)/pytest --durations=15 --shard $(SHARD)"; failed=0; \
+	$$row -p no:cacheprovider tests/slurm > build/daemons.log 2>&1 & daemons=$$!; \
+	$$row -p no:cacheprovider tests/simulation tests/integration > build/servers.log 2>&1 & servers=$$!; \
+	$$row tests/e2e || failed=$$?; \
+	wait $$servers || failed=$$?; \
+	wait $$daemons || failed=$$?; \
+	cat build/servers.log build/daemons.log; \
 	$(BIN)/pytest -q tests/rights || failed=$$?; \
 	exit $$failed
 

@@ -31,7 +31,6 @@ def pytest_collection_finish(session: pytest.Session) -> None:
             image.operator_archive(paths, progress)
 
 
-@pytest.hookimpl(trylast=True)
 @pytest.fixture(scope="session")
 def paths() -> Paths:
     """The user's own directories: builds and images are shared with `make up`."""

@@ -30,11 +30,12 @@ class Demo:
         make_namespace(cluster, self.namespace)
         self.apply(spec)
 
-    def apply(self, spec: dict) -> None:
+    def manifest(self, spec: dict) -> dict:
         metadata = {"name": "demo", "namespace": self.namespace}
-        self.cluster.apply(
-            [{"apiVersion": "slinky.slurm.net/v1beta1", "kind": "Cluster", "metadata": metadata, "spec": {**HERE, **spec}}]
-        )  # fmt: skip
+        return {"apiVersion": "slinky.slurm.net/v1beta1", "kind": "Cluster", "metadata": metadata, "spec": {**HERE, **spec}}  # fmt: skip
+
+    def apply(self, spec: dict) -> None:
+        self.cluster.apply([self.manifest(spec)])
 
     def get(self, what: str, *flags: str) -> str:
         return self.cluster.kubectl("get", what, "-n", self.namespace, *flags)
@@ -73,7 +74,11 @@ class Demo:
 
 @pytest.mark.parametrize(
     ("name", "isolation"),
-    [("cluster-smallest", "process"), ("cluster-mariadb", "process"), ("cluster-smallest", "auto")],
+    [
+        ("cluster-smallest", "process"),
+        ("cluster-mariadb", "process"),
+        pytest.param("cluster-smallest", "auto", marks=pytest.mark.full),
+    ],
 )
 def test_a_short_manifest_becomes_a_cluster_that_runs_a_job_and_goes_without_a_trace(
     operator, name, isolation

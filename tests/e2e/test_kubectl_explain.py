@@ -11,7 +11,7 @@ from slurm_operator.local.progress import Quiet
 pytestmark = pytest.mark.timeout(900)
 
 # One of Slurm, one of Kubernetes: in every run of the tests. All others in the long one.
-ALWAYS = ("drained-by-a-human", "bad-image")
+ALWAYS = ("bad-image",)
 
 
 @pytest.fixture(scope="module")

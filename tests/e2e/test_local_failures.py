@@ -39,6 +39,7 @@ def test_a_drained_node_is_left_by_its_pods_and_used_again_after(
     run(cluster, place, server("back", "node-2"))
 
 
+@pytest.mark.full
 def test_a_node_that_was_switched_off_and_on_runs_its_pods_again(
     fragile_cluster: Cluster, place: str
 ) -> None:

@@ -98,6 +98,7 @@ def test_up_and_down_again_and_again_leaves_nothing_behind(own: Wanted, paths: P
         assert traces(own.name, paths) == before
 
 
+@pytest.mark.full
 def test_two_clusters_side_by_side_do_not_see_each_other(own: Wanted, paths: Paths) -> None:
     other = replace(own, name=f"e2e-other-{os.getpid()}")
     first, second = with_pods(own, paths), with_pods(other, paths)
@@ -130,7 +131,12 @@ def starting(name: str, moment: str, *options: str) -> Iterator[subprocess.Popen
         yield process
 
 
-@pytest.mark.parametrize("moment", ["Namespaces", "etcd", "containerd, kubelet", "CoreDNS", "Slurm with"])
+OTHER_MOMENTS = [
+    pytest.param(moment, marks=pytest.mark.full) for moment in ("Namespaces", "etcd", "CoreDNS", "Slurm with")
+]
+
+
+@pytest.mark.parametrize("moment", ["containerd, kubelet", *OTHER_MOMENTS])
 def test_ctrl_c_while_it_starts_leaves_nothing_behind(own: Wanted, paths: Paths, moment: str) -> None:
     before = traces(own.name, paths)
 

@@ -53,9 +53,9 @@ TABLE = [
     Row(changes.rolling_update, "a new template", BUSY, is_quick=True),
     Row(changes.image_that_is_not_there, "an image that cannot be pulled, then a good one", BUSY),
     Row(changes.mode_switch, "StatefulSet to DaemonSet mode and back", BUSY),
-    Row(changes.nodeset_deletion, "kubectl delete nodeset", BUSY, is_quick=True),
+    Row(changes.nodeset_deletion, "kubectl delete nodeset", BUSY),
     Row(changes.foreground_cascade, "kubectl delete nodeset --cascade=foreground", BUSY),
-    Row(changes.kubectl_drain, "kubectl drain of the machine, in haste", BUSY, is_quick=True),
+    Row(changes.kubectl_drain, "kubectl drain of the machine, in haste", BUSY),
     # The gate is not asked: the pod is somebody else's to delete, and the policy stands in the way.
     Row(changes.pod_deletion, "kubectl delete pod, in haste", POLICY),
     Row(changes.namespace_deletion, "kubectl delete namespace", UNSEEN),
