@@ -72,4 +72,21 @@ async def test_workers_come_stay_and_go_with_few_requests(plane):
             assert len(asked) <= 3 * 50 + 20, writes(asked)[-100:]
             sent = [what for what in there.stub.requests if not what.startswith("GET")]
             assert sorted(sent) == ["DELETE node"] * 50 + ["POST nodes"], "all of them drain by one request"
+
+            left = COUNT - 50
+            there.calls(), there.stub.requests.clear()
+            await there.patch({"slurmd": {"image": "slurmd:2"}})
+            generation = (await there.nodeset())["metadata"]["generation"]
+            await told(
+                there,
+                observedGeneration=generation,
+                updatedReplicas=left,
+                registeredReplicas=left,
+                draining=0,
+            )
+            asked = own(there.calls())
+            # Deleted, made anew and noted; each pass may tell, and there are some for every quarter of them.
+            assert len(asked) <= 3 * left + 100, writes(asked)[-100:]
+            sent = [what for what in there.stub.requests if not what.startswith("GET")]
+            assert len(sent) <= left / 2, "many are drained and resumed by one request"
             assert operator.is_running
