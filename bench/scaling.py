@@ -177,7 +177,7 @@ _floors = 0
 
 
 class Floor(NamedTuple):
-    """What a bare client needs to post the same pods."""
+    """What a bare client needs: seconds to post the same pods, CPU to post, note and watch them."""
 
     seconds: float
     cpu_s: float

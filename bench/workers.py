@@ -95,8 +95,8 @@ def _out_rows(
         Row(
             f"{name}: last pod created", out.created_s, "s", "a bare client's POSTs", out.created_s / posts_s
         ),
-        Row(f"{name}: CPU of a bare client's POSTs", cpu_s, "CPU s"),
-        Row(f"{name}: CPU to that", out.cost.cpu_s, "CPU s", "a bare client's POSTs", out.cost.cpu_s / cpu_s),
+        Row(f"{name}: CPU of a bare client that posts, notes and watches them", cpu_s, "CPU s"),
+        Row(f"{name}: CPU to that", out.cost.cpu_s, "CPU s", "the bare client's", out.cost.cpu_s / cpu_s),
         Row(f"{name}: last pod ready", out.ready_s, "s"),
         Row(f"{name}: status says so", out.told_after_ready_s, "s later"),
         Row(f"{name}: peak memory", out.cost.peak_mb, "MB"),
