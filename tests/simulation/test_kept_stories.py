@@ -140,6 +140,14 @@ def workers(replicas: int) -> Scene:
         ),
         pytest.param(
             Story(
+                seed=6394,
+                scene=Scene(PARTS, nodeset=(("replicas", 3), ("scalingMode", "DaemonSet")), has_token=False),
+                happenings=(Happening(5.4, "edit_config", 10, 32), Happening(11.2, "lose_state", 6, 17)),
+            ),
+            id="slurmctld ended before it could read new files: they are not put back for that",
+        ),
+        pytest.param(
+            Story(
                 seed=2,
                 scene=Scene(PARTS, accounting="managed", has_login=False, has_token=False),
                 happenings=(Happening(70.0, "lose_key", 0), Happening(25.0, "lose_key", 2)),

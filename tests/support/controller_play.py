@@ -253,9 +253,9 @@ def running(pod: Pod, at: datetime, *, is_ready: bool) -> Pod:
     )
 
 
-def crashing(pod: Pod, said: str) -> Pod:
+def crashing(pod: Pod, said: str, began: datetime | None = None) -> Pod:
     state = ContainerState(waiting=ContainerStateWaiting(reason="CrashLoopBackOff"))
-    last = ContainerState(terminated=ContainerStateTerminated(exit_code=1, message=said))
+    last = ContainerState(terminated=ContainerStateTerminated(exit_code=1, message=said, started_at=began))
     container = ContainerStatus(name="slurmctld", restart_count=3, state=state, last_state=last)
     return wire.replace(pod, status=PodStatus(phase="Running", container_statuses=[container]))
 

@@ -41,7 +41,7 @@ from slurm_operator.slurm.node import SlurmNode
 from slurm_operator.slurm.snapshot import Snapshot
 from slurm_operator.slurm.states import NodeState
 from support.controller_cases import CASES
-from support.controller_play import NOON, Play, job, running
+from support.controller_play import NOON, Play, crashing, job, running
 from support.controllers import KEY, NS, child, controller, files, put, secret, thing, world
 
 RESTAPI = thing("RestApi", "rest", {"controllerRef": {"name": "slurm"}})
@@ -245,6 +245,28 @@ def test_a_new_signing_key_gives_a_new_pod_at_once():
     made.rounds()
 
     assert made.restarts == 1
+
+
+@pytest.mark.parametrize(
+    ("began", "is_told", "is_put_back"),
+    [
+        pytest.param(timedelta(seconds=-60), False, False, id="it ended before it could read them"),
+        pytest.param(timedelta(seconds=-60), True, True, id="it was told to read them"),
+        pytest.param(timedelta(seconds=60), False, True, id="it began with them"),
+    ],
+)
+def test_only_a_slurmctld_that_has_read_the_new_files_speaks_against_them(began, is_told, is_put_back):
+    made = up(takes=lambda found: not is_told)
+    before = made.mounted()
+    made.spec(extraConf="KillWait=5\n")
+    while made.mounted() == before or (is_told and not any("told slurmctld" in it for it in made.transcript)):
+        made.round()
+    with_pods(made, crashing(made.pods()[0], "fatal: no such thing", began=made.now + began))
+    made.has_restapi = False
+    made.world.slurms.clear()
+    made.round()
+
+    assert (made.mounted() == before) is is_put_back
 
 
 def test_without_persistence_the_key_before_is_kept_until_no_slurmctld_has_it():

@@ -3,6 +3,7 @@
 from datetime import datetime, timedelta
 
 from slurm_operator.api.meta import key_of
+from slurm_operator.manifests.objects import ContainerStateTerminated
 from slurm_operator.plan.actions import WriteSlurm
 from slurm_operator.plan.children import missing_writes
 from slurm_operator.reconcilers.controller import live
@@ -42,15 +43,24 @@ def next_step(seen: Seen, now: datetime) -> Step:
 
 
 def crashes(seen: Seen) -> str:
-    """What a slurmctld that keeps ending said last; empty when none does."""
+    """What a slurmctld that keeps ending with these files said last; empty when none does."""
     for pod in seen.pods:
         status = live.slurmctld_of(pod)
         waiting = status.state.waiting if status is not None else None
         if status is not None and waiting is not None and waiting.reason == "CrashLoopBackOff":
             ended = status.last_state.terminated
+            if ended is not None and _had_other_files(seen, ended):
+                continue  # It is started again, and reads these.
             words = ended.message.strip().splitlines() if ended is not None else []
             return words[-1] if words else f"pod {pod.metadata.name} keeps ending; its log says why"
     return ""
+
+
+def _had_other_files(seen: Seen, ended: ContainerStateTerminated) -> bool:
+    """It began before these files were there, and was not told to read them."""
+    files, (asked, _, _) = live.held(seen), live.asked(seen)
+    is_told = files is not None and asked == files.digest
+    return not is_told and ended.started_at is not None and ended.started_at <= live.held_since(seen)
 
 
 def _reconfigure(seen: Seen, files: Files, now: datetime) -> Step:
