@@ -31,7 +31,9 @@ class Promises:
         self.deeds = deeds
         self.deleted: dict[str, float] = {}  # Pods that the operator deleted, by uid.
         self.away: dict[str, str] = {}  # Workers that were in use and are away for an update, and its cause.
-        self.budgets: list[tuple[float, int]] = [(0.0, self._budget())]
+        self.asked: list[tuple[float, int, int]] = [
+            (0.0, *self._asked_now())
+        ]  # Since when, how many, budget.
         world.server.hears.append(self._heard)
         world.on_slurm_write.append(self._slurm_write)
         world.on_end.append(self._ended)
@@ -137,41 +139,40 @@ class Promises:
             return
         self._forget_returned()
         self.away[name] = ours.cause
-        most = max(budget for at, budget in self.budgets if at >= self._recently())
-        if len(self.away) > most + self._surplus():
+        recent = [asked for asked in self.asked if asked[0] >= self._recently()]
+        fewest, most = min(wanted for _, wanted, _ in recent), max(budget for _, _, budget in recent)
+        if len(self.away) > most + self._surplus(fewest):
             self.world.broken(f"{sorted(self.away)} are away for an update, and only {most} may be")
 
-    def _surplus(self) -> int:
+    def _surplus(self, wanted: int) -> int:
         """Workers beyond the wanted number: they leave anyway."""
-        spec = self._spec() or {"replicas": 0}
-        pods = self._staying()
-        is_daemon = spec.get("scalingMode") == "DaemonSet"
-        return 0 if is_daemon else max(0, len(pods) - spec.get("replicas", 1))
+        is_daemon = (self._spec() or {}).get("scalingMode") == "DaemonSet"
+        return 0 if is_daemon else max(0, len(self._staying()) - wanted)
 
     def _staying(self) -> list[Object]:
         return [pod for pod in worker_pods(self.world) if "deletionTimestamp" not in pod["metadata"]]
 
     def _recently(self) -> float:
-        """The start of the last budget that was in force 30 s ago."""
+        """Since when that was asked for which was in force 30 s ago: a write may cross with a new wish."""
         then = self.world.loop.time() - 30.0
-        return max((at for at, _ in self.budgets if at <= then), default=0.0)
+        return max((at for at, _, _ in self.asked if at <= then), default=0.0)
 
-    def _budget(self) -> int:
-        """As people read the spec: a number, else a quarter of the workers, rounded up."""
+    def _asked_now(self) -> tuple[int, int]:
+        """How many workers, and the budget as people read the spec: a number, else a quarter of them, rounded up."""
         spec = self._spec() or {}
         wanted = (spec.get("updateStrategy") or {}).get("rollingUpdate", {}).get("maxUnavailable")
         is_daemon = spec.get("scalingMode") == "DaemonSet"
         workers = len(self.world.machines.machines) if is_daemon else spec.get("replicas", 1)
-        return max(1, wanted if wanted is not None else math.ceil(workers / 4))
+        return workers, max(1, wanted if wanted is not None else math.ceil(workers / 4))
 
     def _spec(self) -> Object | None:
         found = self.world.server.objects[NodeSet.KIND].get(self.deeds.nodeset)
         return found["spec"] if found is not None else None
 
     def _each_second(self) -> None:
-        now, budget = self.world.loop.time(), self._budget()
-        if budget != self.budgets[-1][1]:
-            self.budgets.append((now, budget))
+        now, asked = self.world.loop.time(), self._asked_now()
+        if asked != self.asked[-1][1:]:
+            self.asked.append((now, *asked))
         self._forget_returned()
         self._check_human_drains()
 
