@@ -1,0 +1,85 @@
+"""From `kubectl apply` to the first job: what the operator adds to what the same pods need without one."""
+
+import subprocess
+import time
+import uuid
+
+import pytest
+from control_plane_rig import ControlPlane, control_plane_of, failed_passes
+from e2e_pods import make_namespace
+from hand_written import copied
+from operator_rig import install
+
+from slurm_operator.local.errors import LocalError
+from support import rights
+
+pytestmark = [pytest.mark.timeout(900), pytest.mark.full]
+
+# Of 89 that were counted, 28 were events for people, and 29 statuses or finalizers.
+MOST_REQUESTS = 100
+ROUNDS = 2
+PATIENCE_SECONDS = 240
+
+
+@pytest.fixture(scope="module")
+def operator(cluster, operator_image):
+    install(cluster, operator_image)
+    return cluster
+
+
+def seconds_to_first_job(made: ControlPlane, objects: list[dict]) -> float:
+    began = time.monotonic()
+    made.apply(*objects)
+    while not _two_hosts(made):
+        assert time.monotonic() < began + PATIENCE_SECONDS, made.kubectl("get", "pods", "-o", "wide")
+        time.sleep(0.2)
+    return time.monotonic() - began
+
+
+def _two_hosts(made: ControlPlane) -> bool:
+    """Whether a job on two workers has run."""
+    try:
+        return len(set(made.run("srun", "-N2", "--immediate=5", "hostname").split())) == 2
+    except (LocalError, subprocess.TimeoutExpired):
+        return False
+
+
+def asked_by_operator(namespace: str) -> list[str]:
+    """What the operator asked of the API server about this namespace; watches go on anyway."""
+    return [
+        f"{entry['verb']} {entry['objectRef']['resource']} {entry['objectRef'].get('name', '')}"
+        for log in rights.LOGS
+        for entry in filter(rights.OPERATOR.made, rights.entries(log))
+        if entry["stage"] == "ResponseComplete"
+        and entry.get("objectRef", {}).get("namespace") == namespace
+        and entry["verb"] != "watch"
+    ]
+
+
+def by_hand(operator, objects_of: ControlPlane) -> float:
+    """The same objects once more, in a namespace with a name as long as the other."""
+    namespace = f"hand-{uuid.uuid4().hex[:6]}"
+    make_namespace(operator, namespace)
+    try:
+        return seconds_to_first_job(ControlPlane(operator, namespace), copied(objects_of, namespace))
+    finally:
+        operator.kubectl("delete", "namespace", namespace, "--wait=false")
+
+
+def test_the_first_job_costs_few_requests_and_no_failed_pass(operator, record_property):
+    """Taken in turns, so that both have the same share of the machine. Seconds are told and not judged."""
+    before, ours, theirs = failed_passes(operator), [], []
+    for _ in range(ROUNDS):
+        with control_plane_of(operator) as made:
+            manifests = [made.files(), made.controller(), made.restapi(), made.nodeset(replicas=2)]
+            ours.append(seconds_to_first_job(made, manifests))
+            asked = asked_by_operator(made.namespace)
+            theirs.append(by_hand(operator, made))
+            print(
+                f"\nfirst job after {ours[-1]:.1f} s, by hand after {theirs[-1]:.1f} s, {len(asked)} requests"
+            )
+            assert failed_passes(operator) == before, made.told()
+            assert len(asked) <= MOST_REQUESTS, "\n".join(asked)
+
+    record_property("first job, to pods written by hand", min(ours) / min(theirs))
+    print(f"ratio {min(ours) / min(theirs):.2f}")
