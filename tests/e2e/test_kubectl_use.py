@@ -1,21 +1,34 @@
 """`kubectl slurm` as people use it, on a real cluster: look, drain, read logs, pack an archive."""
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 from operator_rig import install, until
 from test_cluster_kind import Demo
 
+from slurm_operator.cli.kubectl import kubectl_slurm
+from slurm_operator.local import operated
 from support.examples import example
 
 pytestmark = pytest.mark.timeout(900)
 
 # The program as it is installed beside this Python.
 PROGRAM = Path(sys.executable).parent / "kubectl-slurm"
+
+
+# Every command that can speak to programs, and in what order it makes sense. `logs` prints an object per line.
+FOR_PROGRAMS = (
+    "status -n {ns}", "top --once -n {ns}", "explain cluster/demo -n {ns}", "doctor -n {ns}", "logs demo --tail 2 -n {ns}",
+    "plan -f {dir}/demo.json -n {ns}", "drain demo-cpu-0 -n {ns}", "undrain demo-cpu-0 -n {ns}",
+    "bundle -f {dir}/bundle.tar.gz -n {ns}", "record take {dir}/taken.jsonl -n {ns}",
+    "record fetch {dir}/fetched.jsonl -n slurm-operator", "record list {dir}/fetched.jsonl", "record replay {dir}/fetched.jsonl",
+)  # fmt: skip
 
 
 class Commands:
@@ -133,3 +146,47 @@ def test_the_local_cluster_fits_and_an_archive_of_it_holds_no_key(slurm, demo, t
         [PROGRAM, "status", "--bundle", to], text=True, capture_output=True, check=False
     ).stdout
     assert f"Cluster {demo.namespace}/demo" in shown
+
+
+@pytest.mark.full
+def test_every_command_speaks_to_programs(demo, recording, tmp_path):
+    spec = {"nodeSets": [{"name": "cpu", "replicas": 3}]}
+    (tmp_path / "demo.json").write_text(json.dumps(demo.manifest(spec)))
+    lines = [line.format(ns=demo.namespace, dir=tmp_path) for line in FOR_PROGRAMS]
+    assert {command_of(line) for line in lines} == set(speaking(kubectl_slurm))
+
+    for line in lines:
+        done = subprocess.run(
+            [PROGRAM, *line.split(), "-o", "json"], text=True, capture_output=True, check=False, timeout=180,
+            env={**os.environ, "KUBECONFIG": str(demo.cluster.kubeconfig)},
+        )  # fmt: skip
+        said = done.stdout.splitlines() if line.startswith("logs") else [done.stdout]
+
+        assert done.returncode == 0, f"{line}: {done.stdout}\n{done.stderr}"
+        assert all(json.loads(one) for one in said), line
+    assert all(plan["is_same"] for plan in json.loads(said[0])), "the last one replays"
+
+
+def command_of(line: str) -> str:
+    words = line.split()
+    return " ".join(words[: 2 if words[0] == "record" else 1])
+
+
+def speaking(group: click.Group, prefix: str = "") -> Iterator[str]:
+    """The commands that take `-o json`."""
+    for name in group.list_commands(click.Context(group)):
+        command = group.get_command(click.Context(group), name)
+        if isinstance(command, click.Group):
+            yield from speaking(command, f"{prefix}{name} ")
+        elif any("--output" in each.opts for each in command.params):
+            yield f"{prefix}{name}"
+
+
+@pytest.fixture
+def recording(demo, operator_image) -> Iterator[None]:
+    """The operator keeps its decisions meanwhile."""
+    demo.cluster.apply(operated.installation(operator_image, is_recording=True))
+    operated.wait_started(demo.cluster, "slurm-operator")
+    yield
+    demo.cluster.apply(operated.installation(operator_image))
+    operated.wait_started(demo.cluster, "slurm-operator")
