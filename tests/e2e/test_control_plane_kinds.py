@@ -113,11 +113,16 @@ def test_clients_answer_beside_slurmctld(slurm):
 
 
 def test_no_slurmctld_restarts_when_nodesets_loginsets_and_partitions_come(slurm):
-    before = slurm.heads()
-    slurm.apply(slurm.nodeset("more", replicas=1, partition={"enabled": True, "config": "MaxTime=60"}))
+    before, failed = slurm.heads(), failed_passes(slurm.cluster)
+    slurm.apply(
+        slurm.kind("LoginSet", "door", slurm.loginset()["spec"]),
+        slurm.nodeset("more", replicas=1, partition={"enabled": True, "config": "MaxTime=60"}),
+    )
     until(lambda: "more" in slurm.answers("sinfo", "-h", "-o", "%R"), what=slurm.told)
     until(lambda: slurm.states().get("more-0") == "idle", what=lambda: slurm.states())
+    slurm.wait_ready("loginset", "door")
     assert slurm.heads() == before
+    assert failed_passes(slurm.cluster) == failed, complaints(slurm.cluster)
     assert slurm.run("srun", "-p", "more", "hostname").strip() == "more-0"
 
 
