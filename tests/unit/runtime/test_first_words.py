@@ -82,7 +82,12 @@ def test_one_that_nobody_asks_is_waited_for_only_while_its_key_may_still_be_read
 
 def reporter() -> Reporter:
     client = Client(Access(server="http://nowhere"))
-    known = Known(client, Sources(records=(), children=(), child_selector=""), ("",), SlurmClusters(client, lambda: True))
+    known = Known(
+        client,
+        Sources(records=(), children=(), child_selector=""),
+        ("",),
+        SlurmClusters(client, lambda: True),
+    )
     return Reporter(client, known, Recorder(client))
 
 
