@@ -23,7 +23,13 @@ Work = Callable[[Rig, AsyncExitStack], Awaitable[list[Row]]]
 
 
 def measure() -> list[Row]:
-    return [*asyncio.run(_in_a_rig(_hanging)), *asyncio.run(_in_a_rig(_crowd))]
+    """Told as soon as they are known: the second part takes minutes."""
+    rows = []
+    for work in (_hanging, _crowd):
+        for row in asyncio.run(_in_a_rig(work)):
+            print(f"  {row.name}: {row.value:,.4g} {row.unit}", flush=True)
+            rows.append(row)
+    return rows
 
 
 async def _in_a_rig(work: Work) -> list[Row]:
@@ -65,6 +71,9 @@ async def _hanging(there: Rig, stack: AsyncExitStack) -> list[Row]:
             stubs[f"c{number}"].hangs = True
         await asyncio.sleep(PATIENCE_SECONDS)
         during = await _reactions(there, stubs, healthy)
+    for stub in stubs.values():
+        stub.hangs = False
+    await asyncio.sleep(1)  # Whoever hung says goodbye.
     return [
         Row(f"{what} in ten clusters, {HANGING} others hang", now, "s", "before they hung", now / then)
         for what, now, then in zip(
