@@ -147,6 +147,10 @@ def workers(replicas: int) -> Scene:
             id="slurmctld ended before it could read new files: they are not put back for that",
         ),
         pytest.param(
+            Story.of(2832),
+            id="a job insists on a node since Slurm was last heard: its record stays",
+        ),
+        pytest.param(
             Story(
                 seed=2,
                 scene=Scene(PARTS, accounting="managed", has_login=False, has_token=False),

@@ -1,11 +1,14 @@
 """Records that workers leave behind in Slurm: which go, which stay, and who has the last word."""
 
+from datetime import timedelta
+
 import pytest
 
 from slurm_operator import wire
 from slurm_operator.plan.actions import Create
 from slurm_operator.slurm.reservation import Reservation
 from support.workers import (
+    NOW,
     controller,
     job,
     machine,
@@ -57,6 +60,20 @@ SENT_AWAY = {"reason": ours(GONE, "ScaleIn")}
 def test_a_record_goes_when_nobody_can_need_it(state, goes):
     [name] = state.nodes
     assert told(seen(state)) == ([f"forget {name}"] if goes else [])
+
+
+def test_a_record_is_removed_by_a_fresh_answer_alone():
+    made = seen(left("IDLE", "DRAIN", reason=ours(GONE, "ScaleIn")))
+    [(key, fresh)] = made.slurms.items()
+    before = NOW - timedelta(seconds=20)
+    made.slurms[key] = wire.replace(fresh, nodes_asked_at=before, jobs_asked_at=before)
+
+    assert told(made) == []
+    assert planned(made).waits_on, "Slurm is read again soon"
+    assert planned(made).look_again == timedelta(seconds=1)
+
+    made.slurms[key] = fresh
+    assert told(made) == ["forget gpu-5"]
 
 
 def test_a_record_stays_for_a_worker_that_comes_back():

@@ -8,7 +8,7 @@ from slurm_operator.api.meta import key_of
 from slurm_operator.api.names import RESERVATION_FINALIZER, WORKERS_FINALIZER
 from slurm_operator.manifests import kinds
 from slurm_operator.plan.actions import Action, Create, DeleteObject, DeleteWorker, PatchObject, Wait
-from slurm_operator.plan.gate import Shut, gate
+from slurm_operator.plan.gate import PROOF_LIFETIME, Shut, gate
 from slurm_operator.plan.leaving import UNREACHABLE
 from slurm_operator.plan.plan import Lane, Plan, lane, plan
 from slurm_operator.reconcilers.nodeset import failures, policy, revisions
@@ -30,6 +30,7 @@ from slurm_operator.reconcilers.nodeset.rollout import replaced
 from slurm_operator.reconcilers.nodeset.settled import Settled
 from slurm_operator.reconcilers.nodeset.traits import traits
 from slurm_operator.reconcilers.nodeset.volumes import SCALED, retention
+from slurm_operator.slurm.snapshot import Snapshot, Unreachable
 
 A_SECOND = timedelta(seconds=1)
 
@@ -54,6 +55,8 @@ def decide(seen: Seen, now: datetime, settled: Settled | None = None) -> Plan:
     choices = choose(seen, now, at_rest)
     leaving = {**choices.leaving, **replaced(seen, choices, revision, now)}
     workers = list(_workers(seen, leaving, settled, at_rest, now))
+    records = forgotten(seen, choices)
+    must_ask = bool(records) and _is_old(seen.slurm, now)  # A job may insist on one of them since.
     return plan(
         lane("nodeset", _own(seen)),
         _history(seen, revision),
@@ -61,10 +64,12 @@ def decide(seen: Seen, now: datetime, settled: Settled | None = None) -> Plan:
         *arrivals(seen, choices, revision),
         *workers,
         *policy.ended_jobs(seen, leaving, now),
-        *forgotten(seen, choices),
+        *([] if must_ask else records),
         lane("maintenance", arranged(seen, now)),
-        look_again=_look_again(seen, workers, policy.next_end(seen, leaving, now), now),
-        waits_on=(seen.controller_key,) if leaving or _awaits_slurm(seen, now) else (),
+        look_again=A_SECOND
+        if must_ask
+        else _look_again(seen, workers, policy.next_end(seen, leaving, now), now),
+        waits_on=(seen.controller_key,) if leaving or must_ask or _awaits_slurm(seen, now) else (),
     )
 
 
@@ -118,6 +123,10 @@ def _steps(member: Member, seen: Seen, cause: Cause | None, now: datetime) -> St
     if seen.is_abandoned and isinstance(gate(member, now), Shut):
         return let_go(member)
     return retire(member, cause, seen.controller_key, now)
+
+
+def _is_old(slurm: Snapshot | Unreachable, now: datetime) -> bool:
+    return not isinstance(slurm, Snapshot) or now - slurm.asked_at > PROOF_LIFETIME
 
 
 def _awaits_slurm(seen: Seen, now: datetime) -> bool:
