@@ -3,12 +3,14 @@
 import os
 import random
 import signal
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 
 from chaos.blow import NOBODY, Blow, Missed
 from chaos.processes import OPERATOR as OPERATOR
 from chaos.stage import Stage
+from slurm_operator.local.errors import LocalError
 
 Hit = Callable[[Stage, random.Random], Blow]
 
@@ -57,3 +59,14 @@ def killed_slurmd(stage: Stage, chance: random.Random) -> Blow:
 def restarted_api_server(stage: Stage, chance: random.Random) -> Blow:
     stage.cluster.parts.restart("kube-apiserver")
     return NOBODY
+
+
+def awaited_api_server(stage: Stage) -> None:
+    """One that has ended while it started is started again, as a kubelet does with its own."""
+    try:
+        stage.cluster.parts.raise_if_dead("kube-apiserver")
+    except LocalError as ended:
+        print(ended, file=sys.stderr)
+        stage.cluster.parts.restart("kube-apiserver")
+    if not stage.cluster.caller.is_ready():
+        raise Missed("the API server is not ready yet")

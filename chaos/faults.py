@@ -69,7 +69,7 @@ FAULTS = _table(
     Fault("operator killed", Sort.WEATHER, killed(OPERATOR)),
     Fault("operator stopped and woken", Sort.WEATHER, stopped(OPERATOR), woken(OPERATOR)),
     Fault("operator's clock wrong", Sort.WEATHER, clock.skewed, clock.righted),
-    Fault("API server restarted", Sort.WEATHER, daemons.restarted_api_server),
+    Fault("API server restarted", Sort.WEATHER, daemons.restarted_api_server, daemons.awaited_api_server),
     Fault("slurmctld killed", Sort.WEATHER, daemons.killed_slurmctld, about=STATE),
     Fault("slurmctld hangs", Sort.WEATHER, stopped("slurmctld"), woken("slurmctld")),
     Fault("slurmctld pod deleted", Sort.WEATHER, people.deleted_slurmctld, about=STATE),
