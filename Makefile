@@ -9,7 +9,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 ARGS ?=
-SHARD ?= $(shell git rev-list --count HEAD 2>/dev/null || echo 0)/40
+SHARD ?= $(shell git rev-list --count HEAD 2>/dev/null || echo 0)/100
 
 .PHONY: help check test e2e chaos bench simulate up down lock docs clean
 
@@ -44,8 +44,9 @@ test: check docs ## check, then the real API server, the real daemons, and one e
 	$(BIN)/pytest -q tests/rights || failed=$$?; \
 	exit $$failed
 
-e2e: $(READY) ## every end-to-end test
+e2e: $(READY) ## every end-to-end test, and whatever else takes long
 	$(BIN)/pytest --durations=15 tests/e2e $(ARGS)
+	$(BIN)/pytest --durations=15 tests/integration -m "full or minutes" $(ARGS)
 
 simulate: $(READY) ## many stories of the operator in a simulated world: SEEDS=1000 FIRST=1 LENGTH= SCENE=
 	PYTHONPATH=tests $(BIN)/python -m simulation --seeds $(or $(SEEDS),1000) --first $(or $(FIRST),1) --length $(or $(LENGTH),0) --scene '$(SCENE)'

@@ -1,6 +1,6 @@
 """What all tests share: which of the long ones run, and a note of the rights that the operator used.
 
-`--shard 7/40` adds a fortieth of the tests marked `full` to all others.
+`--shard 7/100` adds a hundredth of the tests marked `full` to all others, and leaves out those that take minutes.
 """
 
 import os
@@ -13,7 +13,10 @@ from support import rights
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--shard", help="I/N: of the tests marked `full`, only the I-th of N parts, I modulo N")
+    parser.addoption(
+        "--shard",
+        help="I/N: of the tests marked `full`, only the I-th of N parts, I modulo N; none that take minutes",
+    )
     parser.addoption(
         "--rights", default="build/rights", help="where runs note which rights the operator used"
     )
@@ -28,11 +31,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if not config.getoption("--shard"):
         return
     part, parts = (int(number) for number in config.getoption("--shard").split("/"))
-    left_out = [
-        item for item in items if item.get_closest_marker("full") and _part(item, parts) != part % parts
-    ]
+    left_out = [item for item in items if not _has_its_turn(item, part, parts)]
     config.hook.pytest_deselected(items=left_out)
     items[:] = [item for item in items if item not in left_out]
+
+
+def _has_its_turn(item: pytest.Item, part: int, parts: int) -> bool:
+    if item.get_closest_marker("minutes"):
+        return False
+    return not item.get_closest_marker("full") or _part(item, parts) == part % parts
 
 
 def _part(item: pytest.Item, parts: int) -> int:

@@ -12,7 +12,7 @@ from operator_rig import install, until
 
 from slurm_operator.local.errors import LocalError
 
-pytestmark = [pytest.mark.timeout(1800), pytest.mark.full]
+pytestmark = [pytest.mark.timeout(1800), pytest.mark.minutes]
 
 STEPS = [
     "every daemon learns the new Slurm key; the old one signs",

@@ -14,7 +14,7 @@ from slurm_operator.local.progress import Quiet
 from support.docs import ROOT, Block, Terminal, commands
 from support.readers import ON_A_CLUSTER, TUTORIAL, type_one, type_page
 
-pytestmark = [pytest.mark.full, pytest.mark.timeout(1500)]
+pytestmark = [pytest.mark.minutes, pytest.mark.timeout(1500)]
 
 STEPS = commands(ROOT / TUTORIAL)
 

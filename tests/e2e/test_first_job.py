@@ -13,7 +13,7 @@ from operator_rig import install
 from slurm_operator.local.errors import LocalError
 from support import rights
 
-pytestmark = [pytest.mark.timeout(900), pytest.mark.full]
+pytestmark = [pytest.mark.timeout(900), pytest.mark.minutes]
 
 # Of 89 that were counted, 28 were events for people, and 29 statuses or finalizers.
 MOST_REQUESTS = 100

@@ -100,7 +100,7 @@ def test_scaling_in_takes_the_worker_and_waits_for_the_job_that_the_plan_names(c
         assert differences(changing, class_, chance) == []
 
 
-@pytest.mark.full
+@pytest.mark.minutes
 @pytest.mark.parametrize("round_", range(ROUNDS))
 def test_what_was_planned_is_what_really_happens_in_a_random_order_of_changes(changing, round_):
     chance = random.Random(round_)

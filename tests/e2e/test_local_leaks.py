@@ -85,7 +85,9 @@ def own(wanted: Wanted) -> Wanted:
     return replace(wanted, name=f"e2e-leak-{os.getpid()}")
 
 
-@pytest.mark.parametrize("cycles", [1, pytest.param(10, marks=[pytest.mark.full, pytest.mark.timeout(1800)])])
+@pytest.mark.parametrize(
+    "cycles", [1, pytest.param(10, marks=[pytest.mark.minutes, pytest.mark.timeout(1800)])]
+)
 def test_up_and_down_again_and_again_leaves_nothing_behind(own: Wanted, paths: Paths, cycles: int) -> None:
     before = traces(own.name, paths)
 

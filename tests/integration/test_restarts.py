@@ -141,7 +141,7 @@ async def settled(plane):
 
 
 @pytest.mark.timeout(2400)
-@pytest.mark.full
+@pytest.mark.minutes
 async def test_a_hundred_restarts_write_nothing_but_the_lease_and_another_version_restarts_no_pod(
     plane, monkeypatch
 ):
