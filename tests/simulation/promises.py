@@ -139,8 +139,9 @@ class Promises:
             return
         self._forget_returned()
         self.away[name] = ours.cause
-        recent = [asked for asked in self.asked if asked[0] >= self._recently()]
-        fewest, most = min(wanted for _, wanted, _ in recent), max(budget for _, _, budget in recent)
+        since = self._recently()
+        recent = [self._asked_now(), *((wanted, budget) for at, wanted, budget in self.asked if at >= since)]
+        fewest, most = min(wanted for wanted, _ in recent), max(budget for _, budget in recent)
         if len(self.away) > most + self._surplus(fewest):
             self.world.broken(f"{sorted(self.away)} are away for an update, and only {most} may be")
 
