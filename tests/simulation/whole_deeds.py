@@ -296,8 +296,10 @@ class WholeDeeds(Deeds):
 
     def _edit_leaving_head(self) -> None:
         """Without a slurmctld nobody can say which workers are free, so who deletes it mends it first."""
-        head = self.world.server.objects[Controller.KIND].get(CONTROLLER)
-        if head is not None and "deletionTimestamp" in head["metadata"]:
+        objects = self.world.server.objects
+        head, whole = objects[Controller.KIND].get(CONTROLLER), objects[Cluster.KIND].get(CONTROLLER)
+        leaving = [one for one in (head, whole) if one is not None and "deletionTimestamp" in one["metadata"]]
+        if head is not None and leaving:
             good = {"extraConf": GOOD_CONFIG}
             self.world.server.change(Controller.KIND, CONTROLLER, lambda it: it["spec"].update(good), HUMAN)
 
