@@ -109,7 +109,12 @@ class Cell:
             subprocess.run(
                 self.enter("kill", "-KILL", str(process.pid)), check=False, stderr=subprocess.DEVNULL
             )
-            wait_until(lambda: not self.has(process), f"process {process.pid} to end")
+        wait_until(lambda: not self._has_left_over(process), f"process {process.pid} to end")
+
+    def _has_left_over(self, process: Birth) -> bool:
+        """Whether it was not reaped yet. When its first thread has ended, others may still hold its ports."""
+        stat = _stat(process.pid, self.proc)
+        return stat is not None and int(stat[19]) == process.ticks
 
     def resident_bytes(self) -> int:
         """Memory of every process inside; pages that several share count once, as far as the kernel tells."""
@@ -174,12 +179,17 @@ class Newborn:
 
 def born(pid: int, proc: Path = Path("/proc")) -> int | None:
     """When a process began, in clock ticks since the machine did; None when it is not running."""
+    stat = _stat(pid, proc)
+    return None if stat is None or stat[0] in "ZX" else int(stat[19])
+
+
+def _stat(pid: int, proc: Path) -> list[str] | None:
+    """What the kernel says of a process, from its state on; None when there is none, not even a dead one."""
     try:
         # The name in parentheses may hold spaces and parentheses itself.
-        state, *fields = (proc / str(pid) / "stat").read_text().rpartition(")")[2].split()
+        return (proc / str(pid) / "stat").read_text().rpartition(")")[2].split()
     except (FileNotFoundError, ProcessLookupError, NotADirectoryError):
         return None
-    return None if state in "ZX" else int(fields[18])
 
 
 def wait_until(condition: Callable[[], bool], what: str, deadline_s: float = 30) -> None:
