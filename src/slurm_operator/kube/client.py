@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, Literal, Self, TypedDict, TypeVar, Unpack
 from urllib.parse import urlencode
 
 from slurm_operator import wire
@@ -46,6 +46,14 @@ _COMMAND_SECONDS = 120.0
 
 # A log may be silent for as long as nothing happens.
 _NEVER_SECONDS = 10 * 365 * 86400.0
+
+
+class Deletion(TypedDict, total=False):
+    """How an object is deleted, beside which one it has to be."""
+
+    resource_version: str
+    grace_seconds: int | None
+    propagation: Propagation
 
 
 class Client:
@@ -216,27 +224,13 @@ class Client:
         )
 
     async def delete(
-        self,
-        kind: Kind,
-        key: ObjectKey,
-        *,
-        uid: str = "",
-        resource_version: str = "",
-        grace_seconds: int | None = None,
-        propagation: Propagation = "Background",
+        self, kind: Kind, key: ObjectKey, *, uid: str = "", **how: Unpack[Deletion]
     ) -> Manifest | None:
         """The object while it still terminates, None when it is gone at once.
 
         Raises Conflict when it is not the one of that uid and resource version, NotFound when there is none.
         """
-        left = await self.delete_undecoded(
-            kind,
-            key,
-            uid=uid,
-            resource_version=resource_version,
-            grace_seconds=grace_seconds,
-            propagation=propagation,
-        )
+        left = await self.delete_undecoded(kind, key, uid=uid, **how)
         return _manifest(left) if left is not None else None
 
     async def delete_undecoded(

@@ -5,6 +5,7 @@ import contextlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Unpack
 
 from slurm_operator import wire
 from slurm_operator.api.kind import Kind
@@ -12,7 +13,7 @@ from slurm_operator.api.meta import ObjectKey
 from slurm_operator.api.names import APP_NAME
 from slurm_operator.kube import envelope
 from slurm_operator.kube.cache import Cache
-from slurm_operator.kube.client import Client, Propagation
+from slurm_operator.kube.client import Client, Deletion, Propagation
 from slurm_operator.kube.errors import AlreadyExists, ApiError, KubeError, NamespaceEnding, NotFound
 from slurm_operator.kube.referenced import read_secret, value_digest
 from slurm_operator.manifests import kinds
@@ -123,25 +124,9 @@ class Performer:
         noted = _with_annotations(whole, {CONTENT_DIGEST: content_digest(digests, entries)})
         return _with_data(noted, entries)
 
-    async def _delete(
-        self,
-        kind: Kind,
-        key: ObjectKey,
-        uid: str,
-        *,
-        resource_version: str = "",
-        grace_seconds: int | None = None,
-        propagation: Propagation = "Background",
-    ) -> None:
+    async def _delete(self, kind: Kind, key: ObjectKey, uid: str, **how: Unpack[Deletion]) -> None:
         try:
-            left = await self._client.delete_undecoded(
-                kind,
-                key,
-                uid=uid,
-                resource_version=resource_version,
-                grace_seconds=grace_seconds,
-                propagation=propagation,
-            )
+            left = await self._client.delete_undecoded(kind, key, uid=uid, **how)
         except NotFound:
             left = None
         if left is None:
