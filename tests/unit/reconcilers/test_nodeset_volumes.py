@@ -189,3 +189,18 @@ def test_the_owner_is_set_before_anything_is_taken_down():
 )
 def test_owners_of_others_are_kept(there, after):
     assert owners_after(staying(claims=[there], deleted="Delete", scaled="Delete")) == after
+
+
+@pytest.mark.parametrize(
+    "terminating",
+    [
+        pytest.param(False, id="retired, when the operator was interrupted"),
+        pytest.param(True, id="its pod is ending"),
+    ],
+)
+def test_a_volume_that_goes_with_a_scaled_in_worker_still_does_while_its_pod_ends(terminating):
+    marks = {names.POD_RETIRED: uid_of("gpu-0")}
+    pod = _indexed(worker(0, annotations=marks, terminating=terminating, grace=30))
+    made = seen(pod, slurm_=slurm(), replicas=0, scaled="Delete", claims=[claim(POD)])
+
+    assert owners_after(made) is None

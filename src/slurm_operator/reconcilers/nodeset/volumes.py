@@ -84,8 +84,12 @@ def _claim(nodeset: NodeSet, name: str, template: Mapping[str, Any]) -> Manifest
 
 
 def retention(member: Member, nodeset: NodeSet, there: Claims, *, is_scaled: bool) -> list[PatchObject]:
-    """Makes the claims of a worker follow whom the policy says: the NodeSet, the pod that goes, or nobody."""
-    if not there:
+    """Makes the claims of a worker follow whom the policy says: the NodeSet, the pod that goes, or nobody.
+
+    That was settled before the worker was retired and its pod asked to end; by then nobody can tell any more
+    that it was a scale-in.
+    """
+    if not there or member.is_retired or member.is_terminating:
         return []
     claims = (there.get(name) for name in claim_names(nodeset, whose(member)).values())
     steps = (_retained(claim, member, nodeset, is_scaled=is_scaled) for claim in claims if claim is not None)
