@@ -291,7 +291,7 @@ class Machines:
     # ---- Ending
 
     def _end(self, pod: Object, process: Process | None) -> None:
-        """A worker drains itself and waits for its jobs, for as long as its grace period lets it."""
+        """A worker drains itself and waits for its jobs and epilogs, for as long as its grace period lets it."""
         is_over = text(self.now) >= pod["metadata"]["deletionTimestamp"]
         if process is not None and process.is_worker and process.is_up and not is_over:
             process.is_leaving = True
@@ -311,7 +311,8 @@ class Machines:
         if record is not None and not record.is_drain:
             reason = f"slurm-operator: PodTerminating: the pod is asked to end (pod {process.pod_uid})"
             self.ctld.drain(process.hostname, reason, "root")
-        return not has_jobs and not self.ctld.jobs_on(process.hostname)
+        is_busy = self.ctld.jobs_on(process.hostname) or (record is not None and self.ctld.has_epilog(record))
+        return not has_jobs and not is_busy
 
     def jobs_in(self, uid: str) -> list:
         """Jobs with a process in this pod, whether slurmctld knows of them or not."""

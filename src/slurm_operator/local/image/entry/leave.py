@@ -1,4 +1,4 @@
-"""Runs before a worker pod ends: takes no new jobs, tells the owners of running ones, waits for them.
+"""Runs before a worker pod ends: takes no new jobs, tells owners of running ones, waits for them to be over.
 
 The pod's grace period is the limit. A drain that is there already keeps its reason, whoever set it.
 """
@@ -14,7 +14,7 @@ _SILENCE_S = 30.0
 
 
 def leave(name: str, pod_uid: str) -> int:
-    """Comes back when no job is left on this worker."""
+    """Comes back when no job, nor the epilog of one, is left on this worker."""
     LEAVING.touch()
     told: set[str] = set()
     heard = time.monotonic()
@@ -29,7 +29,7 @@ def leave(name: str, pod_uid: str) -> int:
         else:
             heard = time.monotonic()
             told |= _tell(set(jobs) - told, name)
-            if is_drained and not jobs and not here:
+            if is_drained and not jobs and not here and not _cleans_up(name):
                 return 0
         time.sleep(_POLL_S)
 
@@ -48,6 +48,12 @@ def _drain(name: str, pod_uid: str) -> bool:
         return True
     done = command("scontrol", "update", f"nodename={name}", "state=drain", f"reason={drain_reason(pod_uid)}")
     return done is not None and done.returncode == 0
+
+
+def _cleans_up(name: str) -> bool:
+    """Whether an epilog may still run: a node can be busy with it for longer than its job is in the list."""
+    record = node_record(name)
+    return not isinstance(record, NodeRecord) or "COMPLETING" in record.states
 
 
 def _tell(jobs: set[str], name: str) -> set[str]:
