@@ -33,9 +33,14 @@ KNOWN = worker(0, revision=HASH)
             worker(1, revision=HASH, age=JUST_NOW), True, id="everybody is up, one has yet to register"
         ),
         pytest.param(
-            worker(1, revision=HASH, ready=False, started=False, phase="Pending"),
+            worker(1, revision=HASH, age=JUST_NOW, ready=False, started=False, phase="Pending"),
             False,
             id="pods still start",
+        ),
+        pytest.param(
+            worker(1, revision=HASH, age=timedelta(minutes=5), ready=False, started=False, phase="Pending"),
+            True,
+            id="one has been at it for long, and nobody waits for it",
         ),
         pytest.param(
             worker(1, revision=HASH, age=timedelta(minutes=5)), False, id="it should have long registered"
@@ -48,6 +53,15 @@ def test_slurm_is_read_often_until_the_last_worker_has_registered(other, waits):
     made = world(SPEC, controller(), *things, slurm_=slurm(slurm_node(KNOWN, "IDLE")), revisions_=[REVISION])
 
     assert planned(made).waits_on == ((CONTROLLER,) if waits else ())
+
+
+def test_neither_a_lost_machine_nor_a_worker_that_never_registers_keeps_others_waiting():
+    lost = worker(0, revision=HASH, ready=False)
+    never, late = worker(1, revision=HASH, age=timedelta(minutes=5)), worker(2, revision=HASH, age=JUST_NOW)
+    silent = slurm(slurm_node(lost, "IDLE", "NOT_RESPONDING"))
+    made = world(SPEC, controller(), lost, never, late, slurm_=silent, revisions_=[REVISION])
+
+    assert planned(made).waits_on == (CONTROLLER,)
 
 
 def test_of_a_thousand_that_may_go_some_go_at_once_and_the_rest_in_turn():

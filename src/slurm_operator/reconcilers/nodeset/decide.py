@@ -135,10 +135,20 @@ def _awaits_slurm(seen: Seen, now: datetime) -> bool:
 
 
 def _awaits_registration(seen: Seen, now: datetime) -> bool:
-    """Everybody is up, so the last of them registers in a moment. While pods still start, nobody hurries."""
-    waits = [unregistered_for(member, now) for member in seen.members]
-    is_up = all(member.is_ready or member.is_terminating for member in seen.members)
-    return is_up and timedelta(0) < max(waits, default=timedelta(0)) < REGISTERS_WITHIN
+    """Everybody is up, so the last of them registers in a moment. While pods still start, nobody hurries.
+
+    Who has been at it for long, starting or registering, is not waited for: the others need us.
+    """
+    waits = (unregistered_for(member, now) for member in seen.members)
+    is_awaited = any(timedelta(0) < wait < REGISTERS_WITHIN for wait in waits)
+    return is_awaited and not any(_is_starting(member, now) for member in seen.members)
+
+
+def _is_starting(member: Member, now: datetime) -> bool:
+    """It is new and not yet up; one that was registered before is not, whatever became of its machine."""
+    created = member.pod.metadata.creation_timestamp
+    is_new = created is not None and now - created < REGISTERS_WITHIN
+    return is_new and not (member.is_ready or member.is_registered or member.is_terminating)
 
 
 def _awaits_release(member: Member) -> bool:
