@@ -158,6 +158,36 @@ def workers(replicas: int) -> Scene:
             ),
             id="somebody deletes the key of an Accounting, then the password of its database: none is made anew",
         ),
+        pytest.param(
+            Story(
+                seed=3159,
+                scene=workers(4),
+                happenings=(
+                    Happening(2.5, "stop_operator", 3, 54),
+                    Happening(3.8, "change_image", 0, 50),
+                    Happening(1.6, "lose_machine", 2, 51),
+                    Happening(14.6, "submit", 11, 29),
+                ),
+            ),
+            id="a worker that was away comes back before it is drained for an update: it waits for its turn",
+        ),
+        pytest.param(
+            Story(
+                seed=4667,
+                roughness=0.02,
+                scene=workers(1),
+                happenings=(
+                    Happening(9.0, "change_image", 4, 34),
+                    Happening(6.2, "lose_slurmrestd", 9, 11),
+                    Happening(5.0, "submit", 7, 33),
+                    Happening(14.1, "hang_slurmctld", 2, 56),
+                    Happening(13.3, "hang_slurmctld", 5, 29),
+                    Happening(5.3, "scale", 2, 9),
+                    Happening(2.1, "change_resources", 3, 30),
+                ),
+            ),
+            id="a pod that is asked to end waits for the epilog of its last job",
+        ),
     ],
 )
 def test_a_promise_that_was_broken_once_is_kept(story):

@@ -52,9 +52,11 @@ def _answer(write: NodeWrite, name: str, node: SlurmNode | None) -> Answer | Non
     if node is None:
         return _about_nobody(write, name)
     match write:
-        case DrainNodes(over=over):
+        case DrainNodes(over=over, unless_in_use=unless_in_use):
             if node.is_drained_by_us:
                 return Answer(verdict=Verdict.ALREADY)
+            if unless_in_use and node.state.is_available:
+                return Answer(verdict=Verdict.LATE, message=f"{name} takes jobs again; it waits for its turn")
             return _foreign(node, over) if node.is_drained_by_others or node.reason else None
         case SetNodesDown(over=over):
             if node.state.is_down:

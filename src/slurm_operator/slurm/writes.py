@@ -32,11 +32,13 @@ class DrainNodes(wire.Record, tag="DrainNodes"):
     """No new job on these nodes. A node that already drains keeps its reason and the time it was given.
 
     `over` are foreign reasons, word for word, that may be replaced: slurmctld's own about a node it lost.
+    `unless_in_use` spares a node that takes jobs again: it was only chosen because it took none.
     """
 
     nodes: tuple[str, ...]
     reason: str
     over: frozenset[str] = frozenset()
+    unless_in_use: bool = False
 
 
 class ResumeNodes(wire.Record, tag="ResumeNodes"):
@@ -166,7 +168,7 @@ class Verdict(StrEnum):
     REFUSED = "Refused"  # Slurm said no.
     UNSURE = "Unsure"  # No answer: it may have happened, or may yet.
     NOT_SENT = "NotSent"  # We held it back, or never reached Slurm.
-    LATE = "Late"  # There was no time for it; it may be asked for again.
+    LATE = "Late"  # There was no time for it, or no longer a cause; it may be asked for again.
 
 
 class Answer(wire.Record):

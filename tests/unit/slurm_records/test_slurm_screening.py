@@ -25,6 +25,7 @@ def node(*words: str, reason: str = "") -> SlurmNode:
 
 
 DRAIN = DrainNodes(nodes=("n",), reason=OURS)
+DRAIN_IDLE = DrainNodes(nodes=("n",), reason=OURS, unless_in_use=True)
 DRAIN_LOST = DrainNodes(nodes=("n",), reason=OURS, over=frozenset({LOST}))
 DOWN = SetNodesDown(nodes=("n",), reason=OURS)
 RESUME = ResumeNodes(nodes=("n",))
@@ -56,6 +57,8 @@ SEND = None
             DRAIN_LOST, node("DOWN", reason=THEIRS), Verdict.FOREIGN, id="drain: another than named"
         ),
         pytest.param(DRAIN, node("IDLE", reason=OURS), SEND, id="drain: our own old reason"),
+        pytest.param(DRAIN_IDLE, node("MIXED"), Verdict.LATE, id="drain: it has come back in the meantime"),
+        pytest.param(DRAIN_IDLE, node("IDLE", "NOT_RESPONDING"), SEND, id="drain: it is still away"),
         pytest.param(DRAIN, None, Verdict.UNKNOWN, id="drain: nobody"),
         pytest.param(DELETE, node("IDLE", "DRAIN", reason="Low CPUs"), SEND, id="delete: slurmctld's drain"),
         pytest.param(

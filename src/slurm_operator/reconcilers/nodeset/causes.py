@@ -47,8 +47,11 @@ class Staying(StrEnum):
 
 @dataclass(frozen=True)
 class Cause:
+    """With `costs_nothing` it was chosen while it took no jobs, and is spared if it does so again by then."""
+
     kind: Leaving | Staying
     text: str
+    costs_nothing: bool = False
 
     def reason(self, member: Member) -> str:
         """The drain's reason in Slurm: who, why, and about which pods.

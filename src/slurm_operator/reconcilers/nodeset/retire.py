@@ -127,7 +127,10 @@ def drain(member: Member, cause: Cause, controller: ObjectKey) -> WriteSlurm:
     return WriteSlurm(
         controller=controller,
         write=DrainNodes(
-            nodes=(member.slurm_node,), reason=cause.reason(member), over=_replaceable(member.record)
+            nodes=(member.slurm_node,),
+            reason=cause.reason(member),
+            over=_replaceable(member.record),
+            unless_in_use=cause.costs_nothing,
         ),
         reason=cause.kind,
         message=f"draining {member.slurm_node}: {cause.text}",

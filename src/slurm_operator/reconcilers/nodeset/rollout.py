@@ -4,7 +4,6 @@ import math
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 
-from slurm_operator.api.nodeset import NodeSet
 from slurm_operator.api.updates import UpdateType
 from slurm_operator.reconcilers.nodeset.causes import Cause, Leaving
 from slurm_operator.reconcilers.nodeset.choices import Choices
@@ -32,7 +31,7 @@ def replaced(seen: Seen, choices: Choices, revision: Revision, now: datetime) ->
     broken = [member for member in old if is_broken(member, now)]
     if strategy is UpdateType.SCHEDULED_UPDATE:
         going = [*broken, *(member for member in old if in_window(member, seen))]
-        return _causes(going, seen.nodeset, revision)
+        return _causes(going, seen, revision)
     under_way = [member for member in _without(old, broken) if _drains_for_update(member)]
     others = _without(victims_first(old), [*under_way, *broken])
     # Whoever takes no jobs anyway costs nothing; the rest has to fit beside all who are away already.
@@ -43,8 +42,7 @@ def replaced(seen: Seen, choices: Choices, revision: Revision, now: datetime) ->
     if not any(member.is_registered for member in staying if member.revision == revision.hash):
         # Nobody of the new revision has shown that it works: one goes ahead, the rest wait for it.
         chosen = chosen[: max(0, 1 - _gone_ahead(choices, staying, old, [*under_way, *broken]))]
-    going = [*under_way, *broken, *chosen]
-    return _causes(going, seen.nodeset, revision)
+    return _causes([*under_way, *broken, *chosen], seen, revision)
 
 
 def _without(members: list[Member], others: list[Member]) -> list[Member]:
@@ -53,15 +51,17 @@ def _without(members: list[Member], others: list[Member]) -> list[Member]:
     return [member for member in members if member.uid not in left_out]
 
 
-def _causes(going: list[Member], nodeset: NodeSet, revision: Revision) -> dict[str, Cause]:
+def _causes(going: list[Member], seen: Seen, revision: Revision) -> dict[str, Cause]:
     """Other resources need another record in Slurm, so such a drain says that it is about them."""
-    text, wanted = f"being replaced by revision {revision.hash}", resources_digest(nodeset)
-    same = Cause(Leaving.UPDATE, text)
-    other = Cause(Leaving.RESOURCES, f"{text}, with other resources")
-    return {
-        member.uid: same if member.pod.metadata.annotations.get(RESOURCES_DIGEST) == wanted else other
-        for member in going
-    }
+    text, wanted = f"being replaced by revision {revision.hash}", resources_digest(seen.nodeset)
+
+    def cause(member: Member) -> Cause:
+        costs_nothing = isinstance(seen.slurm, Snapshot) and not is_in_use(member)
+        if member.pod.metadata.annotations.get(RESOURCES_DIGEST) == wanted:
+            return Cause(Leaving.UPDATE, text, costs_nothing)
+        return Cause(Leaving.RESOURCES, f"{text}, with other resources", costs_nothing)
+
+    return {member.uid: cause(member) for member in going}
 
 
 def _away(seen: Seen, choices: Choices, staying: list[Member], now: datetime) -> int:
