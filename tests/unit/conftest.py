@@ -4,7 +4,8 @@ import asyncio
 from collections.abc import Callable
 
 import pytest
-from virtual_time import VirtualLoop
+
+from support.virtual_time import VirtualLoop
 
 
 def pytest_asyncio_loop_factories(
