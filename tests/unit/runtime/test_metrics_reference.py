@@ -41,3 +41,12 @@ def test_the_chart_asks_only_for_metrics_that_there_are(name):
     asked = set(NAME.findall((ROOT / "charts" / "slurm-operator" / "files" / name).read_text()))
 
     assert {re.sub(r"_bucket$", "", one) for one in asked} <= known
+
+
+def test_the_guide_says_what_each_alert_means():
+    alerts = (ROOT / "charts" / "slurm-operator" / "files" / "alerts.yaml").read_text()
+    guide = (ROOT / "docs" / "guides" / "monitoring.md").read_text()
+
+    assert re.findall(r"alert: (\w+)", alerts) == re.findall(
+        r"^\| (SlurmOperator\w+) \|", guide, re.MULTILINE
+    )
