@@ -22,7 +22,9 @@ def operator(cluster, operator_image):
 
 
 @contextmanager
-def cluster_of(operator, *more: Make, keeps_books: bool = False, **controller) -> Iterator[Slurm]:
+def cluster_of(
+    operator, *more: Make, workers: Make = Slurm.nodeset, keeps_books: bool = False, **controller
+) -> Iterator[Slurm]:
     """A Slurm cluster of two workers, made by the operator from component kinds, and what else it needs."""
     name = f"slurm-{uuid.uuid4().hex[:6]}"
     make_namespace(operator, name)
@@ -30,7 +32,7 @@ def cluster_of(operator, *more: Make, keeps_books: bool = False, **controller) -
     if keeps_books:
         made.keeps_books, controller["accountingRef"] = True, {"name": "books"}
         made.apply(made.accounting())
-    made.apply(made.files(), made.controller(**controller), made.restapi(), made.nodeset(),
+    made.apply(made.files(), made.controller(**controller), made.restapi(), workers(made),
                *(one(made) for one in more))  # fmt: skip
     made.wait_idle(2, 240)
     yield made
