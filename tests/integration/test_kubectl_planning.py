@@ -3,12 +3,14 @@
 import json
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import yaml
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 from kinds_rig import apply, get, ns, operator, ours, secret, wait_for, writes_by
 
+from slurm_operator.api.images import PATTERN_VARIABLE
 from slurm_operator.cli.kubectl import kubectl_slurm
 from support.managers import running_manager
 
@@ -44,6 +46,13 @@ class Person:
 
     def plan(self, *manifests: dict, flags: tuple[str, ...] = ()) -> tuple[int, str]:
         return self.types("plan", "-f", "-", *flags, stdin=yaml.safe_dump_all(manifests))
+
+    def takes_and_replays(self, file: Path) -> Result:
+        """What a replay says of what the operator would decide now."""
+        where = ["--kubeconfig", str(self.kubeconfig), "-n", self.ns]
+        taken = CliRunner().invoke(kubectl_slurm, ["record", "take", str(file), *where])
+        assert taken.exit_code == 0, taken.output
+        return CliRunner().invoke(kubectl_slurm, ["record", "replay", str(file)])
 
     @property
     def writes(self) -> list[str]:
@@ -143,15 +152,31 @@ def test_what_is_not_there_is_not_explained(plane, ns, person):
 
 def test_what_the_operator_would_decide_now_can_be_recorded_and_replayed(plane, ns, person, tmp_path):
     apply(plane, ours("Cluster", ns, "demo", SPEC))
-    file = str(tmp_path / "now.jsonl")
-    done = CliRunner().invoke(
-        kubectl_slurm, ["record", "take", file, "--kubeconfig", str(person.kubeconfig), "-n", ns]
-    )
-    assert done.exit_code == 0, done.output
-    replayed = CliRunner().invoke(kubectl_slurm, ["record", "replay", file])
+    replayed = person.takes_and_replays(tmp_path / "now.jsonl")
 
     assert replayed.exit_code == 0, replayed.output
     assert "1 of 1 plans are the same" in replayed.output
+
+
+def test_where_a_manifest_names_no_image_the_one_of_the_operator_counts(plane, ns, person, tmp_path):
+    file = tmp_path / "now.jsonl"
+    apply(plane, ours("Controller", ns, "demo", {}), operator_pod(ns, "registry.example.org/{daemon}:theirs"))
+    try:
+        replayed = person.takes_and_replays(file)
+    finally:
+        plane.kubectl("delete", "pod", "operator", "-n", ns, "--wait=false")
+
+    assert "registry.example.org/{daemon}:theirs" in file.read_text()
+    assert replayed.exit_code == 0, replayed.output
+
+
+def operator_pod(ns: str, images: str) -> dict:
+    """As the pod of an operator that was told these images."""
+    env = [{"name": PATTERN_VARIABLE, "value": images}]
+    container = {"name": "manager", "image": "registry.example.org/operator:1", "env": env}
+    metadata = {"name": "operator", "namespace": ns, "labels": {"app.kubernetes.io/name": "slurm-operator"}}
+    spec = {"containers": [container]}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
 @pytest.mark.full

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from slurm_operator import wire
+from slurm_operator.api.images import named_images
 from slurm_operator.api.kind import Kind
 from slurm_operator.api.meta import ObjectKey
 from slurm_operator.kubectl import last_words
@@ -66,6 +67,8 @@ class About(wire.Record):
     # Whether the values of Secrets could be read, and so be looked for everywhere.
     is_scrubbed: bool
     unseen: tuple[Unseen, ...] = ()
+    # What the operator takes where a manifest names none, by variable of its environment.
+    images: dict[str, str] = wire.field(default_factory=named_images)
 
 
 class Named(wire.Record):
@@ -162,7 +165,7 @@ def replayed(files: Files, program: Program) -> Sight:
         last_words.put(picture, _last_words(files, picture))
     except wire.DecodeError as error:
         raise NotABundle(f"The archive does not fit this version: {error}") from error
-    return Sight(picture, list(told.unseen))
+    return Sight(picture, list(told.unseen), told.images)
 
 
 def _last_words(files: Files, picture: Picture) -> dict[Stream, str]:

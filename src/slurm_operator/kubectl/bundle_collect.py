@@ -29,6 +29,7 @@ from slurm_operator.kubectl.bundle import (
 )
 from slurm_operator.kubectl.clusters import clusters
 from slurm_operator.kubectl.look import Looker, Sight, Unseen
+from slurm_operator.kubectl.operator_pods import OPERATOR
 from slurm_operator.kubectl.redact import REDACTED, Redactor
 from slurm_operator.kubectl.status import status
 from slurm_operator.kubectl.status_screen import is_whole, screen
@@ -39,8 +40,6 @@ from slurm_operator.manifests.objects import ConfigMap, Pod, Secret, Unread
 from slurm_operator.operator import OUR_CHILDREN
 
 SecretValues = Mapping[ObjectKey, Mapping[str, bytes]]
-
-OPERATOR = "app.kubernetes.io/name=slurm-operator"
 
 _SECRETS = "Secrets"
 _MOST_EVENTS = 2000
@@ -85,6 +84,7 @@ class Collector:
             served=tuple(sorted(sight.picture.served, key=str)),
             is_scrubbed=not any(one.what.startswith(_SECRETS) for one in self._unseen),
             unseen=tuple(self._unseen),
+            images=dict(sight.images),
         )
         return {**files, ABOUT: self._json(about)}
 
@@ -172,7 +172,8 @@ class Collector:
         return wire.replace(one, secret=wire.replace(one.secret, metadata=kept))
 
     def _status(self, sight: Sight) -> Files:
-        judged = list(verdicts(self._looker.program.reconcilers, sight.picture))
+        with sight.as_operator():
+            judged = list(verdicts(self._looker.program.reconcilers, sight.picture))
         whole = is_whole(sight.unseen)
         found = [status(one, judged, is_whole=whole) for one in clusters(sight.picture)]
         text = screen(found, sight.unseen, sight.picture.now).plain

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from slurm_operator import wire
+from slurm_operator.api.images import images_named, named_images
 from slurm_operator.api.kind import Kind
 from slurm_operator.api.meta import HasMeta, ObjectKey, key_of
 from slurm_operator.kube.client import Client, Decode
@@ -20,6 +21,7 @@ from slurm_operator.kube.request import Selection
 from slurm_operator.kube.secret_values import decode_secret
 from slurm_operator.kubectl import last_words
 from slurm_operator.kubectl.logs import Stream, Wanted
+from slurm_operator.kubectl.operator_pods import operator_images
 from slurm_operator.kubectl.picture import Picture
 from slurm_operator.kubectl.proxied import slurm_through
 from slurm_operator.manifests import kinds
@@ -50,10 +52,15 @@ class Unseen(wire.Record):
 
 @dataclass
 class Sight:
-    """What was seen, and what was not."""
+    """What was seen, and what was not; and the images that the operator takes where a manifest names none."""
 
     picture: Picture
     unseen: list[Unseen] = field(default_factory=list)
+    images: Mapping[str, str] = field(default_factory=named_images)
+
+    def as_operator(self) -> contextlib.AbstractContextManager[None]:
+        """Within it reconcilers decide as they do in the operator: its images are the default ones."""
+        return images_named(self.images)
 
 
 @dataclass
@@ -66,7 +73,7 @@ class Looker:
 
     async def look(self) -> Sight:
         """Everything there is, Slurm included, as of now."""
-        sight = Sight(Picture())
+        sight = Sight(Picture(), images=await operator_images(self.client))
         await asyncio.gather(
             *(
                 self._list(

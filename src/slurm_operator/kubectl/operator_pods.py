@@ -8,9 +8,9 @@ from slurm_operator.api.meta import Meta
 from slurm_operator.kube.client import Client
 from slurm_operator.kube.errors import KubeError
 from slurm_operator.kube.request import Selection
-from slurm_operator.kubectl.bundle_collect import OPERATOR
 from slurm_operator.manifests import kinds
 
+OPERATOR = "app.kubernetes.io/name=slurm-operator"
 RECORD_FLAG = "--record"
 
 
@@ -54,14 +54,15 @@ async def operator_pods(client: Client, namespace: str) -> list[OperatorPod]:
 async def operator_images(client: Client) -> dict[str, str]:
     """The images that the operator was told to use; those of our own environment where it cannot be seen."""
     try:
-        pods = await operator_pods(client, "")
+        return told_images(await operator_pods(client, ""))
     except KubeError:
         return named_images()
-    return told_images(pods) if pods else named_images()
 
 
 def told_images(pods: Iterable[OperatorPod]) -> dict[str, str]:
-    """By variable, as the first pod has them."""
-    first = next(iter(pods))
+    """By variable, as the first pod has them; without any, as our own environment does."""
+    first = next(iter(pods), None)
+    if first is None:
+        return named_images()
     variables = (variable for container in first.spec.containers for variable in container.env)
     return {one.name: one.value for one in variables if one.name in (PATTERN_VARIABLE, MARIADB_VARIABLE)}

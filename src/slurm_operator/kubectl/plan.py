@@ -172,7 +172,8 @@ async def plan(
     sight, found = await looker.look(), Forecast()
     for _ in range(_MOST_LOOKS):
         then = without(sight.picture, given) if delete else laid_over(sight.picture, objects)
-        found = forecast(sight.picture, then, looker.program.reconcilers)
+        with sight.as_operator():
+            found = forecast(sight.picture, then, looker.program.reconcilers)
         if not await looker.read_missed(sight):
             break
     return wire.replace(found, unseen=tuple(sight.unseen))

@@ -8,6 +8,7 @@ from click.testing import CliRunner
 
 from slurm_operator import wire
 from slurm_operator.api import Cluster, NodeSet
+from slurm_operator.api.images import PATTERN_VARIABLE, default_image
 from slurm_operator.api.meta import Meta, ObjectKey
 from slurm_operator.cli.kubectl import kubectl_slurm
 from slurm_operator.kubectl.bundle import (
@@ -20,6 +21,7 @@ from slurm_operator.kubectl.bundle import (
     Facts,
     Named,
     NotABundle,
+    about,
     object_path,
     pack,
     replayed,
@@ -111,6 +113,17 @@ def test_an_archive_becomes_the_world_it_was_made_of():
     assert world.slurm("ns", "demo") == facts
     assert world.serves(kinds.POD)
     assert [one.right for one in sight.unseen] == ["list nodes"]
+
+
+def test_an_archive_is_judged_with_the_images_of_its_operator():
+    made = files()
+    told = wire.replace(about(made), images={PATTERN_VARIABLE: "there/{daemon}:1"})
+
+    sight = replayed({**made, ABOUT: wire.encode(told)}, PROGRAM)
+
+    with sight.as_operator():
+        assert default_image("slurmd") == "there/slurmd:1"
+    assert default_image("slurmd") != "there/slurmd:1"
 
 
 def test_an_archive_is_explained_without_a_cluster(tmp_path):

@@ -36,7 +36,8 @@ def explain(session: Session, what: tuple[str, ...], bundle: Path | None, output
         raise click.UsageError("An explanation is about one namespace: name it with -n.")
     case = Case(sight.picture, reconcilers(Settings()), namespace)
     try:
-        found = wire.replace(explained(kind, name, case), unseen=tuple(sight.unseen))
+        with sight.as_operator():
+            found = wire.replace(explained(kind, name, case), unseen=tuple(sight.unseen))
     except NotThere as problem:
         raise click.ClickException(str(problem)) from problem
     show.emit(output, found, lambda: text(found))

@@ -6,10 +6,8 @@ from typing import TextIO
 
 import click
 
-from slurm_operator.api.images import images_named
 from slurm_operator.cli.kubectl.session import Session, output, run, where
 from slurm_operator.kubectl import show
-from slurm_operator.kubectl.operator_pods import operator_images
 from slurm_operator.kubectl.plan import BadFile, Refused, ServerSide, manifests
 from slurm_operator.kubectl.plan import plan as planned
 from slurm_operator.kubectl.plan_text import text
@@ -56,7 +54,5 @@ async def _plan(
 ) -> Forecast:
     places = {one["metadata"]["namespace"] for one in given}
     async with session.looker() as looker:
-        images = await operator_images(looker.client)
         wide = replace(looker, namespace=places.pop() if len(places) == 1 else "")
-        with images_named(images):
-            return await planned(wide, given, delete=delete, server_side=server_side)
+        return await planned(wide, given, delete=delete, server_side=server_side)

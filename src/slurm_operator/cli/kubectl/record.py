@@ -65,7 +65,9 @@ async def _fetch(session: Session) -> bytes:
 def take(session: Session, file: Path, output: str) -> None:
     """Record what the operator would decide now about everything, into FILE."""
     sight = run(session.look())
-    _keep(file, taken(sight.picture, reconcilers(Settings())), output)
+    with sight.as_operator():
+        content = taken(sight.picture, reconcilers(Settings()))
+    _keep(file, content, output)
 
 
 def _keep(file: Path, content: bytes, output: str) -> None:

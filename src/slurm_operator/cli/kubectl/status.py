@@ -41,6 +41,7 @@ def status(session: Session, cluster: str, bundle: Path | None, output: str) -> 
 
 
 def statuses(sight: Sight, name: str) -> list[Status]:
-    judged = list(verdicts(program(Settings()).reconcilers, sight.picture))
+    with sight.as_operator():
+        judged = list(verdicts(program(Settings()).reconcilers, sight.picture))
     whole = is_whole(sight.unseen)
     return [status_of(one, judged, is_whole=whole) for one in named(clusters(sight.picture), name)]
