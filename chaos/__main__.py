@@ -37,6 +37,9 @@ _OURS = Operator()
 @click.option("--process", default=_OURS.process, show_default=True, help="Words of its command line.")
 @click.option("--deployment", default=_OURS.deployment, show_default=True)
 @click.option("--namespace", default=_OURS.namespace, show_default=True)
+@click.option(
+    "--plain", is_flag=True, help="Ours, in the words that --manifests is asked in: to compare them."
+)
 def main(
     runs: int,
     seed: int,
@@ -48,12 +51,13 @@ def main(
     process: str,
     deployment: str,
     namespace: str,
+    plain: bool,
 ) -> None:
     # Told to end, it takes its cluster down first.
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit("told to end"))
-    operator = Operator(
-        manifests, archive, process, deployment, namespace, patch=patch.read_text() if patch else ""
-    )
+    words = patch.read_text() if patch else ""
+    is_plain = plain or manifests is not None
+    operator = Operator(manifests, archive, process, deployment, namespace, words, is_plain)
     played = {result.seed for result in record.read([out])}
     seeds = [number for number in range(seed, seed + runs) if number not in played]
     are_good = [_told(result, out) for result in _results(seeds, operator, only, out)]

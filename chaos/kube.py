@@ -37,6 +37,11 @@ class Kube:
         found: dict[str, Any] = self.call("GET", f"{_OURS}/{kind}/{name}")
         return found
 
+    def workload(self, kind: str, name: str) -> dict[str, Any]:
+        """A Deployment or StatefulSet of the Slurm cluster."""
+        found: dict[str, Any] = self.call("GET", f"/apis/apps/v1/namespaces/{NAMESPACE}/{kind}/{name}")
+        return found
+
     def apply(self, wanted: dict[str, Any]) -> None:
         """Makes an object of ours be so."""
         path = f"{_OURS}/{wanted['kind'].lower()}s/{wanted['metadata']['name']}"

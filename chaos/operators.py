@@ -22,7 +22,7 @@ class Operator:
     """`manifests` and `archives` are another operator's: its installation, and the images it is made from.
 
     `process` are words of its command line, by which it is found and killed. `patch` is Python that ours runs
-    at its start.
+    at its start. With `is_plain` it is asked for what every operator of this API knows: see plain.py.
     """
 
     manifests: Path | None = None
@@ -31,10 +31,15 @@ class Operator:
     deployment: str = "slurm-operator"
     namespace: str = OPERATOR_NAMESPACE
     patch: str = ""
+    is_plain: bool = False
+
+    @property
+    def is_ours(self) -> bool:
+        return self.manifests is None
 
     def install(self, cluster: Cluster, clock: Path, progress: Progress) -> None:
         """Until it has started, with a clock that can be set wrong."""
-        ours = (image.operator_archive(cluster.paths, progress),) if self.manifests is None else ()
+        ours = (image.operator_archive(cluster.paths, progress),) if self.is_ours else ()
         for archive in (*ours, *self.archives):
             cluster.load_image(archive)
         if self.manifests is None:

@@ -71,6 +71,18 @@ def _command(pid: int) -> list[str]:
         return []
 
 
+def is_alive(pid: int) -> bool:
+    """Whether it still runs; one that has ended has no command line."""
+    return any(_command(pid))
+
+
+def maps(pid: int) -> str:
+    """The files that a process has mapped; nothing when it has ended."""
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/maps").read_text()
+    return ""
+
+
 def in_network_of(pid: int, *argv: str) -> list[str]:
     """The command that runs `argv` in the network of a process, with this machine's files."""
     return ["nsenter", f"--target={pid}", "--net", "--", *argv]

@@ -3,33 +3,46 @@
 Files add up. Where a seed was played again, the last one counts, and the page says what had happened before.
 """
 
-import math
 import platform
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import click
 
 from chaos import record
+from chaos.compared import compared
 from chaos.faults import FAULTS
+from chaos.figures import came_to, table
 from chaos.record import Result
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _TEXT = Path(__file__).with_name("report.md")
 _RUNS, _OPPORTUNITIES = 200, 500
 _NOTES = Path(__file__).with_name("found.md")
+_RESULTS = Path(__file__).with_name("results")
 
 
 @click.command(help=__doc__)
 @click.argument("files", nargs=-1, required=True, type=_FILE)
 @click.option("--control", multiple=True, type=_FILE, help="Results of an operator without its gate.")
 def main(files: tuple[Path, ...], control: tuple[Path, ...]) -> None:
-    click.echo(page(record.read(files), record.failed(files), record.read(control), machine()), nl=False)
+    said = page(record.read(files), record.failed(files), record.read(control), machine(), comparison())
+    click.echo(said, nl=False)
+
+
+def comparison() -> str:
+    """What chaos/results has of ours in plain words, and of another operator."""
+    ours, other = (record.read([_RESULTS / name]) for name in ("plain.jsonl", "slinky-1.1.0.jsonl"))
+    return compared(ours, other, "Slinky 1.1.0")
 
 
 def page(
-    results: Sequence[Result], failed: Sequence[Result], control: Sequence[Result], described: str
+    results: Sequence[Result],
+    failed: Sequence[Result],
+    control: Sequence[Result],
+    described: str,
+    comparison: str = "",
 ) -> str:
     """The whole page: the words of report.md with the figures in their places."""
     seeds = {result.seed for result in control}
@@ -39,12 +52,13 @@ def page(
         "the same seeds without the gate": control,
     }
     return _TEXT.read_text().format(
-        figures="\n".join(_figures(columns)),
+        figures="\n".join(table(columns)),
         aim=_aim(results),
         faults="\n".join(_faults(results)),
         failed="\n".join(_failed(failed, results)) or "None.",
         notes=_NOTES.read_text().strip(),
         machine=described,
+        comparison=comparison,
         seeds=ranges([result.seed for result in results]),
         control_seeds=ranges([result.seed for result in control]),
     )
@@ -67,47 +81,6 @@ def _aim(results: Sequence[Result]) -> str:
     )
 
 
-def _figures(columns: dict[str, Sequence[Result]]) -> Iterator[str]:
-    yield f"| | {' | '.join(columns)} |"
-    yield f"|---|{'---:|' * len(columns)}"
-    tables = [_sums(results) for results in columns.values()]
-    for what in tables[0]:
-        yield f"| {what} | {' | '.join(table[what] for table in tables)} |"
-
-
-def _sums(results: Sequence[Result]) -> dict[str, str]:
-    settled = [result.settled_s for result in results if result.settled_s >= 0]
-    return {
-        "runs": f"{len(results):,}",
-        "faults that hit": f"{sum(len(result.faults) for result in results):,}",
-        "jobs that ran": f"{sum(result.jobs for result in results):,}",
-        "**opportunities**: nodes that a fault was about while a job ran there": (
-            f"**{sum(result.opportunities for result in results):,}**"
-        ),
-        "nodes with a job while something broke that they depend on": (
-            f"{sum(result.in_the_dark for result in results):,}"
-        ),
-        "**jobs lost**": f"**{sum(len(result.lost) for result in results):,}**",
-        "runs that lost a job": f"{sum(bool(result.lost) for result in results):,}",
-        "jobs excused: their machine was unplugged, or their slurmd killed": (
-            f"{sum(result.excused for result in results):,}"
-        ),
-        "submitted, never started: slurmctld did not take them": (
-            f"{sum(result.never_started for result in results):,}"
-        ),
-        "runs that did not settle": f"{sum(bool(result.trouble) for result in results):,}",
-        "from the last mend until all is well: median": f"{share(settled, 0.5):.0f} s",
-        "… 95 of 100 within": f"{share(settled, 0.95):.0f} s",
-        "… longest": f"{max(settled, default=0):.0f} s",
-    }
-
-
-def share(values: Iterable[float], part: float) -> float:
-    """The smallest value that at least this part of all does not exceed; 0 when there are none."""
-    ordered = sorted(values)
-    return ordered[max(0, math.ceil(part * len(ordered)) - 1)] if ordered else 0.0
-
-
 def _faults(results: Sequence[Result]) -> Iterator[str]:
     hit = Counter(name for result in results for name in result.faults)
     missed = Counter(name for result in results for name in result.missed)
@@ -124,12 +97,7 @@ def _failed(failed: Sequence[Result], results: Sequence[Result]) -> Iterator[str
         yield "| seed | then | last time |"
         yield "|---:|---|---|"
     for result in failed:
-        yield f"| {result.seed} | {_came_to(result)} | {_came_to(last[result.seed])} |"
-
-
-def _came_to(result: Result) -> str:
-    lost = f"lost {len(result.lost)} of {result.jobs} jobs" if result.lost else "lost no job"
-    return f"{lost}, {'did not settle' if result.trouble else f'settled in {result.settled_s:.0f} s'}"
+        yield f"| {result.seed} | {came_to(result)} | {came_to(last[result.seed])} |"
 
 
 def machine() -> str:

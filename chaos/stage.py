@@ -11,13 +11,13 @@ from pathlib import Path
 
 from operator_rig import Slurm
 
-from chaos import jobs, wanted
-from chaos.blow import ALL, Missed
+from chaos import jobs, plain, wanted
+from chaos.blow import ALL, WORKERS, Missed
 from chaos.jobs import Job
 from chaos.kube import NAMESPACE, Kube, Unwilling
 from chaos.operators import Operator
 from chaos.picture import picture
-from chaos.processes import Processes, files_of, in_container_of
+from chaos.processes import Processes, files_of, in_container_of, is_alive
 from slurm_operator.local import image, stop
 from slurm_operator.local.cluster import Cluster
 from slurm_operator.local.errors import LocalError
@@ -26,7 +26,7 @@ from slurm_operator.local.progress import PlainProgress
 from slurm_operator.local.start import Wanted, up
 from slurm_operator.slurmrest.tokens import signed
 
-MACHINES = 2
+_MACHINES = 2
 
 
 class Stage:
@@ -51,6 +51,8 @@ class Stage:
         self._make_state_volume()
         namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
         self.cluster.apply([namespace, *wanted.state_volume(self._state, NAMESPACE), self.slurm.files()])
+        if self.operator.is_plain:
+            self.cluster.apply(plain.surroundings(NAMESPACE))
         self.wish()
         self.settle()
         self._end_slurmctld_in_peace()
@@ -58,15 +60,21 @@ class Stage:
 
     def _end_slurmctld_in_peace(self) -> None:
         """Once. Until then it has no file of past usage, and after a kill it refuses to start without one."""
+        old = self.processes.slurmctld()
         self.processes.signal("slurmctld", signal.SIGTERM)
         end = time.monotonic() + 60
-        while not self._state_files("assoc_usage") and time.monotonic() < end:
+        while (is_alive(old) or not self._state_files("assoc_usage")) and time.monotonic() < end:
             time.sleep(0.5)
 
     def wish(self) -> None:
         """Everything as it should be. A changed label of the template stays: it is nobody's trouble."""
-        for each in wanted.components(self.slurm):
+        for each in self._components():
             self.kube.apply(each)
+
+    def _components(self) -> list[wanted.Manifest]:
+        if self.operator.is_plain:
+            return plain.components(self.slurm, is_ours=self.operator.is_ours)
+        return wanted.components(self.slurm)
 
     @property
     def _state(self) -> Path:
@@ -190,6 +198,8 @@ class Stage:
             if "404" in str(error):
                 self.wish()
             raise
+        if self.operator.is_plain:
+            return plain.sorrow(self.kube, kind, found)
         conditions = found.get("status", {}).get("conditions", [])
         ready = next((one for one in conditions if one["type"] == "Ready"), None)
         if ready is None or ready["status"] != "True":
@@ -206,7 +216,8 @@ def stage(name: str, operator: Operator) -> Iterator[Stage]:
     paths, progress = Paths.of(), PlainProgress()
     archives = (image.pause_archive(paths, progress), image.slurm_archive(paths, progress))
     try:
-        cluster, _ = up(Wanted(name, MACHINES, archives=archives), paths, progress)
+        machines = WORKERS if operator.is_plain else _MACHINES
+        cluster, _ = up(Wanted(name, machines, archives=archives), paths, progress)
         made = Stage(cluster, operator)
         operator.install(cluster, made.clock, progress)
         made.set_up()

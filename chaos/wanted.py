@@ -15,6 +15,7 @@ EXTRA_CONF = (
     f"{PROCESS_CONF}SchedulerParameters=batch_sched_delay=1,bf_interval=2,sched_interval=2\n"
     "PartitionName=all Nodes=ALL Default=YES State=UP MaxTime=UNLIMITED LLN=YES\n"
 )
+STRATEGY = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": WORKERS - 1}}
 
 
 def components(slurm: Slurm) -> list[Manifest]:
@@ -30,19 +31,17 @@ def components(slurm: Slurm) -> list[Manifest]:
             persistence={"enabled": True, "existingClaim": "state"},
         ),
         slurm.restapi(),
-        _nodeset(slurm),
+        impatient(slurm.nodeset(replicas=WORKERS, scalingMode="StatefulSet", updateStrategy=STRATEGY)),
     ]
 
 
-def _nodeset(slurm: Slurm) -> Manifest:
+def impatient(nodeset: Manifest) -> Manifest:
     """Its workers do not wait for their jobs when they are told to end, as they otherwise do.
 
     So one that is removed too early takes its jobs along at once, and the short ones of a run show it.
     """
-    strategy = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": WORKERS - 1}}
-    made: Manifest = slurm.nodeset(replicas=WORKERS, scalingMode="StatefulSet", updateStrategy=strategy)
-    made["spec"]["slurmd"]["lifecycle"] = {"preStop": {"exec": {"command": ["true"]}}}
-    return made
+    nodeset["spec"]["slurmd"]["lifecycle"] = {"preStop": {"exec": {"command": ["true"]}}}
+    return nodeset
 
 
 def state_volume(directory: Path, namespace: str) -> list[Manifest]:

@@ -4,9 +4,11 @@ from pathlib import Path
 
 import pytest
 from chaos import record
+from chaos.compared import compared
+from chaos.figures import share
 from chaos.proxy import Proxy
 from chaos.record import Result
-from chaos.report import page, ranges, share
+from chaos.report import comparison, page, ranges
 
 ROOT = Path(__file__).parents[3]
 RESULTS = ROOT / "chaos" / "results"
@@ -85,7 +87,34 @@ def test_the_page_in_the_docs_is_what_the_results_say():
     shown = (ROOT / "docs" / "decisions" / "chaos.md").read_text()
     described = shown.partition("Machine: ")[2].partition(". Other work")[0]
 
-    assert page(record.read(files), record.failed(files), record.read(control), described) == shown
+    said = page(record.read(files), record.failed(files), record.read(control), described, comparison())
+    assert said == shown
+
+
+def test_two_operators_are_compared_by_the_seeds_that_both_have_played():
+    ours = [result(1), result(2), result(3)]
+    other = [
+        result(2, lost=(5, 6), faults=("worker pod deleted by hand",), missed=("operator's clock wrong",)),
+        result(3, lost=(7,), settled_s=-1.0, trouble="does not settle"),
+        result(4),
+    ]
+
+    said = compared(ours, other, "theirs").splitlines()
+
+    assert said[0] == "| | ours | theirs |"
+    assert "| runs | 2 | 2 |" in said
+    assert "| **jobs lost** | **0** | **3** |" in said
+    assert "| runs that did not settle | 0 | 1 |" in said
+    assert "| jobs lost in runs where somebody deleted workers by hand | 0 | 2 |" in said
+    assert said[-2:] == [
+        "| 2 | scale in, slurmctld killed | lost no job, settled in 10 s | "
+        "lost 2 of 8 jobs, settled in 10 s; not hit by: operator's clock wrong |",
+        "| 3 | scale in, slurmctld killed | lost no job, settled in 10 s | lost 1 of 8 jobs, did not settle |",
+    ]
+
+
+def test_a_comparison_without_common_seeds_says_so():
+    assert compared([result(1)], [result(2)], "theirs") == "Nobody has been compared yet."
 
 
 def test_the_page_names_seeds_that_had_failed():

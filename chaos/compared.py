@@ -1,0 +1,43 @@
+"""Two operators that met the same faults: ours, and another one that serves the same API."""
+
+from collections.abc import Iterator, Sequence
+from itertools import chain
+
+from chaos.figures import came_to, table
+from chaos.record import Result
+
+# A person's own deed: an operator that does not refuse a delete by hand keeps no job from it.
+_BY_HAND = {"worker pod deleted by hand", "all worker pods deleted by hand"}
+
+
+def compared(ours: Sequence[Result], other: Sequence[Result], name: str) -> str:
+    """Their sums side by side, and then each run; only of seeds that both have played."""
+    seeds = {result.seed for result in ours} & {result.seed for result in other}
+    if not seeds:
+        return "Nobody has been compared yet."
+    columns = {
+        "ours": [result for result in ours if result.seed in seeds],
+        name: [result for result in other if result.seed in seeds],
+    }
+    return "\n".join(chain(table(columns), _by_hand(columns), [""], _runs(columns)))
+
+
+def _by_hand(columns: dict[str, list[Result]]) -> Iterator[str]:
+    lost = [
+        sum(len(result.lost) for result in results if _BY_HAND.intersection(result.faults))
+        for results in columns.values()
+    ]
+    yield f"| jobs lost in runs where somebody deleted workers by hand | {' | '.join(map(str, lost))} |"
+
+
+def _runs(columns: dict[str, list[Result]]) -> Iterator[str]:
+    yield f"| seed | faults | {' | '.join(columns)} |"
+    yield f"|---:|---|{'---|' * len(columns)}"
+    for played in zip(*columns.values(), strict=True):
+        drawn = sorted({*played[0].faults, *played[0].missed})
+        yield f"| {played[0].seed} | {', '.join(drawn)} | {' | '.join(map(_told, played))} |"
+
+
+def _told(result: Result) -> str:
+    missed = f"; not hit by: {', '.join(result.missed)}" if result.missed else ""
+    return f"{came_to(result)}{missed}"
