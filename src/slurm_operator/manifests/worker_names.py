@@ -1,4 +1,4 @@
-"""What Slurm calls the workers behind pods."""
+"""What Slurm calls the workers behind pods, and from where they speak to it."""
 
 from slurm_operator.api import names
 from slurm_operator.api.workers import ScalingMode
@@ -17,3 +17,17 @@ def slurm_node_name(pod: Pod) -> str:
         return pod.spec.node_name
     label = pod.metadata.labels.get(names.LABEL_POD_HOSTNAME)
     return label or pod.spec.hostname or pod.metadata.name
+
+
+def speaks_from(address: str, pod: Pod) -> bool:
+    """Whether a slurmd that registered from this address can be the pod's.
+
+    On its machine's network it speaks from whichever address the route to slurmctld has, such as that of the
+    pods' bridge or of a tunnel. There its name has to do, where it is the machine's own: no two machines
+    have the same, and slurmd's port is taken only once on each.
+    """
+    if not address:
+        return False
+    if address == pod.status.pod_ip or any(ip.ip == address for ip in pod.status.pod_ips):
+        return True
+    return pod.spec.host_network and slurm_node_name(pod) == pod.spec.node_name

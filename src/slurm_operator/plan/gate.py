@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 
 from slurm_operator import wire
 from slurm_operator.manifests.objects import ContainerStatus, Pod
+from slurm_operator.manifests.worker_names import speaks_from
 from slurm_operator.slurm.job import SlurmJob
 from slurm_operator.slurm.node import SlurmNode
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
@@ -257,8 +258,7 @@ def is_record_of(slurm_node: SlurmNode, worker: Worker) -> bool:
 
     Both are set anew by every registration. `instance_id` and `extra` are not: they keep their first values.
     """
-    status, address = worker.pod.status, slurm_node.address
-    if not address or (address != status.pod_ip and all(ip.ip != address for ip in status.pod_ips)):
+    if not speaks_from(slurm_node.address, worker.pod):
         return False
     slurmd = worker.slurmd
     running = slurmd.state.running if slurmd is not None else None

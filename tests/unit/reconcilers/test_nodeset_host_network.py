@@ -1,13 +1,16 @@
 """Workers on their machine's own network."""
 
+from datetime import timedelta
+
 import pytest
 
 from slurm_operator import wire
 from slurm_operator.api import names
-from slurm_operator.manifests.objects import PodSpec
+from slurm_operator.manifests.objects import Pod, PodSpec
 from slurm_operator.manifests.worker_names import slurm_node_name
+from slurm_operator.plan.gate import Worker, is_record_of
 from slurm_operator.reconcilers.nodeset.pod import Slot, WorkerPods
-from support.workers import controller, nodeset, worker
+from support.workers import STARTED, controller, nodeset, slurm, slurm_node, worker
 
 
 def pod(slot: Slot, **template) -> dict:
@@ -53,11 +56,39 @@ def test_on_a_network_of_its_own_nothing_of_this_is_there():
     assert "-N" not in slurmd(spec)["args"]
 
 
-def test_the_record_is_looked_for_under_the_name_of_the_machine():
-    there = worker(0, on="rack1.example.org")
-    on_host = wire.replace(
-        there, spec=PodSpec(node_name="rack1.example.org", hostname="gpu-0", host_network=True)
+def on_network_of(machine: str, pod: Pod) -> Pod:
+    spec = PodSpec(node_name=machine, hostname=pod.spec.hostname, host_network=True)
+    return wire.replace(pod, spec=spec)
+
+
+NUMBERED_POD, DAEMON_POD = worker(0), worker(0, mode="DaemonSet", hostname="rack1")
+ROUTED = "10.244.1.1"  # The machine's end of the pods' bridge, and not what Kubernetes calls its address.
+
+
+@pytest.mark.parametrize(
+    ("there", "address", "is_its_own"),
+    [
+        pytest.param(on_network_of("rack1.example.org", NUMBERED_POD), ROUTED, True, id="named as its machine: by any way"),
+        pytest.param(on_network_of("rack1", DAEMON_POD), ROUTED, True, id="a daemon that is, too"),
+        pytest.param(on_network_of("rack1.example.org", DAEMON_POD), ROUTED, False, id="a short name may be that of two machines"),
+        pytest.param(on_network_of("rack1.example.org", DAEMON_POD), DAEMON_POD.status.pod_ip, True, id="unless the address is right"),
+        pytest.param(NUMBERED_POD, ROUTED, False, id="on a network of its own: another pod's"),
+        pytest.param(on_network_of("rack1.example.org", NUMBERED_POD), "", False, id="nobody has registered"),
+    ],
+)  # fmt: skip
+def test_the_address_that_a_worker_registers_from(there, address, is_its_own):
+    record = slurm_node(there, "IDLE")
+    of_before = wire.replace(record, address=address, slurmd_start_time=STARTED - timedelta(seconds=1))
+    known = slurm()
+
+    assert (
+        is_record_of(wire.replace(record, address=address), Worker(there, record.name, known)) is is_its_own
+    )
+    assert not is_record_of(of_before, Worker(there, record.name, known)), (
+        "an older slurmd was of an earlier pod"
     )
 
-    assert slurm_node_name(there) == "gpu-0"
-    assert slurm_node_name(on_host) == "rack1.example.org"
+
+def test_the_record_is_looked_for_under_the_name_of_the_machine():
+    assert slurm_node_name(NUMBERED_POD) == "gpu-0"
+    assert slurm_node_name(on_network_of("rack1.example.org", NUMBERED_POD)) == "rack1.example.org"
