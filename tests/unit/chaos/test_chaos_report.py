@@ -105,7 +105,7 @@ def test_two_operators_are_compared_by_the_seeds_that_both_have_played():
     assert "| runs | 2 | 2 |" in said
     assert "| **jobs lost** | **0** | **3** |" in said
     assert "| runs that did not settle | 0 | 1 |" in said
-    assert "| jobs lost in runs where somebody deleted workers by hand | 0 | 2 |" in said
+    assert "| jobs lost in runs where nobody deleted a worker or the NodeSet | 0 | 1 |" in said
     assert said[-2:] == [
         "| 2 | scale in, slurmctld killed | lost no job, settled in 10 s | "
         "lost 2 of 8 jobs, settled in 10 s; not hit by: operator's clock wrong |",
