@@ -57,6 +57,12 @@ def test_a_recreated_worker_has_a_new_address_under_the_old_name(slurm):
     assert after["slurmd_start_time"]["number"] >= before["slurmd_start_time"]["number"]
 
 
+def test_a_worker_has_the_address_that_it_speaks_from_whatever_it_says(slurm):
+    slurm.add_worker("w-2", conf="Features=all NodeAddr=192.0.2.1")
+
+    assert nodes(slurm)["w-2"]["address"] == slurm.workers["w-2"].address
+
+
 def test_a_frozen_slurmctld_takes_connections_and_answers_when_it_is_thawed(slurm):
     slurm.slurmctld.pause()
     with pytest.raises(subprocess.TimeoutExpired):
