@@ -74,9 +74,9 @@ class Performer:
         """Do it. Raises ActionFailed, in words for people, or Pointless when there is nobody to do it for."""
         try:
             await self._retries.of(lambda: self._dispatch(action))
-        except NamespaceEnding as error:
-            raise Pointless from error
         except KubeError as error:
+            if _is_pointless(action, error):
+                raise Pointless from error
             retry_after = error.retry_after if isinstance(error, ApiError) else None
             raise ActionFailed(str(error), retry_after=retry_after) from error
 
@@ -201,6 +201,12 @@ class Performer:
         written = envelope.labelled(body)
         for cache in self._known.note_answer(kind, body, written.labels):
             self.written.append(Written(cache, written.key, written.resource_version))
+
+
+def _is_pointless(action: Action, error: KubeError) -> bool:
+    """Whether the whole namespace ends, or what was to be changed is gone, as its watch says in a moment."""
+    is_gone = isinstance(error, NotFound) and isinstance(action, PatchObject)
+    return is_gone or isinstance(error, NamespaceEnding)
 
 
 def _with_annotations(manifest: Manifest, notes: dict[str, str]) -> Manifest:

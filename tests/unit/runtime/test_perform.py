@@ -4,10 +4,12 @@ import pytest
 
 from slurm_operator.api.meta import ObjectKey
 from slurm_operator.api.names import APP_NAME
+from slurm_operator.kube.errors import ApiError, Conflict, NamespaceEnding, NotFound, Status
+from slurm_operator.manifests import kinds
 from slurm_operator.manifests.meta import Meta
 from slurm_operator.manifests.objects import Pod
-from slurm_operator.plan.actions import DeleteDaemonPod
-from slurm_operator.runtime.act import ActionFailed
+from slurm_operator.plan.actions import Create, DeleteDaemonPod, PatchObject
+from slurm_operator.runtime.act import ActionFailed, Pointless
 from slurm_operator.runtime.perform import Performer
 from slurm_operator.runtime.retries import NEXT_PASS
 
@@ -40,3 +42,36 @@ async def test_a_worker_is_never_deleted_as_a_daemon_without_jobs(app, deleted):
             await performer.perform(action)
 
     assert client.deleted == deleted
+
+
+class Refusing:
+    """Says no to every patch and every new object."""
+
+    def __init__(self, error: ApiError) -> None:
+        self.error = error
+
+    async def json_patch_undecoded(self, kind, key, operations, **_):
+        raise self.error
+
+    async def create_undecoded(self, kind, manifest):
+        raise self.error
+
+
+PATCH = PatchObject(kind=kinds.POD, key=KEY, uid="u", operations=(), reason="Note", message="notes something")
+CREATE = Create(manifest={"apiVersion": "v1", "kind": "Pod"}, reason="ScalingUp", message="one more")
+
+
+@pytest.mark.parametrize(
+    ("action", "error", "raised"),
+    [
+        pytest.param(PATCH, NotFound(Status(code=404)), Pointless, id="what was to be changed is gone"),
+        pytest.param(PATCH, Conflict(Status(code=409)), ActionFailed, id="somebody else changed it"),
+        pytest.param(CREATE, NotFound(Status(code=404)), ActionFailed, id="there is no place for it"),
+        pytest.param(CREATE, NamespaceEnding(Status(code=403)), Pointless, id="its namespace ends"),
+    ],
+)
+async def test_what_nobody_needs_any_more_is_no_failure(action, error, raised):
+    performer = Performer(Refusing(error), SimpleNamespace(), lambda: None, NEXT_PASS)
+
+    with pytest.raises(raised):
+        await performer.perform(action)
