@@ -23,6 +23,7 @@ class Apply(wire.Record, tag="Apply"):
     manifest: Manifest
     reason: str
     message: str
+    is_housekeeping: bool = False
 
 
 class Create(wire.Record, tag="Create"):
@@ -35,6 +36,7 @@ class Create(wire.Record, tag="Create"):
     reason: str
     message: str
     may_exist: bool = False
+    is_housekeeping: bool = False
 
 
 class PatchObject(wire.Record, tag="PatchObject"):
@@ -47,6 +49,7 @@ class PatchObject(wire.Record, tag="PatchObject"):
     reason: str
     message: str
     subresource: str = ""
+    is_housekeeping: bool = False
 
 
 class DeleteObject(wire.Record, tag="DeleteObject"):
@@ -61,6 +64,7 @@ class DeleteObject(wire.Record, tag="DeleteObject"):
     reason: str
     message: str
     keeps_dependents: bool = False
+    is_housekeeping: bool = False
 
     def __post_init__(self) -> None:
         if self.kind == kinds.POD:
@@ -195,3 +199,11 @@ def _named(manifest: Manifest) -> str:
 
 def does_nothing(action: Action) -> bool:
     return isinstance(action, Wait | Tell)
+
+
+def is_housekeeping(action: Action) -> bool:
+    """Whether it is no news to people when it works: a condition says all that matters, or nothing does.
+
+    The log has a line for it all the same.
+    """
+    return isinstance(action, Apply | Create | PatchObject | DeleteObject) and action.is_housekeeping

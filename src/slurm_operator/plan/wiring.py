@@ -72,6 +72,9 @@ class Reconciler(Generic[Seen]):
 
     An object whose spec has problems is not decided about, unless its reconciler `judges` that itself and
     goes on with what can be done.
+
+    `decided_by` are the fields of the status that somebody decides by, this reconciler in its next pass or
+    another one: they are written at once, also while the object is on its way.
     """
 
     name: str
@@ -84,3 +87,4 @@ class Reconciler(Generic[Seen]):
     slurm_wake: SlurmWake | None = None
     children: tuple[Kind, ...] = ()
     judges: bool = False
+    decided_by: tuple[str, ...] = ()

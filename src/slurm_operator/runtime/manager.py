@@ -92,10 +92,11 @@ class Manager:
         self.known = Known(self._client, program.sources, settings.namespaces or ("",), self.slurms)
         self._recorder = Recorder(self._client, instance=socket.gethostname())
         self._lag = LagMeter()
+        self._reporter = Reporter(self._client, self.known, self._recorder)
         shell = Shell(
             self._client,
             self.known,
-            Reporter(self._client, self.known, self._recorder),
+            self._reporter,
             self.metrics,
             Retries(settings.client_max_retries, settings.client_retry_interval_seconds),
             recorder=FlightRecorder(settings.record) if settings.record is not None else None,
@@ -175,6 +176,7 @@ class Manager:
             elif await self._unless_ending(self._elector.hold()):
                 log.error("lease lost: another manager has taken over, or the API server is away")
                 return LOST_LEASE
+        self._reporter.flush()
         await self._last(self._recorder.flush())
         if self._elector is not None:
             await self._last(self._elector.release())

@@ -148,7 +148,10 @@ class Loop:
             self.queue.add(key_of(about), awaited_seconds)
             return None
         report = refusal.status(self.reconciler, seen, plan, outcome)
-        return await reporter.write_status(self.reconciler, about, report, self.shell.now())
+        told = await reporter.write_status(self.reconciler, about, report, self.shell.now())
+        if told.waits_seconds:
+            self.queue.add(key_of(about), told.waits_seconds)
+        return told.trouble
 
     def _settle(self, key: ObjectKey, plan: Plan, outcome: Outcome, trouble: str | None) -> str:
         """Back off after a failure; otherwise look again when the plan says so."""

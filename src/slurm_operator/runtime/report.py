@@ -1,29 +1,40 @@
 """Telling people: status where it differs, events for what was done, one log line per decision."""
 
-from collections.abc import Iterable, Mapping, Sequence
+import asyncio
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import structlog
 
 from slurm_operator.api import reading
-from slurm_operator.api.conditions import DEGRADED, READY, Truth
 from slurm_operator.api.meta import HasMeta, ObjectKey, key_of
 from slurm_operator.kube.client import Client
 from slurm_operator.kube.errors import KubeError, NotFound
 from slurm_operator.kube.events import Recorder, regarding
 from slurm_operator.manifests.digests import digest
 from slurm_operator.manifests.meta import Manifest
-from slurm_operator.plan.actions import Action, Tell, Wait, subject
+from slurm_operator.plan.actions import Action, Wait, subject
 from slurm_operator.plan.conditions import Condition, settled
-from slurm_operator.plan.plan import Failure, Outcome, Plan
+from slurm_operator.plan.plan import Outcome, Plan
 from slurm_operator.plan.wiring import Reconciler, StatusReport
+from slurm_operator.runtime import news
 from slurm_operator.runtime.known import Known
+from slurm_operator.runtime.news import News
+from slurm_operator.runtime.progress import Pace, is_mere_progress
+from slurm_operator.runtime.readiness import Readiness
 
 log = structlog.get_logger("slurm_operator.decisions")
 
-# An event has room for a thousand letters; the log has a line for each.
-TOLD_AT_ONCE = 3
+
+class Told(NamedTuple):
+    """What became of a status: what went wrong, in the API server's words, or how long it still waits."""
+
+    trouble: str | None = None
+    waits_seconds: float = 0.0
+
+
+TOLD = Told()
 
 
 class Reporter:
@@ -32,7 +43,9 @@ class Reporter:
     def __init__(self, client: Client, known: Known, recorder: Recorder) -> None:
         self._client = client
         self._known = known
-        self._recorder = recorder
+        self._news = News(recorder)
+        self._pace = Pace()
+        self._readiness = Readiness()
         self._waits_told: dict[tuple[str, ObjectKey], frozenset[Wait]] = {}
         self._without_effect: dict[str, str] = {}
         self._spoke: set[tuple[str, ObjectKey]] = set()
@@ -49,8 +62,8 @@ class Reporter:
             say.info(action.message, **_words(action))
         for failure in outcome.failed:
             say.warning(failure.error, **_words(failure.action))
-        for words in events(done, outcome.failed):
-            self._recorder.record(where, words.reason, words.note, type_=words.type)
+        for words in news.of_pass(done, outcome.failed):
+            self._news.tell(where, words)
 
     def _tell_waits(self, name: str, key: ObjectKey, plan: Plan) -> None:
         """A wait is told once, not on every pass that it lasts."""
@@ -63,6 +76,15 @@ class Reporter:
     def forget(self, name: str, key: ObjectKey) -> None:
         self._waits_told.pop((name, key), None)
         self._spoke.discard((name, key))
+        self._readiness.forget((name, key))
+        self._pace.told((name, key))
+
+    def flush(self) -> None:
+        """Hand over the events that wait for more: for the end of a process.
+
+        Progress that was not told is not: whoever comes next sees it anew.
+        """
+        self._news.flush()
 
     def is_told_before(self, reconciler: Reconciler[Any], about: HasMeta) -> bool:
         """Whether another process before us has spoken about the spec as it is now, and we have not yet."""
@@ -73,27 +95,35 @@ class Reporter:
 
     async def write_status(
         self, reconciler: Reconciler[Any], about: HasMeta, report: StatusReport, now: datetime
-    ) -> str | None:
-        """Write `.status` if it differs. Gives what went wrong, in the API server's words, or None."""
+    ) -> Told:
+        """Write `.status` if it differs, and if that cannot wait."""
+        who = (reconciler.name, key_of(about))
         live = reading.plain(getattr(about, "status", None)) or {}
         status = full_status(report, live, generation=about.metadata.generation, now=now)
-        if _without_blanks(live) == _without_blanks(status):
-            return None
-        if self._without_effect.get(about.metadata.uid) == digest(status):
-            return None
+        before, wanted = _without_blanks(live), _without_blanks(status)
+        if before == wanted or self._without_effect.get(about.metadata.uid) == digest(status):
+            self._pace.told(who)
+            return TOLD
+        if is_mere_progress(before, wanted, reconciler.decided_by):
+            left = self._pace.left_seconds(who, asyncio.get_running_loop().time())
+            if left:
+                return Told(waits_seconds=left)
         try:
             written = await self._client.apply_status(
                 reconciler.kind, _status_manifest(reconciler, about, status)
             )
         except NotFound:
-            return None
+            return TOLD
         except KubeError as error:
-            return str(error)
-        self._spoke.add((reconciler.name, key_of(about)))
+            return Told(trouble=str(error))
+        self._pace.told(who)
+        self._spoke.add(who)
         self._learn(about, status, written)
         self._known.note_written(reconciler.kind, written)
-        self._tell_transition(reconciler, about, report, live)
-        return None
+        words = self._readiness.news(who, live, report.conditions)
+        if words is not None:
+            self._news.tell(regarding(reconciler.kind, about.metadata), words)
+        return TOLD
 
     def _learn(self, about: HasMeta, status: Manifest, written: Manifest) -> None:
         """A write that changed nothing (the difference is not ours) is not repeated until we want more."""
@@ -101,46 +131,6 @@ class Reporter:
             self._without_effect[about.metadata.uid] = digest(status)
         else:
             self._without_effect.pop(about.metadata.uid, None)
-
-    def _tell_transition(
-        self, reconciler: Reconciler[Any], about: HasMeta, report: StatusReport, live: Mapping[str, Any]
-    ) -> None:
-        """An event when Ready changes side or reason, so that `kubectl describe` tells the story."""
-        before = {c["type"]: (c["status"], c["reason"]) for c in live.get("conditions") or ()}
-        where = regarding(reconciler.kind, about.metadata)
-        is_bad = any(c.type == DEGRADED and c.status is Truth.TRUE for c in report.conditions)
-        for condition in report.conditions:
-            is_same = before.get(condition.type) == (condition.status, condition.reason)
-            if condition.type == READY and not is_same:
-                self._recorder.record(
-                    where, condition.reason, condition.message, type_="Warning" if is_bad else "Normal"
-                )
-
-
-class Words(NamedTuple):
-    """One event."""
-
-    reason: str
-    note: str
-    type: Literal["Normal", "Warning"]
-
-
-def events(done: Iterable[Action], failed: Iterable[Failure]) -> list[Words]:
-    """What happened, one event per reason: a thousand new workers are one piece of news, not a thousand."""
-    notes: dict[tuple[str, Literal["Normal", "Warning"]], list[str]] = {}
-    for action in done:
-        is_bad = isinstance(action, Tell) and action.warning
-        notes.setdefault((action.reason, "Warning" if is_bad else "Normal"), []).append(action.message)
-    for failure in failed:
-        note = f"{failure.action.message}: {failure.error}"
-        notes.setdefault((failure.action.reason, "Warning"), []).append(note)
-    return [Words(reason, _together(told), type_) for (reason, type_), told in notes.items()]
-
-
-def _together(told: Sequence[str]) -> str:
-    """The first few of these sentences."""
-    more = len(told) - TOLD_AT_ONCE
-    return "; ".join(told[:TOLD_AT_ONCE]) + (f"; and {more} more of the kind" if more > 0 else "")
 
 
 def full_status(report: StatusReport, live: Mapping[str, Any], *, generation: int, now: datetime) -> Manifest:

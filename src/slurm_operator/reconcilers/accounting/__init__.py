@@ -46,4 +46,5 @@ RECONCILER = Reconciler[Seen](
     status=status,
     wakes=(Wake(Controller, of_controller), Wake(Pod, of_pod), Wake(Event, of_complaint)),
     children=OWNED,
+    decided_by=("slurmVersion",),
 )

@@ -50,4 +50,5 @@ RECONCILER = Reconciler[Seen](
         Wake(StorageClass, everywhere),
     ),
     slurm_wake=SlurmWake(in_slurm),
+    decided_by=("clusterName", "components", "isolation"),
 )

@@ -114,4 +114,5 @@ RECONCILER = Reconciler[Seen](
         kinds.SERVICE_MONITOR,
         kinds.STATEFUL_SET,
     ),
+    decided_by=("clusterName", "slurmVersion", "stateLostSince", "workersKnownSince"),
 )

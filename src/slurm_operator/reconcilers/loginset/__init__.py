@@ -37,4 +37,5 @@ RECONCILER = Reconciler[Seen](
     status=status,
     wakes=(Wake(Controller, of_controller), Wake(Pod, of_pod)),
     children=(kinds.SERVICE, kinds.DEPLOYMENT, kinds.CONFIG_MAP),
+    decided_by=("endpoint",),
 )

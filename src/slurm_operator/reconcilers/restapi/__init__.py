@@ -62,4 +62,5 @@ RECONCILER = Reconciler[Seen](
     ),
     slurm_wake=SlurmWake(of_slurm),
     children=(kinds.SERVICE, kinds.DEPLOYMENT),
+    decided_by=("url",),
 )

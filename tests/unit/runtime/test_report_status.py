@@ -1,0 +1,124 @@
+"""When a status is written: at once, or with more of the same two seconds later."""
+
+import asyncio
+from datetime import UTC, datetime
+from types import SimpleNamespace
+
+from slurm_operator.api.reading import read
+from slurm_operator.api.restapi import RestApi
+from slurm_operator.kube.errors import ApiError, Status
+from slurm_operator.manifests.meta import Manifest
+from slurm_operator.plan.conditions import DEGRADED, PROGRESSING, READY, false, true
+from slurm_operator.plan.wiring import StatusReport
+from slurm_operator.reconcilers.restapi import RECONCILER
+from slurm_operator.runtime.progress import TOLD_EVERY_SECONDS
+from slurm_operator.runtime.report import Reporter
+
+VIRTUAL_TIME = True
+
+NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)
+
+
+class Client:
+    """One RestApi, as the API server has it."""
+
+    def __init__(self) -> None:
+        self.statuses: list[Manifest] = []
+        self.refuses = False
+
+    async def apply_status(self, kind, manifest: Manifest) -> Manifest:
+        if self.refuses:
+            raise ApiError(Status(code=500, message="etcd is away"))
+        self.statuses.append(manifest["status"])
+        version = str(len(self.statuses))
+        return {**manifest, "metadata": {**manifest["metadata"], "resourceVersion": version}}
+
+    @property
+    def there(self) -> RestApi:
+        metadata = {"name": "slurm", "namespace": "ns", "uid": "u", "generation": 1, "resourceVersion": "x"}
+        spec = {"controllerRef": {"name": "slurm"}}
+        status = self.statuses[-1] if self.statuses else {}
+        return read(RestApi, {"metadata": metadata, "spec": spec, "status": status})
+
+
+def on_its_way(ready_replicas: int) -> StatusReport:
+    conditions = [
+        false(READY, "PodsNotReady", f"{ready_replicas} of 9 slurmrestd pods are ready."),
+        true(PROGRESSING, "RollingOut"),
+        false(DEGRADED, "AsExpected"),
+    ]
+    return StatusReport(conditions, fields(ready_replicas))
+
+
+def fields(ready_replicas: int) -> Manifest:
+    return {"observedGeneration": 1, "replicas": 9, "readyReplicas": ready_replicas, "inUse": False}
+
+
+ARRIVED = StatusReport(
+    [true(READY, "Serving"), false(PROGRESSING, "UpToDate"), false(DEGRADED, "AsExpected")],
+    fields(9),
+)
+
+
+class Story:
+    def __init__(self) -> None:
+        self.client = Client()
+        known = SimpleNamespace(note_written=lambda *_: None)
+        self.reporter = Reporter(self.client, known, SimpleNamespace(record=lambda *_, **__: None))
+
+    async def tell(self, report: StatusReport) -> float:
+        """How long it waits."""
+        told = await self.reporter.write_status(RECONCILER, self.client.there, report, NOON)
+        assert told.trouble is None
+        return told.waits_seconds
+
+    @property
+    def counted(self) -> list[int]:
+        return [status.get("readyReplicas", 0) for status in self.client.statuses]
+
+
+async def test_progress_waits_for_more_and_the_newest_is_written():
+    story = Story()
+    await story.tell(on_its_way(0))
+
+    assert await story.tell(on_its_way(1)) == TOLD_EVERY_SECONDS
+    await asyncio.sleep(TOLD_EVERY_SECONDS / 2)
+    assert await story.tell(on_its_way(2)) == TOLD_EVERY_SECONDS / 2
+    await asyncio.sleep(TOLD_EVERY_SECONDS / 2)
+    assert await story.tell(on_its_way(3)) == 0
+    assert story.counted == [0, 3]
+    assert await story.tell(on_its_way(4)) == TOLD_EVERY_SECONDS, "and then the next one waits as long"
+
+
+async def test_what_has_arrived_is_told_at_once_with_all_that_waited():
+    story = Story()
+    await story.tell(on_its_way(0))
+    await story.tell(on_its_way(8))
+
+    assert await story.tell(ARRIVED) == 0
+    assert story.counted == [0, 9]
+
+
+async def test_progress_that_was_taken_back_is_not_told_and_the_next_waits_anew():
+    story = Story()
+    await story.tell(on_its_way(0))
+    await story.tell(on_its_way(1))
+    assert await story.tell(on_its_way(0)) == 0
+    await asyncio.sleep(TOLD_EVERY_SECONDS)
+
+    assert await story.tell(on_its_way(1)) == TOLD_EVERY_SECONDS
+    assert story.counted == [0]
+
+
+async def test_progress_that_could_not_be_written_is_tried_again_without_waiting():
+    story = Story()
+    await story.tell(on_its_way(0))
+    await story.tell(on_its_way(1))
+    await asyncio.sleep(TOLD_EVERY_SECONDS)
+    story.client.refuses = True
+    told = await story.reporter.write_status(RECONCILER, story.client.there, on_its_way(1), NOON)
+    assert told.trouble is not None
+    story.client.refuses = False
+
+    assert await story.tell(on_its_way(1)) == 0
+    assert story.counted == [0, 1]
