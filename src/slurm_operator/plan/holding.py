@@ -5,6 +5,7 @@ It stands only while it protects something: what nobody needs can be deleted eve
 
 from collections.abc import Sequence
 
+from slurm_operator import wire
 from slurm_operator.api.kind import Kind
 from slurm_operator.api.meta import Meta, ObjectKey
 from slurm_operator.api.names import FORCE_DELETION
@@ -25,7 +26,8 @@ def holding(kind: Kind, meta: Meta, dependents: Sequence[str]) -> list[Action]:
         return [_patch(kind, meta, kept, "Released", f"{kind.kind} {meta.name} may be deleted: {why}")]
     if needed and not held and not meta.is_terminating:
         message = f"{kind.kind} {meta.name} is kept while these need it: {_listed(dependents)}"
-        return [_patch(kind, meta, [*meta.finalizers, FINALIZER], "Held", message)]
+        held_on = _patch(kind, meta, [*meta.finalizers, FINALIZER], "Held", message)
+        return [wire.replace(held_on, is_housekeeping=True)]  # News only when somebody deletes it.
     if held and meta.is_terminating:
         waiting = Wait(subject=f"{kind.kind} {meta.name}", reason="InUse", message=_in_use(kind, dependents))
         return [*_children_stay(kind, meta), waiting]

@@ -5,7 +5,7 @@ is started anew both have the last good files.
 """
 
 import re
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from slurm_operator.manifests import key_ring
 from slurm_operator.manifests.objects import Pod
@@ -26,6 +26,9 @@ from slurm_operator.slurm.snapshot import Snapshot
 
 # How long a rehearsal may take before people are told, and the pause before one that was cut off is repeated.
 REHEARSAL_LOOK_SECONDS = 30.0
+
+# Whoever makes a Controller makes its NodeSets in the same moment, and each of them changes the files.
+NODESETS_FOLLOW_WITHIN = timedelta(seconds=2)
 
 # While jobs are in the way of a change.
 JOBS_LOOK_SECONDS = 10.0
@@ -55,7 +58,7 @@ def next_step(seen: Seen, now: datetime) -> Step:
         return _settled(seen, files)
     if mounted is not None and (stakes := at_stake(seen, mounted, files, now)):
         return wait(_SUBJECT, "JobsAtStake", stakes, seconds=JOBS_LOOK_SECONDS, asks_slurm=True)
-    return _rehearse(seen, files, now)
+    return _first_workers(seen, now) or _rehearse(seen, files, now)
 
 
 def refused(seen: Seen) -> Refusal | None:
@@ -85,6 +88,18 @@ def _settled(seen: Seen, files: Files) -> Step:
     return step(writes, _removals(seen, "", "its files are in use"))
 
 
+def _first_workers(seen: Seen, now: datetime) -> Step | None:
+    """A moment in which the first NodeSets may come, before the files are tried out without them."""
+    made_at = seen.controller.metadata.creation_timestamp
+    if seen.workload is not None or seen.nodesets or made_at is None:
+        return None
+    left = made_at + NODESETS_FOLLOW_WITHIN - now
+    if not timedelta(0) < left <= NODESETS_FOLLOW_WITHIN:
+        return None  # By a clock that is ahead of ours it may be made minutes from now.
+    message = "The NodeSets that are made together with this Controller become part of its configuration."
+    return wait(_SUBJECT, "NodeSetsMayFollow", message, seconds=left.total_seconds())
+
+
 def _rehearse(seen: Seen, files: Files, now: datetime) -> Step:
     for key in (seen.slurm_key, seen.signing_key):
         if not key.digest:
@@ -96,7 +111,12 @@ def _rehearse(seen: Seen, files: Files, now: datetime) -> Step:
     holder = next((child for child in seen.rehearsals if child.metadata.name == name), None)
     if holder is None or holder.metadata.is_terminating:
         message = "a slurmctld tries out the new configuration before it is used"
-        made = Apply(manifest=rehearsal.config_map(seen, files), reason="Rehearsing", message=message)
+        made = Apply(
+            manifest=rehearsal.config_map(seen, files),
+            reason="Rehearsing",
+            message=message,
+            is_housekeeping=True,
+        )
         return step(stale, [made] if holder is None else [], seconds=REHEARSAL_LOOK_SECONDS)
     pod = seen.rehearsal_pods.get(name)
     if pod is None:
@@ -104,6 +124,7 @@ def _rehearse(seen: Seen, files: Files, now: datetime) -> Step:
             manifest=rehearsal.rehearsal_pod(seen, holder),
             reason="Rehearsing",
             message=f"started rehearsal {name}",
+            is_housekeeping=True,
         )
         return step(stale, [made_pod], seconds=REHEARSAL_LOOK_SECONDS)
     if rehearsal.verdict(pod) is not None:

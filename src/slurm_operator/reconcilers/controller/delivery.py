@@ -2,15 +2,21 @@
 
 from datetime import datetime, timedelta
 
+from slurm_operator import wire
 from slurm_operator.api.meta import key_of
 from slurm_operator.manifests.objects import ContainerStateTerminated
-from slurm_operator.plan.actions import WriteSlurm
+from slurm_operator.plan.actions import Apply, WriteSlurm
 from slurm_operator.plan.children import missing_writes
 from slurm_operator.reconcilers.controller import live
 from slurm_operator.reconcilers.controller.config import written
 from slurm_operator.reconcilers.controller.desired import good_config_map
 from slurm_operator.reconcilers.controller.files import Files
-from slurm_operator.reconcilers.controller.marks import RECONFIGURE_ASKED, REFUSED_DIGEST, REFUSED_REASON
+from slurm_operator.reconcilers.controller.marks import (
+    CONFIG_KEPT,
+    RECONFIGURE_ASKED,
+    REFUSED_DIGEST,
+    REFUSED_REASON,
+)
 from slurm_operator.reconcilers.controller.observe import Seen
 from slurm_operator.reconcilers.controller.step import NOTHING, Step, step, wait
 from slurm_operator.slurm.snapshot import Snapshot
@@ -33,13 +39,22 @@ def next_step(seen: Seen, now: datetime) -> Step:
     if files is None or not seen.pods or seen.controller.spec.external:
         return NOTHING
     if live.applied(seen) == files.digest:
-        return step(missing_writes([good_config_map(seen, files)], seen.live))
+        return step(_kept(seen, files))
     crash = crashes(seen)
     if crash and _has_former(seen, files):
         return _put_back(seen, files, f"slurmctld did not start with it: {crash}", now)
     if not isinstance(seen.slurm, Snapshot):
         return _unseen(seen, files, now)
     return _reconfigure(seen, files, now)
+
+
+def _kept(seen: Seen, files: Files) -> list[Apply]:
+    """The write that remembers these files as good. They have arrived: nothing is on its way any more."""
+    message = "kept the configuration that slurmctld runs with, to put it back if another one fails"
+    return [
+        wire.replace(write, reason=CONFIG_KEPT, message=message, is_housekeeping=True)
+        for write in missing_writes([good_config_map(seen, files)], seen.live)
+    ]
 
 
 def crashes(seen: Seen) -> str:
@@ -126,6 +141,8 @@ def _unseen(seen: Seen, files: Files, now: datetime) -> Step:
     assert not isinstance(seen.slurm, Snapshot)
     if live.is_proven(seen):
         return NOTHING
+    if not any(live.started_at(pod) for pod in seen.pods):
+        return Step(asks_slurm=True)  # What starts now reads the new files anyway.
     late = [pod for pod in seen.pods if live.sent(pod)[0] != files.digest and live.is_behind(seen, pod)]
     if not late and all(live.started_with_files(seen, pod) for pod in seen.pods):
         return NOTHING  # It started with them; there is nothing to tell it.

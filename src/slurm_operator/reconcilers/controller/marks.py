@@ -26,6 +26,9 @@ WRITTEN_AT: Final = "slinky.slurm.net/config-written-at"
 REFUSED_DIGEST: Final = "slinky.slurm.net/config-refused"
 REFUSED_REASON: Final = "slinky.slurm.net/config-refused-reason"
 
+# The reason of the write that remembers a configuration which works.
+CONFIG_KEPT: Final = "ConfigKept"
+
 # What a Service is for: all clients, whose Service alone Prometheus scrapes, or one slurmctld of several.
 SERVICE_ROLE: Final = "controller.slinky.slurm.net/service"
 MEMBER: Final = "member"

@@ -211,6 +211,7 @@ def removal(seen: Seen, holder: Child, why: str) -> DeleteObject:
         uid=holder.metadata.uid,
         reason="RehearsalOver",
         message=f"removed rehearsal {holder.metadata.name}: {why}",
+        is_housekeeping=True,
     )
 
 

@@ -42,7 +42,7 @@ def next_step(seen: Seen, now: datetime) -> Step:
         return NOTHING
     there, wanted = ring(seen), seen.slurm_key.digest
     if there is None:
-        return _written(seen, Ring(signs=wanted), "keys that daemons accept")
+        return _written(seen, Ring(signs=wanted), "keys that daemons accept", is_housekeeping=True)
     if wanted not in there.keys and not there.former:
         return _written(
             seen, Ring(signs=there.signs, next=wanted, since=now), "a new key, which all learn first"
@@ -82,10 +82,11 @@ def _source(seen: Seen) -> SecretHandle:
     return SecretHandle(namespace=seen.namespace, name=key.ref.name, key=key.ref.key, digest=key.digest)
 
 
-def _written(seen: Seen, ring: Ring, why: str) -> Step:
+def _written(seen: Seen, ring: Ring, why: str, *, is_housekeeping: bool = False) -> Step:
     manifest = stamped(key_ring.manifest(_source(seen), ring))
     message = f"wrote the key ring {manifest['metadata']['name']}: {why}"
-    return step([Apply(manifest=manifest, reason="KeyRing", message=message)], seconds=LOOK_SECONDS)
+    write = Apply(manifest=manifest, reason="KeyRing", message=message, is_housekeeping=is_housekeeping)
+    return step([write], seconds=LOOK_SECONDS)
 
 
 def _repairs(seen: Seen, there: Ring) -> list[Action]:

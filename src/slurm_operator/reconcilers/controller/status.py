@@ -10,6 +10,7 @@ from slurm_operator.plan.wiring import StatusReport
 from slurm_operator.reconcilers.controller import live, memory, rotation
 from slurm_operator.reconcilers.controller.config import refused
 from slurm_operator.reconcilers.controller.files import Refusal, missing, remarks, wanted
+from slurm_operator.reconcilers.controller.marks import CONFIG_KEPT
 from slurm_operator.reconcilers.controller.observe import Seen
 from slurm_operator.reconcilers.controller.pods import active
 from slurm_operator.reconcilers.controller.services import service_monitor
@@ -23,6 +24,7 @@ _ON_ITS_WAY = {
     "ConfigOnItsWay",
     "InUse",
     "JobsAtStake",
+    "NodeSetsMayFollow",
     "OneAtATime",
     "Rehearsing",
     "RehearsalCutOff",
@@ -107,13 +109,14 @@ def config(seen: Seen, refusal: Refusal | None) -> Manifest | None:
     if seen.controller.spec.external or missing(seen):
         return None
     digest = wanted(seen).digest
-    proven = live.good(seen)
+    mounted, proven = live.held(seen), live.good(seen)
     # Slurm out of sight changes nothing about what it was last known to run with.
     applied = live.applied(seen) or (proven.digest if proven is not None else "")
+    is_in_force = live.is_proven(seen) or (mounted is not None and applied == mounted.digest)
     return {
         "wanted": digest,
         "applied": applied,
-        "appliedAt": live.held_since(seen) if live.is_proven(seen) else None,
+        "appliedAt": live.held_since(seen) if is_in_force else None,
         "owed": _owed(seen, digest, applied),
         "refused": _refused(refusal),
     }
@@ -172,7 +175,7 @@ def progressing(seen: Seen, plan: Plan, outcome: Outcome) -> Condition:
         if wait.reason in _ON_ITS_WAY:
             return true(PROGRESSING, wait.reason, wait.message)
     for action in plan.actions():
-        if not isinstance(action, Wait | Tell):
+        if not isinstance(action, Wait | Tell) and action.reason != CONFIG_KEPT:
             return true(PROGRESSING, action.reason, action.message)
     for wait in plan.waits:
         return false(PROGRESSING, wait.reason, "Nothing happens until this is mended.")

@@ -178,6 +178,7 @@ def _own(seen: Seen) -> list[Action]:
                 [*nodeset.metadata.finalizers, WORKERS_FINALIZER],
                 "Guarded",
                 "workers are let go one by one",
+                is_housekeeping=True,
             )
         ]
     return []
@@ -197,7 +198,9 @@ def _configured(seen: Seen) -> list[Action]:
     return []
 
 
-def _finalizers(seen: Seen, wanted: list[str], reason: str, message: str) -> PatchObject:
+def _finalizers(
+    seen: Seen, wanted: list[str], reason: str, message: str, *, is_housekeeping: bool = False
+) -> PatchObject:
     meta = seen.nodeset.metadata
     return PatchObject(
         kind=seen.nodeset.KIND,
@@ -209,6 +212,7 @@ def _finalizers(seen: Seen, wanted: list[str], reason: str, message: str) -> Pat
         ),
         reason=reason,
         message=message,
+        is_housekeeping=is_housekeeping,
     )
 
 
@@ -219,7 +223,10 @@ def _history(seen: Seen, revision: Revision) -> Lane:
     if revision.is_new:
         manifest = revisions.manifest(seen.nodeset, revision)
         message = f"revision {revision.hash}: what workers are made from has changed"
-        return lane("revisions", [Create(manifest=manifest, reason="NewRevision", message=message)])
+        made = Create(
+            manifest=manifest, reason="NewRevision", message=message, is_housekeeping=not seen.revisions
+        )
+        return lane("revisions", [made])
     if revision.former is not None:
         return lane("revisions", [revisions.renewal(revision.former, seen.revisions)])
     in_use = {revision.hash, *(member.revision for member in seen.members)}

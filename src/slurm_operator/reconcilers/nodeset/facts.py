@@ -1,7 +1,7 @@
 """What Slurm says about a worker, written on its pod: conditions for people, a deadline for autoscalers.
 
-Written only where something changed, so a worker that does nothing costs nothing. Without an answer from
-Slurm everything stays as it was last known.
+Written only where something changed, so a worker that does nothing costs nothing. The pod itself says it, so
+there are no events about it. Without an answer from Slurm everything stays as it was last known.
 """
 
 from collections.abc import Iterator, Sequence
@@ -69,6 +69,7 @@ def _deadline(member: Member) -> list[PatchObject]:
         "Deadline",
         f"{member.slurm_node} {until} at the latest",
         annotations={names.POD_DEADLINE: text},
+        is_housekeeping=True,
     )
 
 
@@ -100,6 +101,7 @@ def _conditions(member: Member, now: datetime) -> list[Action]:
             subresource="status",
             reason="SlurmState",
             message=f"{member.slurm_node} is {state} in Slurm",
+            is_housekeeping=True,
         )
     ]
 

@@ -17,6 +17,7 @@ def marked(
     *,
     labels: Marks | None = None,
     annotations: Marks | None = None,
+    is_housekeeping: bool = False,
 ) -> list[PatchObject]:
     """The write that makes these marks so; nothing when they are."""
     meta = member.pod.metadata
@@ -34,6 +35,7 @@ def marked(
             operations=operations,
             reason=reason,
             message=message,
+            is_housekeeping=is_housekeeping,
         )
     ]
 

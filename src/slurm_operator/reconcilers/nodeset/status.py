@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from slurm_operator.api import names
+from slurm_operator.api.conditions import Truth
 from slurm_operator.api.workers import DrainType
 from slurm_operator.manifests.meta import Manifest
 from slurm_operator.manifests.objects import KubeNode
@@ -148,7 +149,7 @@ def _degraded(seen: Seen, outcome: Outcome, wrong: list[Manifest]) -> Condition:
     if outcome.failed:
         first = outcome.failed[0]
         return true(DEGRADED, "ActionFailed", f"{first.action.message}: {first.error} It is tried again.")
-    if isinstance(seen.slurm, Unreachable) and seen.members:
+    if isinstance(seen.slurm, Unreachable) and seen.members and not _is_slurm_starting(seen):
         return true(
             DEGRADED,
             "SlurmUnreachable",
@@ -165,6 +166,16 @@ def _degraded(seen: Seen, outcome: Outcome, wrong: list[Manifest]) -> Condition:
         more = f" (and {len(wrong) - 1} more in status.mismatches)" if len(wrong) > 1 else ""
         return true(DEGRADED, "Mismatch", f"{wrong[0]['slurmNode']}: {wrong[0]['message']}{more}.")
     return false(DEGRADED, "AsExpected")
+
+
+def _is_slurm_starting(seen: Seen) -> bool:
+    """No slurmctld ever had workers, and none is ready: what keeps it from starting, its Controller says."""
+    head = seen.controller
+    if head is None or head.spec.external or head.status.workers_known_since is not None:
+        return False
+    if any(member.is_ready for member in seen.members):
+        return False
+    return not any(one.type == READY and one.status is Truth.TRUE for one in head.status.conditions)
 
 
 def _overdue(late: list[Member]) -> str:

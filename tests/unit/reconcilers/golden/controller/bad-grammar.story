@@ -8,7 +8,7 @@ Apply           ConfigMap demo/slurm-config: Updated: updated ConfigMap slurm-co
 DeleteObject    ConfigMap demo/slurm-rehearsal-#1: RehearsalOver: removed rehearsal slurm-rehearsal-#1: slurmctld takes the new configuration
 Wait            slurmctld: ConfigOnItsWay: The new configuration is on its way to slurmctld.
 WriteSlurm      slurmctld: Reconfigured: told slurmctld to read the new configuration
-Apply           ConfigMap demo/slurm-config-good: Updated: updated ConfigMap slurm-config-good: data.slurm.conf
+Apply           ConfigMap demo/slurm-config-good: ConfigKept: kept the configuration that slurmctld runs with, to put it back if another one fails
 -- in the end
    Ready=True Serving: slurmctld 26.05.5 answers at slurm-controller.demo:6817; slurm-controller-0 is in charge.
    Progressing=False UpToDate

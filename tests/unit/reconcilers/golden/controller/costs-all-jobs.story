@@ -8,7 +8,7 @@ Create          Pod demo/slurm-rehearsal-#1: Rehearsing: started rehearsal slurm
 Apply           ConfigMap demo/slurm-config: Updated: updated ConfigMap slurm-config: data.slurm.conf
 DeleteObject    ConfigMap demo/slurm-rehearsal-#1: RehearsalOver: removed rehearsal slurm-rehearsal-#1: slurmctld takes the new configuration
 DeleteDaemonPod Pod demo/slurm-controller-0: Restarted: restarted slurmctld in pod slurm-controller-0: changed in the configuration: SelectType
-Apply           ConfigMap demo/slurm-config-good: Updated: updated ConfigMap slurm-config-good: data.slurm.conf
+Apply           ConfigMap demo/slurm-config-good: ConfigKept: kept the configuration that slurmctld runs with, to put it back if another one fails
 -- in the end
    Ready=True Serving: slurmctld 26.05.5 answers at slurm-controller.demo:6817; slurm-controller-0 is in charge.
    Progressing=False UpToDate

@@ -10,7 +10,7 @@ Create          Pod demo/slurm-rehearsal-#1: Rehearsing: started rehearsal slurm
 Apply           ConfigMap demo/slurm-config: Created: created ConfigMap slurm-config
 DeleteObject    ConfigMap demo/slurm-rehearsal-#1: RehearsalOver: removed rehearsal slurm-rehearsal-#1: slurmctld takes the new configuration
 Apply           StatefulSet demo/slurm-controller: Created: created StatefulSet slurm-controller
-Apply           ConfigMap demo/slurm-config-good: Created: created ConfigMap slurm-config-good
+Apply           ConfigMap demo/slurm-config-good: ConfigKept: kept the configuration that slurmctld runs with, to put it back if another one fails
 -- in the end
    Ready=True Serving: slurmctld 26.05.5 answers at slurm-controller.demo:6817; slurm-controller-0 is in charge.
    Progressing=False UpToDate

@@ -7,7 +7,7 @@ DeleteObject    ConfigMap demo/slurm-rehearsal-#1: RehearsalOver: removed rehear
 Wait            slurmctld: CannotReconfigure: The new files are in place, but slurmctld cannot be told: there is no RestApi. A RestApi for this Controller is needed for that.
 -- a RestApi comes
 WriteSlurm      slurmctld: Reconfigured: told slurmctld to read the new configuration
-Apply           ConfigMap demo/slurm-config-good: Created: created ConfigMap slurm-config-good
+Apply           ConfigMap demo/slurm-config-good: ConfigKept: kept the configuration that slurmctld runs with, to put it back if another one fails
 -- in the end
    Ready=True Serving: slurmctld 26.05.5 answers at slurm-controller.demo:6817; slurm-controller-0 is in charge.
    Progressing=False UpToDate

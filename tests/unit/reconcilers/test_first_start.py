@@ -1,0 +1,120 @@
+"""A Slurm cluster that starts for the first time: nothing is done twice, and nothing is told that is no trouble."""
+
+from datetime import timedelta
+
+import pytest
+
+from slurm_operator.api import names
+from slurm_operator.api.conditions import Truth
+from slurm_operator.manifests import kinds
+from slurm_operator.plan.actions import Apply, Wait, is_housekeeping
+from slurm_operator.plan.conditions import DEGRADED, PROGRESSING, READY, true
+from slurm_operator.plan.plan import Outcome
+from slurm_operator.reconcilers import nodeset as nodesets
+from slurm_operator.reconcilers.controller import RECONCILER
+from slurm_operator.slurm.snapshot import Unreachable
+from support import workers
+from support.controller_play import NOON, Play
+from support.controllers import KEY, controller, thing, world
+
+A_SECOND = timedelta(seconds=1)
+
+GPU = thing("NodeSet", "gpu", {"controllerRef": {"name": "slurm"}})
+RESTAPI = thing("RestApi", "rest", {"controllerRef": {"name": "slurm"}})
+
+
+def decided(made, now):
+    plan = RECONCILER.decide(RECONCILER.observe(KEY, made), now)
+    return plan, {action.reason: action for action in plan.actions()}
+
+
+def just_made(**metadata):
+    return controller(creationTimestamp=f"{NOON:%Y-%m-%dT%H:%M:%SZ}", **metadata)
+
+
+@pytest.mark.parametrize(
+    ("things", "later", "reason"),
+    [
+        pytest.param([], A_SECOND, "NodeSetsMayFollow", id="made a moment ago: its NodeSets may come"),
+        pytest.param([], 2 * A_SECOND, "Rehearsing", id="none came: it starts without any"),
+        pytest.param([], -A_SECOND, "Rehearsing", id="the API server's clock is ahead: it starts at once"),
+        pytest.param([GPU], timedelta(0), "Rehearsing", id="one came: it starts at once"),
+    ],
+)
+def test_the_first_configuration_is_tried_out_with_the_nodesets_that_come_along(things, later, reason):
+    plan, found = decided(world(just_made(), RESTAPI, *things), NOON + later)
+
+    assert {"NodeSetsMayFollow", "Rehearsing"} & found.keys() == {reason}
+    if isinstance(found[reason], Wait):
+        assert plan.look_again == A_SECOND, "nothing else would wake us"
+
+
+def test_a_slurmctld_that_there_is_waits_for_no_nodesets():
+    made = Play(world(just_made(), RESTAPI), now=NOON + 2 * A_SECOND).rounds()
+    changed = controller({"extraConf": "SlurmdTimeout=77"}, creationTimestamp=f"{NOON:%Y-%m-%dT%H:%M:%SZ}")
+    made.world.things = [changed if type(one) is type(changed) else one for one in made.world.things]
+
+    assert "Rehearsing" in decided(made.world, NOON + A_SECOND)[1]
+
+
+def test_what_only_the_operator_needs_is_no_news():
+    _, found = decided(world(just_made(), RESTAPI, GPU), NOON)
+
+    assert {reason for reason, action in found.items() if is_housekeeping(action)} == {"Held", "Rehearsing"}
+    assert "Created" in found
+
+
+def test_a_configuration_that_has_arrived_is_kept_without_being_on_its_way_again():
+    made = Play(world(just_made(), RESTAPI, GPU), now=NOON + 2 * A_SECOND).rounds()
+    maps = made.world.children_[kinds.CONFIG_MAP]
+    maps[:] = [one for one in maps if one.metadata.name != names.good_config("slurm")]
+    seen = RECONCILER.observe(KEY, made.world)
+    plan = RECONCILER.decide(seen, NOON + 2 * A_SECOND)
+    report = RECONCILER.status(seen, plan, Outcome())
+
+    [kept] = [action for action in plan.actions() if isinstance(action, Apply)]
+    assert kept.reason == "ConfigKept"
+    [progressing] = [one for one in report.conditions if one.type == PROGRESSING]
+    assert progressing.status is Truth.FALSE
+    assert report.fields["config"]["appliedAt"] is not None
+
+
+def head(*, is_ready: bool = False, known_since=None):
+    made = workers.controller()
+    conditions = [true(READY, "Serving")] if is_ready else []
+    status = type(made.status)(conditions=conditions, workers_known_since=known_since)
+    return type(made)(metadata=made.metadata, spec=made.spec, status=status)
+
+
+@pytest.mark.parametrize(
+    ("of", "ready", "told"),
+    [
+        pytest.param(head(), False, False, id="slurmctld is being started for the first time"),
+        pytest.param(head(is_ready=True), False, True, id="slurmctld runs, so why is it not read?"),
+        pytest.param(head(known_since=workers.NOW), False, True, id="slurmctld had workers once"),
+        pytest.param(head(), True, True, id="workers run, so there was a slurmctld"),
+    ],
+)
+def test_a_slurm_that_never_was_there_is_no_trouble_of_its_workers(of, ready, told):
+    pod = workers.worker(0, **({} if ready else {"ready": False}))
+    made = workers.world(workers.nodeset(replicas=1), of, pod)
+    made.slurms[workers.CONTROLLER] = Unreachable(since=workers.NOW, why="no answer")
+    seen = nodesets.RECONCILER.observe(workers.KEY, made)
+    report = nodesets.RECONCILER.status(seen, nodesets.RECONCILER.decide(seen, workers.NOW), Outcome())
+
+    [degraded] = [one for one in report.conditions if one.type == DEGRADED]
+    assert (degraded.reason == "SlurmUnreachable") is told
+
+
+@pytest.mark.parametrize("former", [False, True])
+def test_a_revision_is_news_unless_it_is_the_first(former):
+    revisions = [workers.revision_of(workers.nodeset(replicas=7, extraConf="CPUs=9"))] if former else []
+    made = workers.world(workers.nodeset(replicas=0), head(), revisions_=revisions)
+    seen = nodesets.RECONCILER.observe(workers.KEY, made)
+    [revision] = [
+        action
+        for action in nodesets.RECONCILER.decide(seen, workers.NOW).actions()
+        if action.reason == "NewRevision"
+    ]
+
+    assert is_housekeeping(revision) is not former
