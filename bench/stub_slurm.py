@@ -14,6 +14,7 @@ from datetime import datetime
 from functools import cache
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from slurm_operator import wire
 from slurm_operator.api import names
@@ -111,7 +112,7 @@ class StubSlurm:
             case "POST", "nodes":
                 return self._update(json.loads(body))
             case "DELETE", "node":
-                return self._delete(rest[0])
+                return self._delete(unquote(rest[0]).split(","))
             case "GET", "ping" | "conf" | "reconfigure":
                 return 200, wire.encode(recorded(what))
             case _:
@@ -157,15 +158,24 @@ class StubSlurm:
         node["active_features"] = wanted.get("features_act", node["active_features"])
         self._put(node)
 
-    def _delete(self, name: str) -> Answer:
+    def _delete(self, names: list[str]) -> Answer:
+        """Whoever can go goes, and then the first refusal is told."""
+        refusals = [refusal for name in names if (refusal := self._delete_one(name))]
+        self._nodes_changed = int(self._now())
+        return (
+            (422, wire.encode(recorded(refusals[0])))
+            if refusals
+            else (200, wire.encode(recorded("reconfigure")))
+        )
+
+    def _delete_one(self, name: str) -> str | None:
         node = self._nodes.get(name)
         if node is None:
-            return 422, wire.encode(recorded("node-unknown-post"))
+            return "node-unknown-post"
         if {"MIXED", "ALLOCATED", "COMPLETING"} & {*node["state"]}:
-            return 422, wire.encode(recorded("node-delete-busy"))
+            return "node-delete-busy"
         del self._nodes[name], self._encoded[name]
-        self._nodes_changed = int(self._now())
-        return 200, wire.encode(recorded("reconfigure"))
+        return None
 
     def _set_state(self, name: str, more: set[str], less: set[str]) -> None:
         node = self._nodes[name]

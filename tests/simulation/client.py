@@ -106,8 +106,11 @@ class SimulatedClient:
         resource_version: str = "",
         grace_seconds: int | None = None,
         propagation: str = "Background",
+        still: Callable[[], bool] = lambda: True,
     ) -> bytes | None:
         def delete() -> Object | None:
+            if not still():
+                raise errors.NotLeader(f"delete {kind.kind} {key.name} was not sent")
             return self.server.delete(
                 kind,
                 key,

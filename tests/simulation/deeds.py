@@ -144,6 +144,10 @@ class Deeds:
         rest.is_away = True
         self.world.loop.call_later(2 + amount % 40, lambda: setattr(rest, "is_away", False))
 
+    def slow_slurmrestd(self, pick: int, amount: int) -> None:
+        """For good. So many tenths of a second for each call: reading takes four of them."""
+        self.world.rest.slow_seconds = amount / 10
+
     def reconfigure(self, pick: int, amount: int) -> None:
         if self.world.ctld.is_up and not self.world.ctld.is_hung:
             self.world.ctld.reconfigure()

@@ -36,6 +36,7 @@ class SimulatedRest:
         self.weather = weather
         self.wrote = wrote
         self.is_away = False
+        self.slow_seconds = 0.0  # What every call takes at least.
         self.serves: Callable[[], bool] = lambda: True  # Whether any slurmrestd runs.
         self.key = b""  # What slurmctld checks tokens with; empty takes all of them.
         self.offered = Keys(b"")  # What they are signed with.
@@ -62,7 +63,7 @@ class SimulatedRest:
     async def reach(self, attempt: str) -> None:
         """There, or why not."""
         self.calls()
-        await asyncio.sleep(0.001 + self.weather.seconds("way to slurmctld", 0.5))
+        await asyncio.sleep(0.001 + self.slow_seconds + self.weather.seconds("way to slurmctld", 0.5))
         is_down = self.is_away or not self.serves() or not self.ctld.is_up
         if is_down or self.weather.strikes(f"slurm lost {attempt}"):
             raise errors.SlurmUnreachable(attempt, "connection refused")
@@ -179,13 +180,25 @@ class Writing:
             case other:
                 raise AssertionError(f"nobody taught this Slurm about {other}")
 
-    async def delete_node(self, node: str) -> None:
-        def delete() -> None:
-            if node not in self._rest.ctld.records:
-                raise errors.UnknownNode(f"delete the node {node}", "Invalid node name specified")
-            self._rest.ctld.delete(node, OURS)
+    async def delete_nodes(self, nodes: Sequence[str]) -> None:
+        """As seen: whoever can go goes, and then the first refusal is told, without a name."""
+        attempt = f"delete the nodes {', '.join(nodes)}"
 
-        await self._write(f"delete the node {node}", [node], delete)
+        def delete() -> None:
+            refusals = [refusal for node in nodes if (refusal := self._refusal_to_delete(attempt, node))]
+            if refusals:
+                raise refusals[0]
+
+        await self._write(attempt, nodes, delete)
+
+    def _refusal_to_delete(self, attempt: str, node: str) -> errors.SlurmRefused | None:
+        if node not in self._rest.ctld.records:
+            return errors.UnknownNode(attempt, "Invalid node name specified")
+        try:
+            self._rest.ctld.delete(node, OURS)
+        except errors.SlurmRefused as refusal:
+            return refusal
+        return None
 
     async def reconfigure(self) -> None:
         await self._write("reconfigure", [], lambda: self._rest.ctld.reconfigure())

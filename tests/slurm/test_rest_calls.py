@@ -102,10 +102,10 @@ async def test_a_node_is_moved_to_another_switch(new_slurm: Callable[..., SlurmD
 
 async def test_nodes_are_deleted_and_added(slurm: SlurmDaemons) -> None:
     client = client_of(slurm)
-    await client.send.delete_node("w-1")
+    await client.send.delete_nodes(["w-1"])
     assert slurm.node_states("w-1") == {"GONE"}
     with pytest.raises(errors.UnknownNode):
-        await client.send.delete_node("w-1")
+        await client.send.delete_nodes(["w-1"])
 
     await client.send.add_nodes("NodeName=fut-[0-1] CPUs=1 RealMemory=100 Feature=all State=CLOUD")
 

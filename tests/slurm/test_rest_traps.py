@@ -144,6 +144,29 @@ async def test_a_node_with_a_job_is_not_deleted_and_an_idle_one_is_while_its_slu
     await until(lambda: "IDLE" in slurm.node_states("w-1"), "it to register again")
 
 
+async def test_one_request_deletes_many_nodes_and_of_those_it_is_refused_for_only_the_busy_stay(
+    slurm: SlurmDaemons,
+) -> None:
+    await running(slurm, "--nodelist=w-0")
+    raw(slurm, "POST", f"{V}/new/node/", {"node_conf": "NodeName=x-[0-3] State=CLOUD"})
+    assert {"x-0", "x-1", "x-2", "x-3"} < _listed(slurm)
+
+    all_good = raw(slurm, "DELETE", f"{V}/node/x-0%2Cx-1")
+    assert (all_good.status, _listed(slurm)) == (200, {"w-0", "w-1", "x-2", "x-3"})
+    one_busy = raw(slurm, "DELETE", f"{V}/node/x-2%2Cw-0%2Cw-1")
+    assert (one_busy.status, _listed(slurm)) == (422, {"w-0", "x-3"}), "who can go has gone"
+
+    async with cluster_of(slurm) as cluster:
+        result = await cluster.write(DeleteNodes(nodes=("x-3", "w-0", "x-2")))
+
+    assert verdicts(result) == {"x-3": Verdict.ALREADY, "w-0": Verdict.REFUSED, "x-2": Verdict.ALREADY}
+    assert _listed(slurm) == {"w-0"}
+
+
+def _listed(slurm: SlurmDaemons) -> set[str]:
+    return {node["name"] for node in raw(slurm, "GET", f"{V}/nodes/").body["nodes"]}
+
+
 async def test_a_recreated_worker_is_known_by_address_and_start_and_nothing_else(slurm: SlurmDaemons) -> None:
     client = client_of(slurm)
     slurm.run("scontrol", "update", "nodename=w-0", "extra=first", "instanceid=first", "comment=first")

@@ -19,13 +19,14 @@ from slurm_operator.plan.actions import (
     Create,
     DeleteObject,
     DeleteWorker,
+    Fence,
     PatchObject,
     Tell,
     Wait,
     WriteSlurm,
     subject,
 )
-from slurm_operator.plan.gate import OF_ONE_VERSION, Worker, why_no_longer
+from slurm_operator.plan.gate import OF_ONE_VERSION, Worker, why_no_longer, why_not_fenced
 from slurm_operator.plan.plan import Failure, Outcome, Plan
 from slurm_operator.reconcilers.nodeset import RECONCILER
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
@@ -225,7 +226,8 @@ class Story:
                 self._delete_worker(action)
             case WriteSlurm(write=write) if self.is_slurm_away:
                 raise Refused(f"nobody there to take {type(write).__name__}")
-            case WriteSlurm(write=write):
+            case WriteSlurm(write=write, fence=fence):
+                self._check(fence, write)
                 self.slurm.write(write)
             case Wait() | Tell():
                 pass
@@ -239,13 +241,25 @@ class Story:
         known = reading.read(Meta, {**wire.plain(meta), "uid": f"uid-{meta['name']}"})
         self.children[kind].append(Child(metadata=known, body=dict(manifest)))
 
+    def _check(self, fence: Fence | None, write) -> None:
+        """As the performer does it: Slurm is read again before a record goes, and the gate asked."""
+        pod = next((p for p in self.pods.typed() if fence and p.metadata.uid == fence.proof.pod_uid), None)
+        if fence is not None:
+            self.read = self.slurm.snapshot()
+            why = "its pod has gone"
+            if pod is not None:
+                why = why_not_fenced(Worker(pod, write.nodes[0], self.facts()), self.now)
+            if why is not None:
+                raise Rejected(why)
+
     def _delete_worker(self, action: DeleteWorker) -> None:
         """As the performer does it: the proof is checked once more against what is known now."""
         pod = next((p for p in self.pods.typed() if p.metadata.name == action.key[1]), None)
         if pod is None or pod.metadata.uid != action.proof.pod_uid:
             return
         worker = Worker(pod, action.slurm_node, self.facts())
-        changed = why_no_longer(action.proof, worker, self.now, is_fenced=action.is_fenced)
+        fenced_at = self.now if action.is_fenced else None
+        changed = why_no_longer(action.proof, worker, self.now, fenced_at=fenced_at)
         if changed is not None:
             raise Rejected(changed)
         proof = action.proof

@@ -48,12 +48,20 @@ _COMMAND_SECONDS = 120.0
 _NEVER_SECONDS = 10 * 365 * 86400.0
 
 
+def _always() -> bool:
+    return True
+
+
 class Deletion(TypedDict, total=False):
-    """How an object is deleted, beside which one it has to be."""
+    """How an object is deleted, beside which one it has to be.
+
+    `still` is asked when the request leaves, which may be long after the call: NotLeader if it says no.
+    """
 
     resource_version: str
     grace_seconds: int | None
     propagation: Propagation
+    still: Callable[[], bool]
 
 
 class Client:
@@ -85,7 +93,12 @@ class Client:
         await self._transport.close()
 
     async def send(
-        self, request: Request, *, pool: Pool = Pool.CALLS, deadline_seconds: float | None = None
+        self,
+        request: Request,
+        *,
+        pool: Pool = Pool.CALLS,
+        deadline_seconds: float | None = None,
+        still: Callable[[], bool] = _always,
     ) -> bytes:
         """The body of the answer to any request; every call goes through here.
 
@@ -99,7 +112,7 @@ class Client:
             request,
             pool=pool,
             deadline_seconds=deadline_seconds or self.deadline_seconds,
-            may_send=may_send,
+            may_send=lambda: may_send() and still(),
         )
 
     async def relay(self, request: Request, *, deadline_seconds: float | None = None) -> tuple[int, bytes]:
@@ -242,10 +255,11 @@ class Client:
         resource_version: str = "",
         grace_seconds: int | None = None,
         propagation: Propagation = "Background",
+        still: Callable[[], bool] = _always,
     ) -> bytes | None:
         """`delete` for those who delete thousands and know how to read the answer."""
         options = _delete_options(uid, resource_version, grace_seconds) | {"propagationPolicy": propagation}
-        answer = await self.send(on_object("delete", "DELETE", kind, key, body=options))
+        answer = await self.send(on_object("delete", "DELETE", kind, key, body=options), still=still)
         return answer if envelope.is_terminating(answer) else None
 
     async def evict(self, key: ObjectKey, *, uid: str = "", grace_seconds: int | None = None) -> None:
@@ -342,10 +356,6 @@ def _plain(path: str, params: Mapping[str, str] | None) -> Request:
         params=params or {},
         accept="*/*",
     )
-
-
-def _always() -> bool:
-    return True
 
 
 def _manifest(body: bytes) -> Manifest:

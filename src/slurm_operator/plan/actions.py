@@ -13,7 +13,7 @@ from slurm_operator.api.meta import ObjectKey
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.meta import Manifest
 from slurm_operator.manifests.secrets import SecretHandle
-from slurm_operator.plan.gate import Proof
+from slurm_operator.plan.gate import Drained, Proof
 from slurm_operator.slurm.writes import SlurmWrite, subjects
 
 
@@ -130,13 +130,24 @@ class SignToken(wire.Record, tag="SignToken"):
     message: str
 
 
+class Fence(wire.Record):
+    """The worker whose record goes before its pod does, and the proof by which that was decided."""
+
+    pod: ObjectKey
+    proof: Drained
+
+
 class WriteSlurm(wire.Record, tag="WriteSlurm"):
-    """Ask something of the Slurm cluster behind a Controller. Equal wishes of one moment are sent as one."""
+    """Ask something of the Slurm cluster behind a Controller. Equal wishes of one moment are sent as one.
+
+    With a `fence` it removes a worker's record. Slurm is read right before, and the gate asked again.
+    """
 
     controller: ObjectKey
     write: SlurmWrite
     reason: str
     message: str
+    fence: Fence | None = None
 
 
 class Wait(wire.Record, tag="Wait"):

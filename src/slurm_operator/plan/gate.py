@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from slurm_operator import wire
 from slurm_operator.manifests.objects import ContainerStatus, Pod
 from slurm_operator.manifests.worker_names import speaks_from
+from slurm_operator.slurm.forgetting import may_forget
 from slurm_operator.slurm.job import SlurmJob
 from slurm_operator.slurm.node import SlurmNode
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
@@ -19,6 +20,9 @@ SLURMD = "slurmd"
 
 # A proof rests on answers of Slurm; this is how old they may be when the delete is sent.
 PROOF_LIFETIME = timedelta(seconds=5)
+
+# What was so half a minute ago is likely to be so again: reading Slurm takes seconds on a slow machine.
+WORTH_ASKING_WITHIN = timedelta(seconds=30)
 
 # A kubelet that knows of a pod's deletion starts nothing in it any more, and has told what it did before.
 REPORTS_WITHIN = timedelta(seconds=30)
@@ -225,24 +229,55 @@ def _drained(
     return Drained(pod_uid=worker.pod.metadata.uid, slurm_node=worker.slurm_node, asked_at=asked_at)
 
 
-def why_no_longer(proof: Proof, worker: Worker, now: datetime, *, is_fenced: bool = False) -> str | None:
+def was_open(worker: Worker, now: datetime) -> Drained | None:
+    """The proof as of when Slurm was last asked, if that is not too long ago to be worth asking again.
+
+    By itself it opens nothing any more. It is good for removing the record, which is proved anew.
+    """
+    slurm = worker.slurm
+    if not isinstance(slurm, Snapshot) or now - slurm.asked_at > WORTH_ASKING_WITHIN:
+        return None
+    verdict = gate(worker, slurm.asked_at)
+    return verdict if isinstance(verdict, Drained) else None
+
+
+def why_not_fenced(worker: Worker, now: datetime) -> str | None:
+    """Asked right before the record of a worker is removed: what speaks against that; None if nothing does.
+
+    The proof it was decided by may have run out since. What counts is the one that can be made now.
+    """
+    match gate(worker, now):
+        case Shut(message=message):
+            return message
+        case Drained() if may_forget(worker.slurm_node, worker.slurm):
+            return None
+        case _:
+            return "it is another case by now, and looked at again"
+
+
+def why_no_longer(
+    proof: Proof, worker: Worker, now: datetime, *, fenced_at: datetime | None = None
+) -> str | None:
     """Asked in the moment of sending: what has happened since that takes the proof away; None if it holds.
 
-    A record that is gone is no objection: retiring a worker removes it right before the pod. `is_fenced` says
-    that this has just been done: slurmctld would have refused it while a job was there, and can start none
-    without a record, so that it was not read since is no objection either.
+    A proof that has run out holds if the gate is open by a newer answer of Slurm: that is a proof as well. A
+    record that is gone is no objection: retiring a worker removes it right before the pod. `fenced_at` says
+    when that was done, by a proof of that moment: slurmctld would have refused it while a job was there, and
+    can start none without a record, so that it was not read since is no objection either. A fence lives as
+    long as a proof: a worker that nobody knows registers again in the end.
     """
     match proof:
         case NeverStarted() | Unreported() | NotRunning() | Ended():
             return None  # The delete names the version of the pod that it was decided about, or it has ended.
-        case Drained(asked_at=asked_at) if now - asked_at > PROOF_LIFETIME:
-            return f"what was known of Slurm is {(now - asked_at).total_seconds():.0f} s old by now"
-        case Drained(slurm_node=name):
-            if is_fenced and isinstance(worker.slurm, Snapshot) and not worker.slurm.is_current(name):
-                return None
-            known = worker.slurm.nodes if isinstance(worker.slurm, Snapshot) else {}
-            verdict = gate(worker, now) if name in known else proof
-            return verdict.message if isinstance(verdict, Shut) else None
+        case Drained(asked_at=asked_at, slurm_node=name):
+            slurm = worker.slurm if isinstance(worker.slurm, Snapshot) else None
+            is_behind = fenced_at is not None and slurm is not None and not slurm.is_current(name)
+            if slurm is not None and name in slurm.nodes and not is_behind:
+                verdict = gate(worker, now)
+                return verdict.message if isinstance(verdict, Shut) else None
+            age = now - (fenced_at or asked_at)
+            is_old = age > PROOF_LIFETIME
+            return f"what was known of Slurm is {age.total_seconds():.0f} s old by now" if is_old else None
 
 
 def jobs_on(name: str, snapshot: Snapshot) -> list[SlurmJob]:

@@ -14,7 +14,14 @@ from slurm_operator.api.names import APP_NAME
 from slurm_operator.kube import envelope
 from slurm_operator.kube.cache import Cache
 from slurm_operator.kube.client import Client, Deletion, Propagation
-from slurm_operator.kube.errors import AlreadyExists, ApiError, KubeError, NamespaceEnding, NotFound
+from slurm_operator.kube.errors import (
+    AlreadyExists,
+    ApiError,
+    KubeError,
+    NamespaceEnding,
+    NotFound,
+    NotLeader,
+)
 from slurm_operator.kube.referenced import read_secret, value_digest
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.meta import Manifest
@@ -42,12 +49,12 @@ from slurm_operator.plan.actions import (
     Wait,
     WriteSlurm,
 )
-from slurm_operator.plan.gate import OF_ONE_VERSION, Worker, why_no_longer
+from slurm_operator.plan.gate import OF_ONE_VERSION
 from slurm_operator.runtime.act import ActionFailed, OutOfTime, Pointless
 from slurm_operator.runtime.known import Known
+from slurm_operator.runtime.proofs import Proofs
 from slurm_operator.runtime.recipes import fingerprints, make
 from slurm_operator.runtime.retries import Retries
-from slurm_operator.slurm.writes import SlurmWrite
 from slurm_operator.slurmrest.tokens import signed
 
 
@@ -68,6 +75,7 @@ class Performer:
         self._known = known
         self._now = now
         self._retries = retries
+        self._proofs = Proofs(known, now)
         self.written: list[Written] = []
 
     async def perform(self, action: Action) -> None:
@@ -104,8 +112,8 @@ class Performer:
                 await self._generate(action)
             case SignToken():
                 await self._sign(action)
-            case WriteSlurm(controller=controller, write=write):
-                await self._write_slurm(ObjectKey(*controller), write)
+            case WriteSlurm():
+                await self._write_slurm(action)
             case Wait() | Tell():
                 pass
 
@@ -143,20 +151,25 @@ class Performer:
         await self._delete(kinds.POD, key, action.uid)
 
     async def _delete_worker(self, action: DeleteWorker) -> None:
-        """The one way a worker's pod is deleted: with a proof, checked again now."""
+        """The one way a worker's pod is deleted: with a proof, checked again when it is sent."""
         key, proof = ObjectKey(*action.key), action.proof
         pod = self._known.records[Pod].get(key)
         if pod is None or pod.metadata.uid != proof.pod_uid:
             return  # It has gone already; one of the same name is another worker.
-        slurm = self._known.slurms.facts(ObjectKey(*action.controller))
-        worker = Worker(pod, action.slurm_node, slurm)
-        changed = why_no_longer(proof, worker, self._now(), is_fenced=action.is_fenced)
-        if changed is not None:
-            raise ActionFailed(f"{action.slurm_node} is not deleted after all: {changed}")
+        self._proofs.check(action)
         version = proof.resource_version if isinstance(proof, OF_ONE_VERSION) else ""
-        await self._delete(
-            kinds.POD, key, proof.pod_uid, resource_version=version, grace_seconds=action.grace_seconds
-        )
+        try:
+            await self._delete(
+                kinds.POD,
+                key,
+                proof.pod_uid,
+                resource_version=version,
+                grace_seconds=action.grace_seconds,
+                still=lambda: self._proofs.objection(action) is None,
+            )
+        except NotLeader:
+            self._proofs.check(action)
+            raise
 
     async def _generate(self, action: GenerateSecret) -> None:
         entries = await make(action.recipe, action.entry, action.size)
@@ -173,8 +186,10 @@ class Performer:
         manifest = _with_data(action.manifest, {action.entry: token.encode()})
         self._note(kinds.SECRET, await self._client.apply(kinds.SECRET, manifest))
 
-    async def _write_slurm(self, controller: ObjectKey, write: SlurmWrite) -> None:
-        result = await self._known.slurms.write(controller, write)
+    async def _write_slurm(self, action: WriteSlurm) -> None:
+        controller = ObjectKey(*action.controller)
+        guard = self._proofs.guard(action.write, action.fence) if action.fence is not None else None
+        result = await self._known.slurms.write(controller, action.write, guard)
         if result is None:
             raise ActionFailed(f"the Slurm cluster of Controller {controller.name!r} is not connected")
         if result.is_late:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 from slurm_operator.runtime.clock import Clock, SystemClock
+from slurm_operator.runtime.slurm_fencing import Guard
 from slurm_operator.runtime.slurm_ledger import Ledger
 from slurm_operator.runtime.slurm_poller import SlurmPoller
 from slurm_operator.runtime.slurm_writer import SlurmWriter
@@ -51,9 +52,9 @@ class SlurmCluster:
         """Calls back after every round with what it changed, often nothing. Gives the way to stop that."""
         return self.poller.subscribe(callback)
 
-    async def write(self, write: SlurmWrite) -> WriteResult:
+    async def write(self, write: SlurmWrite, guard: Guard | None = None) -> WriteResult:
         """Comes back when it is known what became of it; does not raise for what Slurm says."""
-        return await self.writer.write(write)
+        return await self.writer.write(write, guard)
 
     async def run(self) -> None:
         """Reads and writes until cancelled; whoever still waits for a write is then told so."""

@@ -15,6 +15,7 @@ from slurm_operator.manifests.secrets import SecretHandle, bytes_of
 from slurm_operator.plan.wiring import SlurmServer
 from slurm_operator.runtime.first_words import FirstWords
 from slurm_operator.runtime.slurm_cluster import SlurmCluster
+from slurm_operator.runtime.slurm_fencing import Guard
 from slurm_operator.slurm.snapshot import Changes, Snapshot, Unreachable
 from slurm_operator.slurm.writes import SlurmWrite, WriteResult
 from slurm_operator.slurmrest.tokens import Keys, ReadyToken
@@ -58,10 +59,12 @@ class SlurmClusters:
         if cluster is not None:
             cluster.wanted(who, soon=soon)
 
-    async def write(self, key: ObjectKey, write: SlurmWrite) -> WriteResult | None:
+    async def write(
+        self, key: ObjectKey, write: SlurmWrite, guard: Guard | None = None
+    ) -> WriteResult | None:
         """What became of the write; None when the cluster is not connected."""
         cluster = self._clusters.get(key)
-        return await cluster.write(write) if cluster is not None else None
+        return await cluster.write(write, guard) if cluster is not None else None
 
     def arrange(self, servers: Mapping[ObjectKey, SlurmServer], *, are_all_known: bool = True) -> None:
         """Talk to exactly these from now on. A changed key is a new connection."""

@@ -56,6 +56,7 @@ class SlurmPoller:
         self._ledger = ledger
         self._lists = Lists(client.read, clock)
         self._reading = asyncio.Lock()
+        self._rounds = asyncio.Lock()  # One after the other: none tells old things after a newer one.
         self._stir = asyncio.Event()
         self._waiting: set[str] = set()
         self._subscribers: list[Callable[[Changes], None]] = []
@@ -108,6 +109,14 @@ class SlurmPoller:
                 self._lists.forget()
             return await self._lists.nodes()
 
+    async def read_now(self) -> Snapshot | Unreachable:
+        """What can be relied on, by requests that start after this call. Raises SlurmFailure."""
+        try:
+            await self._round()
+        finally:
+            self._ended_at = self._clock.monotonic()
+        return self.facts()
+
     async def run(self) -> None:
         """Reads until cancelled."""
         while True:
@@ -121,12 +130,17 @@ class SlurmPoller:
         self._at_once = False
         try:
             await self._round()
+            await self._look_at_head()
         except SlurmFailure as failure:
             self._failed(failure)
         finally:
             self._ended_at = self._clock.monotonic()
 
     async def _round(self) -> None:
+        async with self._rounds:
+            await self._read()
+
+    async def _read(self) -> None:
         async with self._reading:
             began_at = self._clock.monotonic()
             if self._ledger.has_unsure or self._failures:
@@ -144,10 +158,16 @@ class SlurmPoller:
             # The first one is whole: a restart of ours must not look as if slurmctld had nothing to say.
             snapshot = await self._headed(snapshot)
         await self._publish(snapshot, settled)
+
+    async def _look_at_head(self) -> None:
+        """What is read less often, when it is time for it."""
         every_s = HEAD_SOON_SECONDS if self._waiting else HEAD_EVERY_SECONDS
-        if self._head_at is None or self._clock.monotonic() - self._head_at >= every_s:
-            headed = await self._headed(snapshot)
-            if headed is not snapshot:
+        if self._head_at is not None and self._clock.monotonic() - self._head_at < every_s:
+            return
+        async with self._rounds:
+            snapshot = self._snapshot
+            headed = await self._headed(snapshot) if snapshot is not None else None
+            if headed is not None and headed is not snapshot:
                 await self._publish(headed, frozenset())
 
     def _with_head(self, snapshot: Snapshot) -> Snapshot:

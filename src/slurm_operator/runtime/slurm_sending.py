@@ -1,10 +1,12 @@
 """Carries out one write: checks that it may, sends it, and finds out what became of each node."""
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 
 from slurm_operator import wire
 from slurm_operator.runtime.clock import Clock
+from slurm_operator.runtime.slurm_answers import answer_to, for_all, is_about_some
+from slurm_operator.runtime.slurm_fencing import RECORDS_PER_REQUEST, Fencing, Guard, Told
 from slurm_operator.runtime.slurm_ledger import Ledger
 from slurm_operator.runtime.slurm_poller import SlurmPoller
 from slurm_operator.slurm import writes
@@ -12,18 +14,8 @@ from slurm_operator.slurm.node import SlurmNode
 from slurm_operator.slurm.screening import needs_fresh_nodes, screen
 from slurm_operator.slurm.writes import Answer, NodeWrite, SlurmWrite, Verdict, subjects
 from slurm_operator.slurmrest.client import SlurmRest
-from slurm_operator.slurmrest.errors import (
-    JobFinished,
-    SlurmFailure,
-    SlurmNotAllowed,
-    SlurmRefused,
-    UnknownJob,
-    UnknownNode,
-    UnknownReservation,
-)
+from slurm_operator.slurmrest.errors import JobFinished, SlurmFailure, UnknownReservation
 from slurm_operator.slurmrest.sender import job_fields, named, node_fields
-
-Told = Callable[[Mapping[str, Answer]], None]
 
 MAX_NODES_PER_REQUEST = 1000
 
@@ -47,23 +39,6 @@ class NotLeading(SlurmFailure):
     phrase = "we may not"
 
 
-def for_all(names: Iterable[str], verdict: Verdict, message: str = "") -> dict[str, Answer]:
-    return dict.fromkeys(names, Answer(verdict=verdict, message=message))
-
-
-def answer_to(failure: SlurmFailure) -> Answer:
-    """What a failed call means for the write it was."""
-    return Answer(verdict=_verdict(failure), message=str(failure))
-
-
-def _verdict(failure: SlurmFailure) -> Verdict:
-    if failure.may_have_happened:
-        return Verdict.UNSURE
-    if isinstance(failure, UnknownNode | UnknownJob | UnknownReservation):
-        return Verdict.UNKNOWN
-    return Verdict.REFUSED if isinstance(failure, SlurmRefused) else Verdict.NOT_SENT
-
-
 class Sending:
     """Gives an answer for each subject, whatever happens. One `carry_out` at a time."""
 
@@ -84,12 +59,16 @@ class Sending:
         self._nodes_asked_at = -FRESH_SECONDS
         self._written: set[str] = set()  # Since the nodes were asked for.
 
-    async def carry_out(self, write: SlurmWrite, told: Told = lambda answers: None) -> dict[str, Answer]:
+    async def carry_out(
+        self, write: SlurmWrite, told: Told, guards: Mapping[str, Guard] | None = None
+    ) -> dict[str, Answer]:
         """What became of it, for each subject. A write that takes many requests is `told` of in between.
 
-        Records go one by one, and a worker whose record went may go: were it to wait for hundreds of others,
-        what was known of it would be too old by then.
+        Records go some at a time, and a worker whose record went may go: were it to wait for hundreds of
+        others, what was known of it would be too old by then.
         """
+        if guards and isinstance(write, writes.DeleteNodes):
+            return await self._fenced(write, guards, told)
         if isinstance(write, NodeWrite):
             return await self._to_nodes(write, told)
         subject, call = subjects(write)[0], self._call(write)
@@ -117,6 +96,14 @@ class Sending:
                 return lambda: send.cancel_job(job_id)
             case _:
                 raise TypeError(f"{type(write).__name__} is about nodes")
+
+    async def _fenced(
+        self, write: writes.DeleteNodes, guards: Mapping[str, Guard], told: Told
+    ) -> dict[str, Answer]:
+        def remove(names: Sequence[str]) -> Awaitable[SlurmFailure | None]:
+            return self._attempt(self._node_call(write, names), names)
+
+        return await Fencing(self._poller, self._clock, remove, guards, told).carry_out(write)
 
     async def _to_nodes(self, write: NodeWrite, told: Told) -> dict[str, Answer]:
         unsure, in_parts = self._ledger.is_unsure(write.nodes), partial(self._in_parts, told=told)
@@ -151,26 +138,19 @@ class Sending:
         return self._nodes
 
     async def _in_parts(self, write: NodeWrite, names: Sequence[str], *, told: Told) -> dict[str, Answer]:
-        size = 1 if isinstance(write, writes.DeleteNodes) else MAX_NODES_PER_REQUEST
+        size = RECORDS_PER_REQUEST if isinstance(write, writes.DeleteNodes) else MAX_NODES_PER_REQUEST
         answers: dict[str, Answer] = {}
         for start in range(0, len(names), size):
-            if self._is_late(write):
-                return answers | for_all(names[start:], Verdict.LATE, "there was no time for it")
             answers |= await self._part(write, names[start : start + size])
             told(answers)
         return answers
 
-    def _is_late(self, write: NodeWrite) -> bool:
-        before = write.before if isinstance(write, writes.DeleteNodes) else None
-        return before is not None and self._clock.now() >= before
-
     async def _part(self, write: NodeWrite, names: Sequence[str]) -> dict[str, Answer]:
-        """One request. slurmctld takes all of it or nothing, so after a refusal we look for whom it meant."""
+        """One request. slurmctld does not say whom a refusal is about, so we look for them."""
         failure = await self._attempt(self._node_call(write, names), names)
         if failure is None:
             return for_all(names, Verdict.DONE)
-        is_about_some = isinstance(failure, SlurmRefused) and not isinstance(failure, SlurmNotAllowed)
-        if is_about_some and len(names) > 1:
+        if is_about_some(failure) and len(names) > 1:
             return await self._without_culprit(write, names)
         return dict.fromkeys(names, answer_to(failure))
 
@@ -182,7 +162,7 @@ class Sending:
 
     def _node_call(self, write: NodeWrite, names: Sequence[str]) -> Callable[[], Awaitable[None]]:
         if isinstance(write, writes.DeleteNodes):
-            return lambda: self._send.delete_node(names[0])
+            return lambda: self._send.delete_nodes(names)
         attempt = f"{_VERBS[type(write)]} {named(names)}"
         return lambda: self._send.update_nodes(attempt, names, node_fields(write))
 

@@ -7,9 +7,11 @@ from dataclasses import dataclass, field
 
 from slurm_operator import wire
 from slurm_operator.runtime.clock import Clock
+from slurm_operator.runtime.slurm_answers import for_all
+from slurm_operator.runtime.slurm_fencing import Guard
 from slurm_operator.runtime.slurm_ledger import Ledger
 from slurm_operator.runtime.slurm_poller import SlurmPoller
-from slurm_operator.runtime.slurm_sending import Sending, for_all
+from slurm_operator.runtime.slurm_sending import Sending
 from slurm_operator.slurm import writes
 from slurm_operator.slurm.writes import Answer, NodeWrite, SlurmWrite, Verdict, WriteResult, subjects
 from slurm_operator.slurmrest.client import SlurmRest
@@ -26,12 +28,16 @@ _STOPPING = "the operator is stopping"
 
 @dataclass
 class Batch:
-    """One write on its way, and everybody who asked for a part of it."""
+    """One write on its way, and everybody who asked for a part of it.
+
+    What is guarded goes only as long as its guards have no objection.
+    """
 
     write: SlurmWrite
     first_at: float
     due_at: float
     askers: list[tuple[tuple[str, ...], asyncio.Future[WriteResult]]] = field(default_factory=list)
+    guards: dict[str, Guard] = field(default_factory=dict)
 
     def settle(self, answers: Mapping[str, Answer]) -> None:
         """Tells those who have an answer for every subject of theirs; the others wait for more."""
@@ -51,9 +57,12 @@ def merged(first: SlurmWrite, second: SlurmWrite) -> SlurmWrite | None:
     return wire.replace(first, nodes=tuple(dict.fromkeys((*first.nodes, *second.nodes))))
 
 
-def said(write: SlurmWrite) -> SlurmWrite:
+Said = tuple[SlurmWrite, bool]
+
+
+def said(write: SlurmWrite, *, is_guarded: bool = False) -> Said:
     """The write without the nodes that it names: two that say the same may go together."""
-    return wire.replace(write, nodes=()) if isinstance(write, NodeWrite) else write
+    return (wire.replace(write, nodes=()) if isinstance(write, NodeWrite) else write), is_guarded
 
 
 class SlurmWriter:
@@ -71,17 +80,20 @@ class SlurmWriter:
         self._poller = poller
         self._clock = clock
         self._waiting: deque[Batch] = deque()
-        self._joinable: dict[SlurmWrite, Batch] = {}  # By what a write says, whoever it is about.
+        self._joinable: dict[Said, Batch] = {}  # By what a write says, whoever it is about.
         self._last_about: dict[str, Batch] = {}
         self._stir = asyncio.Event()
         self._stopped = False
 
-    async def write(self, write: SlurmWrite) -> WriteResult:
-        """What became of it, for each subject."""
+    async def write(self, write: SlurmWrite, guard: Guard | None = None) -> WriteResult:
+        """What became of it, for each subject. Only records that are removed can be guarded."""
         if self._stopped or not subjects(write):
             return WriteResult(answers=for_all(subjects(write), Verdict.NOT_SENT, _STOPPING))
         future: asyncio.Future[WriteResult] = asyncio.get_running_loop().create_future()
-        self._join(write).askers.append((subjects(write), future))
+        batch = self._join(write, is_guarded=guard is not None)
+        batch.askers.append((subjects(write), future))
+        if guard is not None:
+            batch.guards |= dict.fromkeys(subjects(write), guard)
         self._stir.set()
         return await future
 
@@ -103,7 +115,7 @@ class SlurmWriter:
     async def _process(self, batch: Batch) -> None:
         answers = for_all(subjects(batch.write), Verdict.UNSURE, _STOPPING)
         try:
-            answers = await self._sending.carry_out(batch.write, batch.settle)
+            answers = await self._sending.carry_out(batch.write, batch.settle, batch.guards)
         finally:
             batch.settle(answers)
 
@@ -116,10 +128,10 @@ class SlurmWriter:
         self._joinable.clear()
         self._last_about.clear()
 
-    def _join(self, write: SlurmWrite) -> Batch:
+    def _join(self, write: SlurmWrite, *, is_guarded: bool) -> Batch:
         """The batch this write goes with. It never overtakes another one about the same subject."""
-        now = self._clock.monotonic()
-        batch = self._joinable.get(said(write))
+        now, like = self._clock.monotonic(), said(write, is_guarded=is_guarded)
+        batch = self._joinable.get(like)
         together = merged(batch.write, write) if batch is not None else None
         if batch is None or together is None or self._would_overtake(write, batch):
             due_at = now + TICK_SECONDS
@@ -127,7 +139,7 @@ class SlurmWriter:
                 due_at = self._reconfigure_due(now, now)
             batch = Batch(write, now, due_at)
             self._waiting.append(batch)
-            self._joinable[said(write)] = batch
+            self._joinable[like] = batch
         else:
             batch.write = together
             if isinstance(write, writes.Reconfigure):
@@ -164,8 +176,9 @@ class SlurmWriter:
 
     def _take(self, batch: Batch) -> None:
         self._waiting.remove(batch)
-        if self._joinable.get(said(batch.write)) is batch:
-            del self._joinable[said(batch.write)]
+        like = said(batch.write, is_guarded=bool(batch.guards))
+        if self._joinable.get(like) is batch:
+            del self._joinable[like]
         for subject in subjects(batch.write):
             if self._last_about.get(subject) is batch:
                 del self._last_about[subject]

@@ -77,13 +77,9 @@ class PowerNodes(wire.Record, tag="PowerNodes"):
 
 
 class DeleteNodes(wire.Record, tag="DeleteNodes"):
-    """Remove these records. slurmctld refuses while a job is there; what people drained is left alone.
-
-    They go one by one. None goes later than `before`: what is known of it is too old by then.
-    """
+    """Remove these records. slurmctld refuses while a job is there; what people drained is left alone."""
 
     nodes: tuple[str, ...]
-    before: datetime | None = None
 
 
 class AddNodes(wire.Record, tag="AddNodes"):

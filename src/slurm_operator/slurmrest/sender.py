@@ -38,8 +38,10 @@ class Sender:
         needs = Capability.SET_TOPOLOGY if Capability.SET_TOPOLOGY.value.field in fields else None
         await self._post(attempt, "/slurm/{version}/nodes/", {"name": list(nodes), **fields}, needs=needs)
 
-    async def delete_node(self, node: str) -> None:
-        await self._call(f"delete the node {node}", "DELETE", f"/slurm/{{version}}/node/{segment(node)}")
+    async def delete_nodes(self, nodes: Sequence[str]) -> None:
+        """One request for all. Refused for some, slurmctld has removed the others all the same (seen)."""
+        path = f"/slurm/{{version}}/node/{segment(','.join(nodes))}"
+        await self._call(f"delete the node{'s' * (len(nodes) > 1)} {named(nodes)}", "DELETE", path)
 
     async def add_nodes(self, line: str) -> None:
         body = {"node_conf": line}

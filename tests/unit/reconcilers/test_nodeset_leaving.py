@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import pytest
 
+from slurm_operator import wire
 from slurm_operator.api import names
 from slurm_operator.plan.actions import PatchObject
 from slurm_operator.reconcilers.nodeset import RECONCILER
@@ -64,6 +65,38 @@ def test_whoever_cannot_stay_goes_through_the_gate(pod, node, jobs, story):
     made = seen(ONE, pod, slurm_=slurm(slurm_node(pod, *node, reason=reason), jobs=jobs))
 
     assert told(made) == story
+
+
+@pytest.mark.parametrize(
+    ("node", "seconds", "behind", "story"),
+    [
+        pytest.param(["IDLE", "DRAIN"], 6, [], ["Retired gpu-0", "forget gpu-0", "delete gpu-0 (Drained)"], id="proved again right before its record goes"),
+        pytest.param(["IDLE", "DRAIN"], 31, [], ["wait gpu-0: OldAnswer"], id="too long ago to be worth asking"),
+        pytest.param(["IDLE", "DRAIN"], 6, ["gpu-0"], ["wait gpu-0: OldAnswer"], id="written to since"),
+        pytest.param(["MIXED", "DRAIN"], 6, [], ["wait gpu-0: OldAnswer"], id="busy then"),
+        pytest.param(["IDLE"], 6, [], ["wait gpu-0: OldAnswer"], id="not drained then"),
+    ],
+)  # fmt: skip
+def test_an_answer_that_has_grown_old_is_only_good_for_what_is_proved_again(node, seconds, behind, story):
+    reason = ours(A, "ScaleIn") if "DRAIN" in node else ""
+    asked_at = NOW - timedelta(seconds=seconds)
+    known = wire.replace(
+        slurm(slurm_node(A, *node, reason=reason)),
+        nodes_asked_at=asked_at,
+        jobs_asked_at=asked_at,
+        behind=frozenset(behind),
+    )
+
+    assert told(seen(nodeset(replicas=0), A, slurm_=known)) == story
+
+
+def test_without_a_record_that_goes_first_an_old_answer_opens_nothing():
+    """A terminating worker keeps its record; nothing would be read again before its pod is deleted."""
+    asked_at = NOW - timedelta(seconds=6)
+    record = slurm_node(DELETED, "IDLE", "DRAIN", reason=ours(DELETED, "PodTerminating"))
+    known = wire.replace(slurm(record), nodes_asked_at=asked_at, jobs_asked_at=asked_at)
+
+    assert told(seen(ONE, DELETED, slurm_=known)) == ["wait gpu-0: OldAnswer"]
 
 
 def test_a_retired_worker_is_not_counted_as_one_that_stays():

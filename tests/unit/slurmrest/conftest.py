@@ -1,10 +1,15 @@
+import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
 from fake_clock import FakeClock
 from fake_slurmrestd import KEY, FakeSlurmrestd
+from slurmrest_replies import IDLE4, serve
+from writing_cluster import Cluster
 
+from slurm_operator.runtime.slurm_cluster import SlurmCluster
 from slurm_operator.slurmrest.client import SlurmRest
 
 
@@ -36,3 +41,22 @@ def connect(clock: FakeClock, slurmrestd: FakeSlurmrestd) -> Callable[..., Slurm
 @pytest.fixture
 def client(connect: Callable[..., SlurmRest]) -> SlurmRest:
     return connect()
+
+
+@pytest.fixture
+async def cluster(slurmrestd: FakeSlurmrestd, clock: FakeClock) -> AsyncIterator[Cluster]:
+    serve(slurmrestd, node_lists=[IDLE4])
+    made: list[Cluster] = []
+    slurm = SlurmCluster(
+        "demo",
+        [slurmrestd.url],
+        lambda: KEY,
+        may_write=lambda: made[0].may_write(),
+        clock=clock,
+        deadline_s=0.5,
+    )
+    made.append(Cluster(slurm))
+    yield made[0]
+    made[0].task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await made[0].task

@@ -30,6 +30,9 @@ def _node(model: dict[str, Any], name: str, state: str | tuple[str, str]) -> dic
     return model | {"name": name.replace("_", "-"), "state": words.split("+"), "reason": reason}
 
 
+IDLE4 = nodes(a="IDLE", b="IDLE", c="IDLE", d="IDLE")
+
+
 def jobs(mark: int = 1000, **on: str) -> bytes:
     """A job list: `jobs(j7="a")` is job 7 running on a."""
     body = copy.deepcopy(body_of("jobs"))

@@ -85,7 +85,7 @@ async def test_the_other_refusals_have_names_too(slurmrestd: FakeSlurmrestd, cli
     with pytest.raises(
         errors.NodesBusy, match="Slurm refused to delete the node w-1: Requested nodes are busy"
     ):
-        await client.send.delete_node("w-1")
+        await client.send.delete_nodes(["w-1"])
     with pytest.raises(errors.UnknownJob):
         await client.send.cancel_job(99999)
     with pytest.raises(errors.UnknownReservation):

@@ -1,14 +1,15 @@
 import asyncio
-import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from fake_clock import FakeClock
 from fake_slurmrestd import HANG, KEY, FakeSlurmrestd, answer
-from slurmrest_replies import NODES, OK, RECONFIGURE, UPDATE, nodes, serve
+from slurmrest_replies import IDLE4, NODES, OK, RECONFIGURE, UPDATE, nodes, serve
+from writing_cluster import Cluster, verdicts
 
 from slurm_operator.runtime.slurm_cluster import SlurmCluster
+from slurm_operator.runtime.slurm_fencing import RECORDS_PER_REQUEST
 from slurm_operator.slurm.snapshot import Snapshot
 from slurm_operator.slurm.writes import (
     CancelJob,
@@ -18,67 +19,17 @@ from slurm_operator.slurm.writes import (
     RequeueJob,
     Reserve,
     ResumeNodes,
-    SlurmWrite,
     Unreserve,
     UpdateJob,
     UpdateNodes,
     Verdict,
-    WriteResult,
 )
 
 REASON = "slurm-operator: ScaleIn: leaving"
-IDLE4 = nodes(a="IDLE", b="IDLE", c="IDLE", d="IDLE")
 
 
 def drain(*names: str, reason: str = REASON) -> DrainNodes:
     return DrainNodes(nodes=names, reason=reason)
-
-
-def verdicts(result: WriteResult) -> dict[str, Verdict]:
-    return {subject: found.verdict for subject, found in result.answers.items()}
-
-
-class Cluster:
-    """A cluster whose writer runs; the poller is left out unless a test wants it."""
-
-    def __init__(self, cluster: SlurmCluster) -> None:
-        self.cluster = cluster
-        self.leads_for = 1000
-        self.task = asyncio.create_task(cluster.writer.run())
-
-    def may_write(self) -> bool:
-        """Says yes so many times."""
-        self.leads_for -= 1
-        return self.leads_for >= 0
-
-    async def write(self, *wanted: SlurmWrite) -> list[dict[str, Verdict]]:
-        """What becomes of these when they are asked for in the same moment."""
-        return [verdicts(result) for result in await asyncio.gather(*map(self.cluster.write, wanted))]
-
-    async def poll(self) -> Snapshot:
-        await self.cluster.poller.poll()
-        facts = self.cluster.facts()
-        assert isinstance(facts, Snapshot)
-        return facts
-
-
-@pytest.fixture
-async def cluster(slurmrestd: FakeSlurmrestd, clock: FakeClock) -> AsyncIterator[Cluster]:
-    serve(slurmrestd, node_lists=[IDLE4])
-    made: list[Cluster] = []
-    slurm = SlurmCluster(
-        "demo",
-        [slurmrestd.url],
-        lambda: KEY,
-        may_write=lambda: made[0].may_write(),
-        clock=clock,
-        deadline_s=0.5,
-    )
-    made.append(Cluster(slurm))
-    yield made[0]
-    made[0].task.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await made[0].task
 
 
 async def test_one_request_drains_what_several_ask_for(slurmrestd: FakeSlurmrestd, cluster: Cluster) -> None:
@@ -304,8 +255,11 @@ async def test_several_reconfigures_become_one(
 # -- the rest
 
 
-async def test_deletions_go_one_by_one_and_gone_is_good(slurmrestd: FakeSlurmrestd, cluster: Cluster) -> None:
+async def test_after_a_refused_deletion_each_has_its_own_answer_and_gone_is_good(
+    slurmrestd: FakeSlurmrestd, cluster: Cluster
+) -> None:
     slurmrestd.on(NODES, nodes(a="IDLE", b="MIXED", c=("IDLE+DRAIN", "bad fan")))
+    slurmrestd.on("DELETE /slurm/{v}/node/a%2Cb", answer("node-delete-busy"))
     slurmrestd.on("DELETE /slurm/{v}/node/a", OK)
     slurmrestd.on("DELETE /slurm/{v}/node/b", answer("node-delete-busy"))
 
@@ -324,30 +278,17 @@ async def test_deletions_go_one_by_one_and_gone_is_good(slurmrestd: FakeSlurmres
 async def test_whose_record_has_gone_need_not_wait_for_the_records_of_others(
     slurmrestd: FakeSlurmrestd, cluster: Cluster
 ) -> None:
-    slurmrestd.on(NODES, nodes(a=("IDLE+DRAIN", REASON), b=("IDLE+DRAIN", REASON)))
-    slurmrestd.on("DELETE /slurm/{v}/node/a", OK)
-    slurmrestd.on("DELETE /slurm/{v}/node/b", HANG)
-    both = [asyncio.create_task(cluster.cluster.write(DeleteNodes(nodes=(name,)))) for name in "ab"]
+    names = [f"n{number}" for number in range(RECORDS_PER_REQUEST + 1)]
+    slurmrestd.on(NODES, nodes(**dict.fromkeys(names, ("IDLE+DRAIN", REASON))))
+    slurmrestd.on(f"DELETE /slurm/{{v}}/node/{'%2C'.join(names[:-1])}", OK)
+    slurmrestd.on(f"DELETE /slurm/{{v}}/node/{names[-1]}", HANG)
+    asked = [asyncio.create_task(cluster.cluster.write(DeleteNodes(nodes=(name,)))) for name in names]
 
-    await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+    await asyncio.wait(asked, return_when=asyncio.FIRST_COMPLETED)
 
-    assert [task.done() for task in both] == [True, False]
-    first, second = await asyncio.gather(*both)
-    assert verdicts(first) == {"a": Verdict.DONE}
-    assert verdicts(second) == {"b": Verdict.UNSURE}
-
-
-async def test_records_that_there_is_no_time_for_stay(
-    slurmrestd: FakeSlurmrestd, cluster: Cluster, clock: FakeClock
-) -> None:
-    """Their pods could not go any more either: what was known of them is too old by then."""
-    slurmrestd.on(NODES, nodes(a=("IDLE+DRAIN", REASON)))
-
-    result = await cluster.cluster.write(DeleteNodes(nodes=("a",), before=clock.now()))
-
-    assert verdicts(result) == {"a": Verdict.LATE}
-    assert result.is_late
-    assert not slurmrestd.calls("DELETE /slurm/{v}/node/a")
+    assert [task.done() for task in asked] == [*[True] * RECORDS_PER_REQUEST, False]
+    assert verdicts(await asked[0]) == {"n0": Verdict.DONE}
+    assert verdicts(await asked[-1]) == {names[-1]: Verdict.UNSURE}
 
 
 async def test_jobs_and_reservations_are_written_one_by_one(

@@ -7,9 +7,10 @@ from slurm_operator.reconcilers.nodeset.choices import Choices
 from slurm_operator.reconcilers.nodeset.mismatches import declares_otherwise
 from slurm_operator.reconcilers.nodeset.observe import Seen
 from slurm_operator.reconcilers.nodeset.pod import Slot, WorkerPods
-from slurm_operator.reconcilers.nodeset.records import FRESH_RECORD, forget, is_outdated, may_forget
+from slurm_operator.reconcilers.nodeset.records import FRESH_RECORD, forget, is_outdated
 from slurm_operator.reconcilers.nodeset.revisions import Revision
 from slurm_operator.reconcilers.nodeset.volumes import missing_claims
+from slurm_operator.slurm.forgetting import may_forget
 from slurm_operator.slurm.snapshot import Snapshot
 
 NEW = "new workers"

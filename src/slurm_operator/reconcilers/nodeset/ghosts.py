@@ -8,7 +8,8 @@ from slurm_operator.reconcilers.nodeset import identity
 from slurm_operator.reconcilers.nodeset.causes import Leaving
 from slurm_operator.reconcilers.nodeset.choices import Choices
 from slurm_operator.reconcilers.nodeset.observe import Seen
-from slurm_operator.reconcilers.nodeset.records import forget, may_forget
+from slurm_operator.reconcilers.nodeset.records import forget
+from slurm_operator.slurm.forgetting import may_forget
 from slurm_operator.slurm.node import SlurmNode
 from slurm_operator.slurm.reasons import OurReason
 from slurm_operator.slurm.snapshot import Snapshot

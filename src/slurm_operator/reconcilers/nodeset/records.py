@@ -1,27 +1,16 @@
-"""Slurm's records of workers: which of them may be removed."""
-
-from datetime import datetime
+"""Slurm's records of workers: which of them have served their time, and how one is removed."""
 
 from slurm_operator.api.meta import ObjectKey
-from slurm_operator.plan.actions import WriteSlurm
+from slurm_operator.plan.actions import Fence, WriteSlurm
 from slurm_operator.reconcilers.nodeset.causes import Leaving
 from slurm_operator.reconcilers.nodeset.members import Member
+from slurm_operator.slurm.forgetting import may_forget
 from slurm_operator.slurm.reasons import OurReason, is_slurms_own_reason
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
 from slurm_operator.slurm.writes import DeleteNodes
 
 # On a pod that was made after the record of the worker before it was removed.
 FRESH_RECORD = "nodeset.slinky.slurm.net/fresh-record"
-
-
-def may_forget(slurm_node: str, slurm: Snapshot | Unreachable, own_reservation: str = "") -> bool:
-    """Never a record that a job, also a pending one, or a reservation names, or that a human drained."""
-    record = slurm.nodes.get(slurm_node) if isinstance(slurm, Snapshot) else None
-    if record is None or not isinstance(slurm, Snapshot):
-        return False
-    reserved = [found for found in slurm.reservations_naming(slurm_node) if found.name != own_reservation]
-    named = slurm.jobs_naming(slurm_node) or reserved
-    return not named and not record.is_drained_by_people and record.state.is_dynamic
 
 
 def is_outdated(slurm_node: str, slurm: Snapshot | Unreachable, own_reservation: str = "") -> bool:
@@ -58,12 +47,13 @@ def is_refused(member: Member) -> bool:
 
 
 def forget(
-    slurm_node: str, controller: ObjectKey, reason: str, why: str = "", before: datetime | None = None
+    slurm_node: str, controller: ObjectKey, reason: str, why: str = "", fence: Fence | None = None
 ) -> WriteSlurm:
     """slurmctld refuses while a job is there, and afterwards can start none."""
     return WriteSlurm(
         controller=controller,
-        write=DeleteNodes(nodes=(slurm_node,), before=before),
+        write=DeleteNodes(nodes=(slurm_node,)),
         reason=reason,
         message=f"removing {slurm_node} from Slurm" + (f": {why}" if why else ""),
+        fence=fence,
     )

@@ -1,12 +1,11 @@
 """The next safe steps towards removing one worker."""
 
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from slurm_operator.api import names
 from slurm_operator.api.meta import ObjectKey, key_of
-from slurm_operator.plan.actions import Action, DeleteWorker, PatchObject, Wait, WriteSlurm
+from slurm_operator.plan.actions import Action, DeleteWorker, Fence, PatchObject, Wait, WriteSlurm
 from slurm_operator.plan.gate import (
-    PROOF_LIFETIME,
     Drained,
     Ended,
     NeverStarted,
@@ -15,11 +14,13 @@ from slurm_operator.plan.gate import (
     Shut,
     Unreported,
     gate,
+    was_open,
 )
 from slurm_operator.reconcilers.nodeset.causes import Cause, Leaving
 from slurm_operator.reconcilers.nodeset.marks import marked
 from slurm_operator.reconcilers.nodeset.members import Member
-from slurm_operator.reconcilers.nodeset.records import forget, may_forget
+from slurm_operator.reconcilers.nodeset.records import forget
+from slurm_operator.slurm.forgetting import may_forget
 from slurm_operator.slurm.node import SlurmNode
 from slurm_operator.slurm.reasons import OurReason, is_our_reason, is_slurms_own_reason
 from slurm_operator.slurm.snapshot import Snapshot
@@ -27,10 +28,6 @@ from slurm_operator.slurm.writes import DrainNodes
 
 # With a proof in hand nothing is left to wait for in the pod.
 GRACE_SECONDS = 30
-
-# A proof that runs out between record and pod would leave a worker that Slurm does not know. So records go
-# only while there is time left for the pods.
-FENCED_WITHIN = PROOF_LIFETIME - timedelta(seconds=2)
 
 # A worker that comes back under the same name keeps its record in Slurm; these do not come back.
 FOR_GOOD = {
@@ -55,6 +52,8 @@ def retire(member: Member, cause: Cause, controller: ObjectKey, now: datetime) -
             return [[drain(member, cause, controller)]]
         case _ if member.ends_within(GRACE_SECONDS):
             return [[_wait(member, "Terminating", "its pod is ending")]]
+        case Shut(reason="OldAnswer") if (proof := _lapsed(member, cause, now)) is not None:
+            return _fenced(member, cause, proof, controller)
         case Shut(reason=reason, message=message, jobs=jobs):
             return [[_wait(member, reason, message, jobs)]]
         case Unreported() if member.is_terminating:
@@ -68,12 +67,8 @@ def retire(member: Member, cause: Cause, controller: ObjectKey, now: datetime) -
             ]
         case Drained() if _lacks_note(member, cause):
             return [[drain(member, cause, controller)]]
-        case Drained(asked_at=asked_at) if _takes_record_along(member, cause):
-            return [
-                [*retired(member)],
-                [forget(member.slurm_node, controller, "Retired", before=asked_at + FENCED_WITHIN)],
-                [delete(member, cause, verdict, controller, is_fenced=True)],
-            ]
+        case Drained() if _takes_record_along(member, cause):
+            return _fenced(member, cause, verdict, controller)
         case Ended() | NotRunning() if _leaves_record_behind(member, cause):
             return [
                 [forget(member.slurm_node, controller, "Retired")],
@@ -81,6 +76,21 @@ def retire(member: Member, cause: Cause, controller: ObjectKey, now: datetime) -
             ]
         case Drained() | Ended() | NeverStarted() | NotRunning():
             return [[delete(member, cause, verdict, controller)]]
+
+
+def _lapsed(member: Member, cause: Cause, now: datetime) -> Drained | None:
+    """The proof that was there a moment ago, where it is made again anyway before anything is removed."""
+    return was_open(member, now) if _takes_record_along(member, cause) else None
+
+
+def _fenced(member: Member, cause: Cause, proof: Drained, controller: ObjectKey) -> Stages:
+    """The record goes before the pod, by a proof of that moment."""
+    fence = Fence(pod=key_of(member.pod), proof=proof)
+    return [
+        [*retired(member)],
+        [forget(member.slurm_node, controller, "Retired", fence=fence)],
+        [delete(member, cause, proof, controller, is_fenced=True)],
+    ]
 
 
 def _barred(member: Member, cause: Cause, controller: ObjectKey) -> list[WriteSlurm]:

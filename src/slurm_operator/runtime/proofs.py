@@ -1,0 +1,52 @@
+"""Whether a worker may go by what is known now: asked anew whenever something of it is about to go."""
+
+from collections.abc import Callable
+from datetime import datetime
+
+from slurm_operator.api.meta import ObjectKey
+from slurm_operator.manifests.objects import Pod
+from slurm_operator.plan.actions import DeleteWorker, Fence
+from slurm_operator.plan.gate import Worker, why_no_longer, why_not_fenced
+from slurm_operator.runtime.act import ActionFailed
+from slurm_operator.runtime.known import Known
+from slurm_operator.runtime.slurm_fencing import Guard
+from slurm_operator.slurm.snapshot import Snapshot, Unreachable
+from slurm_operator.slurm.writes import SlurmWrite, subjects
+
+
+class Proofs:
+    """Those of one pass, and when it removed the record of which worker."""
+
+    def __init__(self, known: Known, now: Callable[[], datetime]) -> None:
+        self._known = known
+        self._now = now
+        self._fenced: dict[str, datetime] = {}  # By the uid of the pod.
+
+    def guard(self, write: SlurmWrite, fence: Fence) -> Guard:
+        """What speaks against removing the record now. If nothing does, that is when the fence was put up."""
+        [slurm_node], uid = subjects(write), fence.proof.pod_uid
+
+        def objection(slurm: Snapshot | Unreachable) -> str | None:
+            pod, now = self._known.records[Pod].get(ObjectKey(*fence.pod)), self._now()
+            if pod is None or pod.metadata.uid != uid:
+                return "its pod has gone"
+            why = why_not_fenced(Worker(pod, slurm_node, slurm), now)
+            if why is None:
+                self._fenced[uid] = now
+            return why
+
+        return objection
+
+    def objection(self, action: DeleteWorker) -> str | None:
+        """What takes the proof of a deletion away by now. A thousand of them wait for each other."""
+        pod = self._known.records[Pod].get(ObjectKey(*action.key))
+        if pod is None:
+            return None  # The request names the one it is about.
+        worker = Worker(pod, action.slurm_node, self._known.slurms.facts(ObjectKey(*action.controller)))
+        fenced_at = self._fenced.get(action.proof.pod_uid) if action.is_fenced else None
+        return why_no_longer(action.proof, worker, self._now(), fenced_at=fenced_at)
+
+    def check(self, action: DeleteWorker) -> None:
+        """Raises ActionFailed when the proof does not hold any more."""
+        if (changed := self.objection(action)) is not None:
+            raise ActionFailed(f"{action.slurm_node} is not deleted after all: {changed}")

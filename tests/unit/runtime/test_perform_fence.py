@@ -1,0 +1,149 @@
+"""A worker whose record goes before its pod: the proof is made again when it is needed, or nothing goes."""
+
+from datetime import timedelta
+from types import SimpleNamespace
+
+import pytest
+
+from slurm_operator import wire
+from slurm_operator.api.meta import ObjectKey
+from slurm_operator.kube.errors import NotLeader
+from slurm_operator.manifests.meta import Meta
+from slurm_operator.manifests.objects import Pod
+from slurm_operator.plan.actions import DeleteWorker, Fence, WriteSlurm
+from slurm_operator.plan.gate import Drained
+from slurm_operator.runtime.act import ActionFailed, OutOfTime
+from slurm_operator.runtime.perform import Performer
+from slurm_operator.runtime.retries import NEXT_PASS
+from slurm_operator.slurm.writes import Answer, DeleteNodes, Verdict, WriteResult
+from support.workers import CONTROLLER, NOW, job, ours, slurm, slurm_node, worker
+
+KEY = ObjectKey("ns", "gpu-0")
+WORKER = worker(0)
+UID = WORKER.metadata.uid
+LAPSED = Drained(pod_uid=UID, slurm_node="gpu-0", asked_at=NOW - timedelta(seconds=20))
+FORGET = WriteSlurm(
+    controller=CONTROLLER,
+    write=DeleteNodes(nodes=("gpu-0",)),
+    reason="Retired",
+    message="",
+    fence=Fence(pod=KEY, proof=LAPSED),
+)
+DELETE = DeleteWorker(
+    controller=CONTROLLER,
+    key=KEY,
+    slurm_node="gpu-0",
+    proof=LAPSED,
+    grace_seconds=30,
+    reason="ScaleIn",
+    message="",
+    is_fenced=True,
+)
+
+
+class Client:
+    """Remembers what it was asked to delete. `queue` is what happens before there is a connection."""
+
+    def __init__(self) -> None:
+        self.deleted: list[ObjectKey] = []
+        self.queue = lambda: None
+
+    async def delete_undecoded(self, kind, key, *, still, **_):
+        self.queue()
+        if not still():
+            raise NotLeader("not sent")
+        self.deleted.append(key)
+
+
+class Slurms:
+    """Removes a record unless its guard objects; `verdict` is what comes of it then."""
+
+    def __init__(self, known, verdict=Verdict.DONE) -> None:
+        self.known, self.verdict = known, verdict
+
+    def facts(self, _):
+        return self.known
+
+    async def write(self, _, write, guard):
+        why = guard(self.known) if self.verdict is not Verdict.ALREADY else None
+        if why is None and self.verdict is Verdict.DONE:
+            self.known = wire.replace(self.known, behind=frozenset(write.nodes))
+        answer = Answer(verdict=Verdict.LATE, message=why) if why else Answer(verdict=self.verdict)
+        return WriteResult(answers=dict.fromkeys(write.nodes, answer))
+
+
+def at_work(slurms, pod):
+    """A performer, its client, and how the clock is put forward."""
+    client, time = Client(), SimpleNamespace(now=NOW)
+    known = SimpleNamespace(records={Pod: {KEY: pod}}, slurms=slurms, note_deleted=lambda *_: None)
+    return Performer(client, known, lambda: time.now, NEXT_PASS), client, time
+
+
+def drained(jobs=()):
+    return slurm(slurm_node(WORKER, "IDLE", "DRAIN", reason=ours(WORKER, "ScaleIn")), jobs=jobs)
+
+
+async def test_a_proof_that_ran_out_is_made_again_before_the_record_goes_and_the_pod_follows():
+    performer, client, _ = at_work(Slurms(drained()), WORKER)
+
+    await performer.perform(FORGET)
+    await performer.perform(DELETE)
+
+    assert client.deleted == [KEY]
+
+
+async def test_a_fence_runs_out_like_a_proof():
+    performer, client, time = at_work(Slurms(drained()), WORKER)
+    await performer.perform(FORGET)
+    time.now += timedelta(seconds=6)
+
+    with pytest.raises(ActionFailed, match="6 s old"):
+        await performer.perform(DELETE)
+
+    assert client.deleted == []
+
+
+async def test_a_proof_that_runs_out_while_a_deletion_waits_for_its_turn_is_worth_nothing():
+    performer, client, time = at_work(Slurms(drained()), WORKER)
+    await performer.perform(FORGET)
+    client.queue = lambda: setattr(time, "now", NOW + timedelta(seconds=6))
+
+    with pytest.raises(ActionFailed, match="6 s old"):
+        await performer.perform(DELETE)
+
+    assert client.deleted == []
+
+
+@pytest.mark.parametrize(
+    "slurms",
+    [
+        pytest.param(Slurms(drained([job(7, "gpu-0", words=("SUSPENDED",))])), id="a suspended job"),
+        pytest.param(Slurms(drained([job(7, required=("gpu-0",), words=("PENDING",))])), id="a job insists on it"),
+    ],
+)  # fmt: skip
+async def test_a_record_stays_when_what_is_known_by_then_speaks_against_it(slurms):
+    performer, client, _ = at_work(slurms, WORKER)
+
+    with pytest.raises(OutOfTime):
+        await performer.perform(FORGET)
+
+    assert client.deleted == []
+
+
+async def test_a_record_that_was_gone_before_is_no_fence():
+    """Nobody asked slurmctld whether a job is there, and the proof has run out."""
+    performer, client, _ = at_work(Slurms(slurm(), Verdict.ALREADY), WORKER)
+    await performer.perform(FORGET)
+
+    with pytest.raises(ActionFailed, match="20 s old"):
+        await performer.perform(DELETE)
+
+    assert client.deleted == []
+
+
+async def test_the_record_of_a_worker_that_was_replaced_meanwhile_stays():
+    other = Pod(metadata=Meta(name="gpu-0", namespace="ns", uid="another"))
+    performer, _, _ = at_work(Slurms(drained()), other)
+
+    with pytest.raises(OutOfTime):
+        await performer.perform(FORGET)
