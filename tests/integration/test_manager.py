@@ -87,10 +87,18 @@ def test_a_token_is_signed_told_and_follows_its_key(plane, ns, tmp_path):
         apply(plane, secret(ns, "keys", other))
         until(lambda: signed_with(plane, ns, other), what="a token signed with the new key")
         wait_ready(plane, ns)
-        events = plane.kubectl("get", "events.events.k8s.io", "-n", ns, "-o", "json")
-        reasons = {event["reason"] for event in json.loads(events)["items"]}
-        assert {"SigningKeyMissing", "Signed", "Renewed"} <= reasons
-        assert KEY.decode() not in manager.log.read_text() + events
+        wanted = {"SigningKeyMissing", "Signed", "Renewed"}
+        until(lambda: wanted <= reasons(told(plane, ns)), what="the news")
+        assert KEY.decode() not in manager.log.read_text() + told(plane, ns)
+
+
+def told(plane, ns: str) -> str:
+    """All events, as the API server has them."""
+    return plane.kubectl("get", "events.events.k8s.io", "-n", ns, "-o", "json")
+
+
+def reasons(events: str) -> set[str]:
+    return {event["reason"] for event in json.loads(events)["items"]}
 
 
 def signed_with(plane, ns: str, key: bytes) -> bool:

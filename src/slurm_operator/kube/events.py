@@ -30,10 +30,6 @@ _OBJECT_NAME_LIMIT = 220
 log = structlog.get_logger(__name__)
 
 
-# What makes two objects the same, whatever their version.
-Identity = tuple[str, str, str, str, str]
-
-
 class Regarding(wire.CamelRecord):
     """The object an event is about."""
 
@@ -43,10 +39,6 @@ class Regarding(wire.CamelRecord):
     namespace: str = ""
     uid: str = ""
     resource_version: str = ""
-
-    @property
-    def identity(self) -> Identity:
-        return (self.api_version, self.kind, self.namespace, self.name, self.uid)
 
 
 def regarding(kind: Kind, meta: Meta) -> Regarding:
@@ -63,7 +55,7 @@ def regarding(kind: Kind, meta: Meta) -> Regarding:
 class _Words(NamedTuple):
     """What makes two events the same."""
 
-    about: Identity
+    about: tuple[str, str, str, str, str]
     reason: str
     note: str
     action: str
@@ -133,8 +125,8 @@ class Recorder:
     ) -> None:
         """Tell people. Returns at once; equal events within minutes become one with a count."""
         now = asyncio.get_running_loop().time()
-        shortened = (reason[:_NAME_LIMIT], _shortened(note), action[:_NAME_LIMIT])
-        words = _Words(about.identity, *shortened, type_, related)
+        object_ = (about.api_version, about.kind, about.namespace, about.name, about.uid)
+        words = _Words(object_, reason[:_NAME_LIMIT], _shortened(note), action[:_NAME_LIMIT], type_, related)
         known = self._recent.get(words)
         if known is not None and now - known.last < _SERIES_SECONDS:
             known.happened_again(now)

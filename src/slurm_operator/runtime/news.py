@@ -1,4 +1,4 @@
-"""Events, gathered for a moment: what is done about one object for one reason is one piece of news.
+"""Events, gathered while an object is on its way: what is done for one reason is one piece of news.
 
 A Slurm cluster that starts makes its objects one after the other, in as many passes. What people have to know
 at once (warnings, drains, deletions) waits for nothing, and takes along what is gathered about its object, so
@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
 
-from slurm_operator.kube.events import Identity, Recorder, Regarding
+from slurm_operator.kube.events import Recorder, Regarding
 from slurm_operator.plan.actions import (
     Action,
     DeleteDaemonPod,
@@ -21,8 +21,8 @@ from slurm_operator.plan.actions import (
 )
 from slurm_operator.plan.plan import Failure
 
-# Long enough for a Slurm cluster to make its objects, and short enough for people who watch.
-GATHERED_FOR_SECONDS = 5.0
+# What takes longer than this is told in parts. How far it has come its conditions say all the while.
+GATHERED_FOR_SECONDS = 10.0
 
 # An event has room for a thousand letters; the log has a line for each.
 TOLD_AT_ONCE = 3
@@ -47,31 +47,36 @@ class Words(NamedTuple):
 
 
 class News:
-    """Hands events to the recorder: ordinary ones a moment later, and then together."""
+    """Hands events to the recorder: ordinary ones when their object has arrived, and then together."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
-        self._gathered: dict[Identity, _Gathered] = {}
+        self._gathered: dict[str, _Gathered] = {}  # By uid.
 
     def tell(self, about: Regarding, words: Words) -> None:
         if words.at_once:
-            self._hand_over(about.identity)
+            self.arrived(about.uid)
             self._record(about, words)
             return
-        if about.identity not in self._gathered:
-            self._gathered[about.identity] = _Gathered(about, {})
-            asyncio.get_running_loop().call_later(GATHERED_FOR_SECONDS, self._hand_over, about.identity)
-        by_reason = self._gathered[about.identity].by_reason
+        if about.uid not in self._gathered:
+            loop = asyncio.get_running_loop()
+            timer = loop.call_later(GATHERED_FOR_SECONDS, self.arrived, about.uid)
+            self._gathered[about.uid] = _Gathered(about, timer, {})
+        by_reason = self._gathered[about.uid].by_reason
         before = by_reason.get(words.reason, Words(words.reason, ()))
         by_reason[words.reason] = words._replace(sentences=before.sentences + words.sentences)
 
     def flush(self) -> None:
         """Hand over all there is: for the end of a process."""
-        for identity in list(self._gathered):
-            self._hand_over(identity)
+        for uid in list(self._gathered):
+            self.arrived(uid)
 
-    def _hand_over(self, identity: Identity) -> None:
-        gathered = self._gathered.pop(identity, _NOTHING)
+    def arrived(self, uid: str) -> None:
+        """Nothing more is to come about this object for now: hand over what was gathered."""
+        gathered = self._gathered.pop(uid, None)
+        if gathered is None:
+            return
+        gathered.timer.cancel()
         for words in gathered.by_reason.values():
             self._record(gathered.about, words)
 
@@ -83,10 +88,8 @@ class _Gathered(NamedTuple):
     """What is still to be told about one object."""
 
     about: Regarding
+    timer: asyncio.TimerHandle
     by_reason: dict[str, Words]
-
-
-_NOTHING = _Gathered(Regarding(api_version="", kind="", name=""), {})
 
 
 def of_pass(done: Iterable[Action], failed: Iterable[Failure]) -> list[Words]:

@@ -36,13 +36,16 @@ def is_mere_progress(old: Mapping[str, Any], new: Mapping[str, Any], decided_by:
 
     Its spec is the same, no condition has changed sides, and nobody decides by what did change.
     """
-    sides = _sides(new)
-    is_on_its_way = PROGRESSING in sides and sides[PROGRESSING].status == Truth.TRUE
     return (
-        is_on_its_way
-        and sides == _sides(old)
+        is_on_its_way(new)
+        and _sides(new) == _sides(old)
         and all(old.get(field) == new.get(field) for field in decided_by)
     )
+
+
+def is_on_its_way(status: Mapping[str, Any]) -> bool:
+    conditions = status.get("conditions") or ()
+    return any(one["type"] == PROGRESSING and one["status"] == Truth.TRUE for one in conditions)
 
 
 class _Side(NamedTuple):

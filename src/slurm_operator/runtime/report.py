@@ -21,7 +21,7 @@ from slurm_operator.plan.wiring import Reconciler, StatusReport
 from slurm_operator.runtime import news
 from slurm_operator.runtime.known import Known
 from slurm_operator.runtime.news import News
-from slurm_operator.runtime.progress import Pace, is_mere_progress
+from slurm_operator.runtime.progress import Pace, is_mere_progress, is_on_its_way
 from slurm_operator.runtime.readiness import Readiness
 
 log = structlog.get_logger("slurm_operator.decisions")
@@ -101,6 +101,8 @@ class Reporter:
         live = reading.plain(getattr(about, "status", None)) or {}
         status = full_status(report, live, generation=about.metadata.generation, now=now)
         before, wanted = _without_blanks(live), _without_blanks(status)
+        if not is_on_its_way(wanted):
+            self._news.arrived(about.metadata.uid)
         if before == wanted or self._without_effect.get(about.metadata.uid) == digest(status):
             self._pace.told(who)
             return TOLD

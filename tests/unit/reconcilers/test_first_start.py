@@ -12,12 +12,14 @@ from slurm_operator.plan.conditions import DEGRADED, PROGRESSING, READY, true
 from slurm_operator.plan.plan import Outcome
 from slurm_operator.reconcilers import nodeset as nodesets
 from slurm_operator.reconcilers.controller import RECONCILER
+from slurm_operator.reconcilers.controller.config import NODESETS_FOLLOW_WITHIN
 from slurm_operator.slurm.snapshot import Unreachable
 from support import workers
 from support.controller_play import NOON, Play
 from support.controllers import KEY, controller, thing, world
 
 A_SECOND = timedelta(seconds=1)
+LATER = NOON + NODESETS_FOLLOW_WITHIN
 
 GPU = thing("NodeSet", "gpu", {"controllerRef": {"name": "slurm"}})
 RESTAPI = thing("RestApi", "rest", {"controllerRef": {"name": "slurm"}})
@@ -36,7 +38,7 @@ def just_made(**metadata):
     ("things", "later", "reason"),
     [
         pytest.param([], A_SECOND, "NodeSetsMayFollow", id="made a moment ago: its NodeSets may come"),
-        pytest.param([], 2 * A_SECOND, "Rehearsing", id="none came: it starts without any"),
+        pytest.param([], NODESETS_FOLLOW_WITHIN, "Rehearsing", id="none came: it starts without any"),
         pytest.param([], -A_SECOND, "Rehearsing", id="the API server's clock is ahead: it starts at once"),
         pytest.param([GPU], timedelta(0), "Rehearsing", id="one came: it starts at once"),
     ],
@@ -46,11 +48,11 @@ def test_the_first_configuration_is_tried_out_with_the_nodesets_that_come_along(
 
     assert {"NodeSetsMayFollow", "Rehearsing"} & found.keys() == {reason}
     if isinstance(found[reason], Wait):
-        assert plan.look_again == A_SECOND, "nothing else would wake us"
+        assert plan.look_again == NODESETS_FOLLOW_WITHIN - later, "nothing else would wake us"
 
 
 def test_a_slurmctld_that_there_is_waits_for_no_nodesets():
-    made = Play(world(just_made(), RESTAPI), now=NOON + 2 * A_SECOND).rounds()
+    made = Play(world(just_made(), RESTAPI), now=LATER).rounds()
     changed = controller({"extraConf": "SlurmdTimeout=77"}, creationTimestamp=f"{NOON:%Y-%m-%dT%H:%M:%SZ}")
     made.world.things = [changed if type(one) is type(changed) else one for one in made.world.things]
 
@@ -65,11 +67,11 @@ def test_what_only_the_operator_needs_is_no_news():
 
 
 def test_a_configuration_that_has_arrived_is_kept_without_being_on_its_way_again():
-    made = Play(world(just_made(), RESTAPI, GPU), now=NOON + 2 * A_SECOND).rounds()
+    made = Play(world(just_made(), RESTAPI, GPU), now=LATER).rounds()
     maps = made.world.children_[kinds.CONFIG_MAP]
     maps[:] = [one for one in maps if one.metadata.name != names.good_config("slurm")]
     seen = RECONCILER.observe(KEY, made.world)
-    plan = RECONCILER.decide(seen, NOON + 2 * A_SECOND)
+    plan = RECONCILER.decide(seen, LATER)
     report = RECONCILER.status(seen, plan, Outcome())
 
     [kept] = [action for action in plan.actions() if isinstance(action, Apply)]
@@ -104,6 +106,17 @@ def test_a_slurm_that_never_was_there_is_no_trouble_of_its_workers(of, ready, to
 
     [degraded] = [one for one in report.conditions if one.type == DEGRADED]
     assert (degraded.reason == "SlurmUnreachable") is told
+
+
+def test_workers_that_were_just_made_are_counted_though_they_were_not_seen_yet():
+    made = workers.world(workers.nodeset(replicas=2), head())
+    seen = nodesets.RECONCILER.observe(workers.KEY, made)
+    plan = nodesets.RECONCILER.decide(seen, workers.NOW)
+    fields = nodesets.RECONCILER.status(seen, plan, Outcome(done=tuple(plan.actions()))).fields
+
+    assert (fields["replicas"], fields["updatedReplicas"], fields["readyReplicas"]) == (2, 2, 0)
+    refused = nodesets.RECONCILER.status(seen, plan, Outcome()).fields
+    assert (refused["replicas"], refused["updatedReplicas"]) == (0, 0)
 
 
 @pytest.mark.parametrize("former", [False, True])

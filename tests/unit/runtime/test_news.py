@@ -105,7 +105,7 @@ class Heard:
         return [event[1:] for event in self.events]
 
 
-async def test_what_is_done_for_one_reason_within_a_moment_is_one_event():
+async def test_what_is_done_for_one_reason_on_the_way_is_one_event():
     heard = Heard()
     news = News(heard)
     began = asyncio.get_running_loop().time()
@@ -122,6 +122,31 @@ async def test_what_is_done_for_one_reason_within_a_moment_is_one_event():
         ("gpu", "KeyGenerated", "made a key"),
     ]
     assert {round(event[0] - began, 6) for event in heard.events} == {GATHERED_FOR_SECONDS}
+
+
+async def test_what_was_gathered_is_told_when_its_object_has_arrived():
+    heard = Heard()
+    news = News(heard)
+    news.tell(GPU, Words("Created", ("created Service a",)))
+    news.tell(CPU, Words("Created", ("created Service c",)))
+    news.arrived(GPU.uid)
+    news.arrived(GPU.uid)
+
+    assert heard.said == [("gpu", "Created", "created Service a")]
+
+
+async def test_what_comes_after_that_is_gathered_for_as_long():
+    heard = Heard()
+    news = News(heard)
+    news.tell(GPU, Words("Created", ("created Service a",)))
+    await asyncio.sleep(GATHERED_FOR_SECONDS / 2)
+    news.arrived(GPU.uid)
+    news.tell(GPU, Words("Created", ("created Service b",)))
+    await asyncio.sleep(0.9 * GATHERED_FOR_SECONDS)
+    assert len(heard.said) == 1
+    await asyncio.sleep(0.2 * GATHERED_FOR_SECONDS)
+
+    assert [note for _, _, note in heard.said] == ["created Service a", "created Service b"]
 
 
 async def test_what_comes_later_is_another_event():

@@ -8,7 +8,9 @@ from slurm_operator.api.reading import read
 from slurm_operator.api.restapi import RestApi
 from slurm_operator.kube.errors import ApiError, Status
 from slurm_operator.manifests.meta import Manifest
+from slurm_operator.plan.actions import Apply
 from slurm_operator.plan.conditions import DEGRADED, PROGRESSING, READY, false, true
+from slurm_operator.plan.plan import Outcome, Plan
 from slurm_operator.plan.wiring import StatusReport
 from slurm_operator.reconcilers.restapi import RECONCILER
 from slurm_operator.runtime.progress import TOLD_EVERY_SECONDS
@@ -64,7 +66,13 @@ class Story:
     def __init__(self) -> None:
         self.client = Client()
         known = SimpleNamespace(note_written=lambda *_: None)
-        self.reporter = Reporter(self.client, known, SimpleNamespace(record=lambda *_, **__: None))
+        self.told: list[str] = []
+        recorder = SimpleNamespace(record=lambda about, reason, note, **_: self.told.append(note))
+        self.reporter = Reporter(self.client, known, recorder)
+
+    def did(self, message: str) -> None:
+        made = Apply(manifest={"kind": "Service", "metadata": {}}, reason="Created", message=message)
+        self.reporter.tell(RECONCILER, self.client.there, Plan(), Outcome(done=(made,)))
 
     async def tell(self, report: StatusReport) -> float:
         """How long it waits."""
@@ -97,6 +105,27 @@ async def test_what_has_arrived_is_told_at_once_with_all_that_waited():
 
     assert await story.tell(ARRIVED) == 0
     assert story.counted == [0, 9]
+
+
+async def test_what_was_done_on_the_way_is_told_as_one_event_on_arrival():
+    story = Story()
+    story.did("created Service a")
+    await story.tell(on_its_way(0))
+    story.did("created Deployment b")
+    await story.tell(on_its_way(1))
+    assert story.told == []
+    await story.tell(ARRIVED)
+
+    assert story.told == ["created Service a; created Deployment b"]
+
+
+async def test_nothing_that_was_done_is_lost_at_the_end_of_the_process():
+    story = Story()
+    story.did("created Service a")
+    await story.tell(on_its_way(0))
+    story.reporter.flush()
+
+    assert story.told == ["created Service a"]
 
 
 async def test_progress_that_was_taken_back_is_not_told_and_the_next_waits_anew():

@@ -27,8 +27,9 @@ from slurm_operator.slurm.snapshot import Snapshot
 # How long a rehearsal may take before people are told, and the pause before one that was cut off is repeated.
 REHEARSAL_LOOK_SECONDS = 30.0
 
-# Whoever makes a Controller makes its NodeSets in the same moment, and each of them changes the files.
-NODESETS_FOLLOW_WITHIN = timedelta(seconds=2)
+# Whoever makes a Controller makes its NodeSets in the same moment, and each of them changes the files. The
+# first that is seen ends the wait; only a Slurm cluster that begins without workers begins so much later.
+NODESETS_FOLLOW_WITHIN = timedelta(seconds=5)
 
 # While jobs are in the way of a change.
 JOBS_LOOK_SECONDS = 10.0

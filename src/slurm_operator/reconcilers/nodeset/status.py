@@ -1,14 +1,16 @@
 """What a NodeSet says about its workers."""
 
 from collections.abc import Iterator, Mapping
+from typing import TypeGuard
 
 from slurm_operator.api import names
 from slurm_operator.api.conditions import Truth
 from slurm_operator.api.workers import DrainType
+from slurm_operator.manifests import kinds
 from slurm_operator.manifests.meta import Manifest
 from slurm_operator.manifests.objects import KubeNode
 from slurm_operator.manifests.troubles import troubles
-from slurm_operator.plan.actions import Create
+from slurm_operator.plan.actions import Action, Create
 from slurm_operator.plan.conditions import DEGRADED, PROGRESSING, READY, Condition, false, true
 from slurm_operator.plan.gate import told
 from slurm_operator.plan.plan import Outcome, Plan
@@ -26,7 +28,7 @@ TOLD = 32
 
 
 def status(seen: Seen, plan: Plan, outcome: Outcome) -> StatusReport:
-    facts = numbers(seen)
+    facts = numbers(seen, outcome)
     drains = [drain for member in seen.members if (drain := drain_of(member, seen)) is not None]
     drains.sort(key=lambda drain: (drain["forecast"] or FOREVER, drain["slurmNode"]))
     wrong = mismatches(seen)
@@ -48,19 +50,22 @@ def status(seen: Seen, plan: Plan, outcome: Outcome) -> StatusReport:
     )
 
 
-def numbers(seen: Seen) -> Manifest:
+def numbers(seen: Seen, outcome: Outcome) -> Manifest:
+    """How many there are of each sort. Those that were made in this pass are there, though not seen yet."""
     nodeset, members = seen.nodeset, seen.members
     revision = revisions.current(nodeset, seen.revisions)
     present = [member for member in members if member.pod.status.phase]
     ready = [member for member in members if member.is_ready]
     available = [m for m in members if m.is_available(seen.now, nodeset.spec.min_ready_seconds)]
     wanted = desired(seen)
+    made = [_revision_of(action.manifest) for action in outcome.done if _makes_worker(action)]
     states = [member.record.state for member in members if member.record is not None]
     return {
         "observedGeneration": nodeset.metadata.generation,
         "desired": wanted,
-        "replicas": len(present),
-        "updatedReplicas": sum(1 for m in members if m.revision == revision.hash and not m.is_terminating),
+        "replicas": len(present) + len(made),
+        "updatedReplicas": made.count(revision.hash)
+        + sum(1 for m in members if m.revision == revision.hash and not m.is_terminating),
         "readyReplicas": len(ready),
         "availableReplicas": len(available),
         "unavailableReplicas": max(0, wanted - len(available)),
@@ -75,6 +80,15 @@ def numbers(seen: Seen) -> Manifest:
         "slurmName": nodeset.slurm_name,
         "slurmVersion": next((m.record.version for m in members if m.record is not None), ""),
     }
+
+
+def _makes_worker(action: Action) -> TypeGuard[Create]:
+    return isinstance(action, Create) and kinds.kind_of(action.manifest) == kinds.POD
+
+
+def _revision_of(manifest: Manifest) -> str:
+    labels: Mapping[str, str] = manifest["metadata"]["labels"]
+    return labels.get(names.LABEL_REVISION, "")
 
 
 def drain_of(member: Member, seen: Seen) -> Manifest | None:
