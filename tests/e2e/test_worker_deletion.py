@@ -9,6 +9,7 @@ from test_slurm_workers import cluster_of, operator, slurm
 from worker_changes import wait_draining
 
 from slurm_operator.api import names
+from slurm_operator.local.apicall import Refused
 from slurm_operator.local.errors import LocalError
 
 __all__ = ["operator", "slurm"]
@@ -48,6 +49,36 @@ def test_a_worker_is_not_deleted_by_hand_and_where_that_is_forced_it_waits_for_i
         lambda: f"another: {slurm.pods()}",
     )
     slurm.wait_idle(2)
+
+
+@pytest.mark.full
+def test_an_eviction_that_no_budget_holds_up_is_waited_out(slurm):
+    """Kubernetes asks no budget about a pod that it takes for Pending, as while its kubelet cannot report."""
+    job, before = Ledger(slurm, "--exclusive"), slurm.pods()
+    with pytest.raises(Refused, match="disruption budget"):
+        evict(slurm, job.node)
+
+    pending = '{"status": {"phase": "Pending"}}'
+    slurm.kubectl("patch", "pod", job.node, "--subresource=status", "--type=merge", f"--patch={pending}")
+    evict(slurm, job.node)
+
+    wait_draining(slurm, job)
+    job.outlives(5)
+    assert slurm.pods() == before
+    job.wait_ended_by_itself()
+    until(
+        lambda: slurm.pods().get(job.node) not in (None, before[job.node]),
+        120,
+        lambda: f"another: {slurm.pods()}",
+    )
+    slurm.wait_idle(2)
+
+
+def evict(slurm: Slurm, pod: str) -> None:
+    path = f"/api/v1/namespaces/{slurm.namespace}/pods/{pod}/eviction"
+    slurm.cluster.caller.call(
+        "POST", path, {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod}}
+    )
 
 
 def with_grace(slurm: Slurm, seconds: int) -> None:
