@@ -144,7 +144,10 @@ def gate(worker: Worker, now: datetime) -> Proof | Shut:
 
 
 def _not_started(worker: Worker, now: datetime) -> NeverStarted | Unreported | Shut:
-    """What a kubelet has not reported may be so all the same, since a moment ago; Slurm may know it."""
+    """What a kubelet has not reported may be so all the same, since a moment ago; Slurm may know it.
+
+    With neither to ask, a pod is only ever asked to end: its machine may be cut off, and a job run there.
+    """
     meta, slurm = worker.pod.metadata, worker.slurm
     if worker.is_unreported and isinstance(slurm, Snapshot):
         if (old := _old_answer(worker.slurm_node, slurm, now)) is not None:
@@ -155,7 +158,8 @@ def _not_started(worker: Worker, now: datetime) -> NeverStarted | Unreported | S
                 message=f"its kubelet has not said that slurmd runs, but Slurm counts {told(jobs)} there",
                 jobs=tuple(job.job_id for job in jobs),
             )
-    if worker.is_unreported and worker.reports_in(now) > timedelta(0):
+    may_report = not isinstance(slurm, Snapshot) or worker.reports_in(now) > timedelta(0)
+    if worker.is_unreported and may_report:
         return Unreported(pod_uid=meta.uid, resource_version=meta.resource_version)
     return NeverStarted(pod_uid=meta.uid, resource_version=meta.resource_version)
 

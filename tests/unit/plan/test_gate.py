@@ -163,6 +163,10 @@ CASES = [
         taken(asked_to_end=REPORTS_WITHIN), slurm(), NeverStarted, id="its kubelet would have reported by now"
     ),
     pytest.param(
+        taken(asked_to_end=REPORTS_WITHIN), Unreachable(since=NOW, why=""), Unreported,
+        id="its kubelet should have reported, and Slurm is away: its machine may be cut off",
+    ),
+    pytest.param(
         taken(asked_to_end=REPORTS_WITHIN), slurm(node("MIXED"), jobs=[job("RUNNING", began=NOW)]), "Starting",
         id="and Slurm still knows better",
     ),
