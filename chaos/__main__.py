@@ -22,6 +22,7 @@ from chaos.stage import stage
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _OURS = Operator()
+_IMPATIENT = Path(__file__).with_name("impatient.py")
 
 
 @click.command(help=__doc__)
@@ -55,7 +56,8 @@ def main(
 ) -> None:
     # Told to end, it takes its cluster down first.
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit("told to end"))
-    words = patch.read_text() if patch else ""
+    ours = [_IMPATIENT, *([patch] if patch else [])]
+    words = "" if manifests else "\n\n".join(file.read_text() for file in ours)
     is_plain = plain or manifests is not None
     operator = Operator(manifests, archive, process, deployment, namespace, words, is_plain)
     played = {result.seed for result in record.read([out])}

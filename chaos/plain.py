@@ -12,7 +12,7 @@ from operator_rig import Slurm
 
 from chaos.blow import WORKERS
 from chaos.kube import Kube
-from chaos.wanted import EXTRA_CONF, STRATEGY, Manifest, impatient
+from chaos.wanted import EXTRA_CONF, STRATEGY, Manifest
 from slurm_operator.local.image.images import slurm_image
 
 _KEYS, _PASSWORD = "keys", "password"
@@ -35,11 +35,8 @@ def surroundings(namespace: str) -> list[Manifest]:
     ]
 
 
-def components(slurm: Slurm, *, is_ours: bool) -> list[Manifest]:
-    """Accounting, Controller, RestApi and NodeSet, in the order in which they can be made.
-
-    Workers of another operator keep the hook that it gives them: it may be how their records leave Slurm.
-    """
+def components(slurm: Slurm) -> list[Manifest]:
+    """Accounting, Controller, RestApi and NodeSet, in the order in which they can be made."""
     keys = {"slurmKeyRef": _key("slurm.key"), "jwtKeyRef": _key("jwt.key")}
     here = {"name": "slurm", "namespace": slurm.namespace}
     books = {"slurmdbd": _image("slurmdbd"), "storageConfig": foreign_database.storage(_PASSWORD), **keys}
@@ -59,7 +56,7 @@ def components(slurm: Slurm, *, is_ours: bool) -> list[Manifest]:
             **keys,
         ),
         restapi,
-        impatient(nodeset) if is_ours else nodeset,
+        nodeset,
     ]
 
 

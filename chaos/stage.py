@@ -73,7 +73,7 @@ class Stage:
 
     def _components(self) -> list[wanted.Manifest]:
         if self.operator.is_plain:
-            return plain.components(self.slurm, is_ours=self.operator.is_ours)
+            return plain.components(self.slurm)
         return wanted.components(self.slurm)
 
     @property
@@ -176,6 +176,9 @@ class Stage:
             for kind, name in (("nodesets", "cpu"), ("restapis", "slurm"), ("controllers", "slurm")):
                 if sorrow := self._sorrow(kind, name):
                     return sorrow
+            if strangers := self._strangers(shown):
+                self._send_away(strangers)
+                return f"{sorted(strangers)} leave, so that the next run finds {sorted(ALL)}"
         except Missed as error:
             return f"cannot look: {error}"
         if sorted(shown) != [f"{worker} idle" for worker in sorted(ALL)]:
@@ -183,6 +186,20 @@ class Stage:
             return f"Slurm has {shown}"
         beating = [job.number for job in self.jobs if job.is_beating()]
         return f"jobs run: {beating}" if beating else ""
+
+    def _strangers(self, shown: list[str]) -> set[str]:
+        """Idle workers with other numbers: a NodeSet that is scaled in keeps whoever has a job then."""
+        idle = {line.removesuffix(" idle") for line in shown}
+        is_calm = len(idle) == WORKERS and idle == set(self.kube.workers())
+        return idle - ALL if is_calm else set()
+
+    def _send_away(self, strangers: set[str]) -> None:
+        """As nobody has a job, those with the highest numbers leave first."""
+        self.kube.patch("nodesets", "cpu", {"replicas": WORKERS - len(strangers)})
+        end = time.monotonic() + 60
+        while strangers & set(self.kube.workers()) and time.monotonic() < end:
+            time.sleep(0.7)
+        self.wish()
 
     def _cancel_dead(self) -> None:
         """Slurm may go on counting jobs whose processes are gone. Their fate is sealed."""

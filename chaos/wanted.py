@@ -31,17 +31,8 @@ def components(slurm: Slurm) -> list[Manifest]:
             persistence={"enabled": True, "existingClaim": "state"},
         ),
         slurm.restapi(),
-        impatient(slurm.nodeset(replicas=WORKERS, scalingMode="StatefulSet", updateStrategy=STRATEGY)),
+        slurm.nodeset(replicas=WORKERS, scalingMode="StatefulSet", updateStrategy=STRATEGY),
     ]
-
-
-def impatient(nodeset: Manifest) -> Manifest:
-    """Its workers do not wait for their jobs when they are told to end, as they otherwise do.
-
-    So one that is removed too early takes its jobs along at once, and the short ones of a run show it.
-    """
-    nodeset["spec"]["slurmd"]["lifecycle"] = {"preStop": {"exec": {"command": ["true"]}}}
-    return nodeset
 
 
 def state_volume(directory: Path, namespace: str) -> list[Manifest]:

@@ -1,7 +1,6 @@
-"""The control: an operator that runs chaos/gateless.py first removes workers under their jobs."""
+"""What operators run first: chaos/gateless.py has them remove workers under jobs, chaos/impatient.py at once."""
 
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -30,17 +29,41 @@ print("; ".join(told(world(nodeset(replicas=0), controller(), pod, slurm_=busy))
 def test_without_its_gate_the_operator_deletes_a_worker_with_a_job(
     is_patched, expected, unexpected, tmp_path
 ):
-    if is_patched:
-        shutil.copy(ROOT / "chaos" / "gateless.py", tmp_path / "sitecustomize.py")
-    paths = os.pathsep.join(map(str, (tmp_path, ROOT / "tests", ROOT / "src")))
+    patches = ["gateless.py"] if is_patched else []
 
+    told = played(STORY, patches, tmp_path)
+
+    assert expected in told
+    assert unexpected not in told
+
+
+# Scaled to nothing, and no job runs.
+IDLE = """
+from slurm_operator.plan.actions import DeleteWorker
+from support.workers import controller, nodeset, ours, planned, slurm, slurm_node, worker, world
+
+pod = worker(0)
+idle = slurm(slurm_node(pod, "IDLE", "DRAIN", reason=ours(pod, "ScaleIn")))
+actions = planned(world(nodeset(replicas=0), controller(), pod, slurm_=idle)).actions()
+print([action.grace_seconds for action in actions if isinstance(action, DeleteWorker)])
+"""
+
+
+def test_the_operator_of_a_run_leaves_a_worker_that_it_removes_no_time(tmp_path):
+    assert played(IDLE, [], tmp_path) == "[30]\n"
+    assert played(IDLE, ["impatient.py"], tmp_path) == "[1]\n"
+
+
+def played(story: str, patches: list[str], directory: Path) -> str:
+    """What a program prints that begins as the operator of a run does."""
+    words = "\n\n".join((ROOT / "chaos" / name).read_text() for name in patches)
+    (directory / "sitecustomize.py").write_text(words)
+    paths = os.pathsep.join(map(str, (directory, ROOT / "tests", ROOT / "src")))
     done = subprocess.run(
-        [sys.executable, "-c", STORY],
+        [sys.executable, "-c", story],
         env={**os.environ, "PYTHONPATH": paths},
         capture_output=True,
         text=True,
         check=True,
     )
-
-    assert expected in done.stdout
-    assert unexpected not in done.stdout
+    return done.stdout

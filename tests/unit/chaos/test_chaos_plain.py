@@ -19,7 +19,7 @@ def specs(manifests):
 
 
 def test_plain_words_ask_for_nothing_that_only_our_operator_has(slurm):
-    ours, asked = specs(wanted.components(slurm)), specs(plain.components(slurm, is_ours=False))
+    ours, asked = specs(wanted.components(slurm)), specs(plain.components(slurm))
 
     assert list(asked) == list(ours)
     assert "managed" in ours["Accounting"]
@@ -35,20 +35,13 @@ def test_every_secret_that_plain_words_name_is_there_before(slurm):
         for each in plain.surroundings("chaos")
         if each["kind"] == "Secret"
     }
-    asked = specs(plain.components(slurm, is_ours=False))
+    asked = specs(plain.components(slurm))
     named = [
         asked["Accounting"]["storageConfig"]["passwordKeyRef"],
         *(asked[kind][key] for kind in ("Accounting", "Controller") for key in ("slurmKeyRef", "jwtKeyRef")),
     ]
 
     assert all(each["key"] in made[each["name"]] for each in named)
-
-
-def test_workers_of_another_operator_keep_their_own_hook(slurm):
-    ours, other = (specs(plain.components(slurm, is_ours=is_ours))["NodeSet"] for is_ours in (True, False))
-
-    assert ours["slurmd"]["lifecycle"] == {"preStop": {"exec": {"command": ["true"]}}}
-    assert "lifecycle" not in other["slurmd"]
 
 
 WHOLE = {"observedGeneration": 2, "replicas": 4, "updatedReplicas": 4, "readyReplicas": 4}
