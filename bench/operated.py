@@ -13,7 +13,7 @@ from pathlib import Path
 from bench.sampling import sampled
 from slurm_operator import collector
 
-with collector.loading():  # As the command line does.
+with collector.loading(collector.MANAGER_WITHOUT):  # As the command line does.
     from slurm_operator.api import shared_keys
     from slurm_operator.api.controller import Controller
     from slurm_operator.api.meta import ObjectKey, key_of

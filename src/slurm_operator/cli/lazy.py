@@ -27,7 +27,7 @@ class LazyGroup(click.Group):
         if entry is None:
             return None
         module, attribute, _ = entry
-        with collector.loading():
+        with collector.loading(collector.MANAGER_WITHOUT if cmd_name == "manager" else ()):
             command = getattr(importlib.import_module(module), attribute)
         assert isinstance(command, click.Command)
         return command

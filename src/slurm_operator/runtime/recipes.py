@@ -6,9 +6,6 @@ import hashlib
 import secrets
 from typing import Literal
 
-from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
-
 Recipe = Literal["random", "ssh-host-keys", "password"]
 
 
@@ -36,6 +33,15 @@ async def make(recipe: Recipe, entry: str, size: int) -> dict[str, bytes]:
 
 def ssh_host_keys(rsa_bits: int) -> dict[str, bytes]:
     """RSA, Ed25519 and ECDSA host keys in OpenSSH's format, named as sshd wants them."""
+    # Megabytes, and a part of the start-up, for what happens once in the life of a LoginSet.
+    from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+    from cryptography.hazmat.primitives.serialization import (
+        Encoding,
+        NoEncryption,
+        PrivateFormat,
+        PublicFormat,
+    )
+
     keys: dict[str, rsa.RSAPrivateKey | ed25519.Ed25519PrivateKey | ec.EllipticCurvePrivateKey] = {
         "rsa": rsa.generate_private_key(public_exponent=65537, key_size=rsa_bits),
         "ed25519": ed25519.Ed25519PrivateKey.generate(),
