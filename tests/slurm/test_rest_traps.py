@@ -135,7 +135,9 @@ async def test_a_node_with_a_job_is_not_deleted_and_an_idle_one_is_while_its_slu
     async with cluster_of(slurm) as cluster:
         result = await cluster.write(DeleteNodes(nodes=("w-0", "w-1")))
 
-    assert verdicts(result) == {"w-0": Verdict.REFUSED, "w-1": Verdict.DONE}
+    assert verdicts(result) == {"w-0": Verdict.REFUSED, "w-1": Verdict.ALREADY}, (
+        "it went with the refused one"
+    )
     assert slurm.workers["w-1"].slurmd.is_running
     slurm.reconfigure()
     await asyncio.sleep(2)
