@@ -17,12 +17,13 @@ MANAGER = "manager"  # What a Go program without a name of its own is called in 
 REVISION = "6f7b9c5d84"
 SERVER = "slurm-controller"
 NEVER = "Never"
+CONF = PROCESS_CONF + "PartitionName=all Nodes=ALL Default=YES State=UP MaxTime=UNLIMITED\n"
+CONF_WITH_BACKUPS = "SlurmctldTimeout=10\n" + CONF
 
 SLURMCTLD = {
     "ports": [{"name": "slurmctld", "containerPort": 6817, "protocol": "TCP"}],
     "startupProbe": {"httpGet": {"path": "/livez", "port": "slurmctld"}, "periodSeconds": 10, "failureThreshold": 6},
     "livenessProbe": {"httpGet": {"path": "/livez", "port": "slurmctld"}, "periodSeconds": 10, "failureThreshold": 6},
-    "readinessProbe": {"httpGet": {"path": "/readyz", "port": "slurmctld"}},
     "securityContext": {"runAsNonRoot": True, "runAsUser": 401, "runAsGroup": 401},
 }  # fmt: skip
 
@@ -36,10 +37,14 @@ def labels(app: str, component: str, name: str = "slurm") -> dict[str, str]:
 
 
 class Inherited:
-    """The objects of one cluster: a Controller, a RestApi and a NodeSet with two workers."""
+    """The objects of one cluster: a Controller, a RestApi and a NodeSet with two workers.
 
-    def __init__(self, slurm: Slurm) -> None:
-        self.slurm = slurm
+    With backups the slurmctlds share the claim `state`, and a standby is ready as soon as it lives.
+    """
+
+    def __init__(self, slurm: Slurm, backups: int = 0) -> None:
+        self.slurm, self.backups = slurm, backups
+        self.extra_conf = CONF_WITH_BACKUPS if backups else CONF
 
     def make(self) -> None:
         """Everything but our own kinds, which must be there: they own it all."""
@@ -67,7 +72,7 @@ class Inherited:
         ns = self.slurm.namespace
         return "\n".join([
             "#", "### GENERAL ###", f"ClusterName={ns}_slurm", "SlurmUser=slurm",
-            f"SlurmctldHost={SERVER}-0({SERVER}-0.{SERVER}-internal.{ns})", "SlurmctldPort=6817",
+            *(f"SlurmctldHost={pod}({pod}.{SERVER}-internal.{ns})" for pod in self._heads()), "SlurmctldPort=6817",
             f"SlurmctldAddr={SERVER}.{ns}", f"StateSaveLocation=/var/spool/slurmctld/{ns}_slurm",
             "SlurmdUser=root", "SlurmdPort=6818", "SlurmdSpoolDir=/var/spool/slurmd", "MaxNodeCount=1024",
             "SlurmctldLogFile=/var/log/slurm/slurmctld.log", "SlurmSchedLogFile=/var/log/slurm/slurmctld.log",
@@ -79,7 +84,8 @@ class Inherited:
             "NodeSet=cpu Feature=cpu", "#", "### EXTRA CONFIG ###", self.extra_conf,
         ]) + "\n"  # fmt: skip
 
-    extra_conf = PROCESS_CONF + "PartitionName=all Nodes=ALL Default=YES State=UP MaxTime=UNLIMITED\n"
+    def _heads(self) -> list[str]:
+        return [f"{SERVER}-{index}" for index in range(1 + self.backups)]
 
     def _controller(self) -> list[dict]:
         owner, marks = self._owner("controller", "slurm"), labels("slurmctld", "controller")
@@ -108,8 +114,8 @@ class Inherited:
             {
                 "apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": self._meta(SERVER, marks, owner),
                 "spec": {
-                    "replicas": 1, "serviceName": f"{SERVER}-internal", "revisionHistoryLimit": 0,
-                    "selector": {"matchLabels": selector}, "template": pod, "volumeClaimTemplates": [claim],
+                    "replicas": 1 + self.backups, "serviceName": f"{SERVER}-internal", "revisionHistoryLimit": 0,
+                    "selector": {"matchLabels": selector}, "template": pod, "volumeClaimTemplates": [] if self.backups else [claim],
                 },
             },
         ]  # fmt: skip
@@ -133,6 +139,7 @@ class Inherited:
             "initContainers": [self._logfile(image, "slurmctld")],
             "containers": [{
                 "name": "slurmctld", "image": image, "imagePullPolicy": NEVER, **SLURMCTLD,
+                "readinessProbe": {"httpGet": {"path": "/livez" if self.backups else "/readyz", "port": "slurmctld"}},
                 "volumeMounts": [{"name": name, "mountPath": path} for name, path in mounts.items()],
             }],
             "volumes": [
@@ -140,6 +147,7 @@ class Inherited:
                 {"name": "slurm-logfile", "emptyDir": {"medium": "Memory"}},
                 {"name": "run", "emptyDir": {"medium": "Memory"}},
                 {"name": "slurm-authsocket", "emptyDir": {}},
+                *([{"name": "statesave", "persistentVolumeClaim": {"claimName": "state"}}] if self.backups else []),
                 self.slurm.ledger_volume,
             ],
         }  # fmt: skip

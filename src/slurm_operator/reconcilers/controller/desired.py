@@ -27,9 +27,10 @@ def network(seen: Seen, port: int) -> list[Manifest]:
     if controller.spec.external:
         return shared
     members = services.member_services(controller, port)
+    by_label = controller.spec.ha.enabled and seen.has_inherited_pods
     return [
         services.internal_service(controller, port),
-        services.client_service(controller, port),
+        services.client_service(controller, port, by_label=by_label),
         *members,
         *shared,
     ]

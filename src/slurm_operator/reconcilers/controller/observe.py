@@ -80,6 +80,11 @@ class Seen:
         return [one for one in services if one.metadata.labels.get(SERVICE_ROLE) == MEMBER]
 
     @property
+    def has_inherited_pods(self) -> bool:
+        """A slurmctld is in a pod of the operator before us: ready while it lives, also when it stands by."""
+        return any(names.KEY_RING not in pod.metadata.annotations for pod in self.pods)
+
+    @property
     def workload(self) -> Child | None:
         return self.children.get((kinds.STATEFUL_SET, names.controller_workload(self.name)))
 

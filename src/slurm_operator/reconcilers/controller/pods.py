@@ -21,7 +21,9 @@ def next_step(seen: Seen, now: datetime) -> Step:
     outdated = {pod.metadata.name: why for pod in seen.pods if (why := why_replace(seen, pod))}
     if not outdated:
         return NOTHING
-    pod = next(one for one in sorted(seen.pods, key=_standby_first) if one.metadata.name in outdated)
+    head = active(seen)
+    standby_first = sorted(seen.pods, key=lambda one: (one is head, one.metadata.name))
+    pod = next(one for one in standby_first if one.metadata.name in outdated)
     subject, why = f"Pod {pod.metadata.name}", outdated[pod.metadata.name]
     if busy := [one.metadata.name for one in seen.pods if one is not pod and not _runs(one)]:
         message = f"It is replaced ({why}) when {', '.join(busy)} runs again."
@@ -67,7 +69,10 @@ def signs_otherwise(seen: Seen, pod: Pod) -> bool:
 
 
 def active(seen: Seen) -> Pod | None:
-    """The pod in charge: of several slurmctlds only that one is ready."""
+    """The pod in charge: of several slurmctlds only that one is ready.
+
+    Standbys that the operator before us made are ready too; Slurm has the first that lives in charge.
+    """
     return next((pod for pod in seen.pods if pod.is_ready), None)
 
 
@@ -95,10 +100,6 @@ def _label(pod: Pod, is_active: bool) -> PatchObject:
         operation = {"op": "add", "path": path, "value": "true"}
     message = f"{pod.metadata.name} is in charge now" if is_active else f"{pod.metadata.name} stands by"
     return live.patch(pod, operation, "ActiveChanged", message)
-
-
-def _standby_first(pod: Pod) -> tuple[bool, str]:
-    return pod.is_ready, pod.metadata.name
 
 
 def _replacement(pod: Pod, why: str) -> DeleteDaemonPod:

@@ -21,15 +21,20 @@ def owner(controller: Controller) -> Owner:
     return Owner(Controller.KIND, controller.metadata, "slurmctld", "controller")
 
 
-def client_service(controller: Controller, port: int) -> Manifest:
+def client_service(controller: Controller, port: int, *, by_label: bool = False) -> Manifest:
     """For clients and workers. Selects by the pod template's labels, so it needs no operator to go on.
 
     Of several slurmctlds only the one in charge is ready, and so only that one is behind the Service. Daemons
     find it on the usual port and on the one that slurm.conf tells them, whatever port the user wants besides.
+
+    `by_label` is for pods that are all ready: then it is the one that the operator labels, and without an
+    operator nobody does that when another one takes over.
     """
     name = names.controller_service(controller.metadata.name)
     manifest = owner(controller).service(name, controller.spec.service, PORT_NAME, names.SLURMCTLD_PORT)
     manifest["metadata"]["labels"][SERVICE_ROLE] = "client"
+    if by_label:
+        manifest["spec"]["selector"] = {**manifest["spec"]["selector"], names.LABEL_ACTIVE: "true"}
     return _on_every_port(manifest, port)
 
 

@@ -7,7 +7,7 @@ from slurm_operator.manifests import key_ring, logs
 from slurm_operator.manifests.compare import INPUT_DIGEST, settled_template
 from slurm_operator.manifests.digests import digest
 from slurm_operator.manifests.dns import worker_domain
-from slurm_operator.manifests.meta import Manifest
+from slurm_operator.manifests.meta import Child, Manifest
 from slurm_operator.manifests.parts import (
     apart_from,
     config_map_files,
@@ -35,6 +35,9 @@ DEFAULT_CLAIM: Manifest = {
     "accessModes": ["ReadWriteOnce"],
     "resources": {"requests": {"storage": "4Gi"}},
 }
+
+# Pods are replaced by the operator: a standby first, and no slurmctld while that would cost jobs.
+OUR_STRATEGY: Manifest = {"type": "OnDelete"}
 
 # slurmctld waits for slurmdbd before it answers for the first time. Five minutes, so that a database that is
 # slow to start does not look like a slurmctld that crashes.
@@ -71,13 +74,23 @@ def stateful_set(seen: Seen, port: int) -> Manifest:
             "serviceName": names.controller_internal_service(seen.name),
             # A standby is never ready, so nobody may wait for that before making the next one.
             "podManagementPolicy": "Parallel" if is_ha else "OrderedReady",
-            # Pods are replaced by the operator: a standby first, and no slurmctld while that would cost jobs.
-            "updateStrategy": {"type": "OnDelete"},
+            "updateStrategy": OUR_STRATEGY,
             "selector": {"matchLabels": head.selector},
             "template": template(seen, port),
             **_claim_templates(controller),
         },
     }
+
+
+def managed_as(there: Child | None, wanted: Manifest) -> Manifest:
+    """The same, in a StatefulSet that goes on with the template it has: how its pods are made stays, too.
+
+    The operator before us makes them in order, which nobody can change, and with its template that works.
+    """
+    if there is None or settled_template(wanted, there)["spec"]["template"] == wanted["spec"]["template"]:
+        return wanted
+    policy = there.body["spec"].get("podManagementPolicy", "OrderedReady")
+    return wanted | {"spec": wanted["spec"] | {"podManagementPolicy": policy}}
 
 
 def input_digest(seen: Seen, port: int) -> str:
