@@ -92,7 +92,9 @@ class Member(Worker):
     @cached_property
     def jobs(self) -> list[SlurmJob]:
         """Unfinished jobs on this worker, as far as we can see."""
-        return jobs_on(self.slurm_node, self.slurm) if isinstance(self.slurm, Snapshot) else []
+        if not isinstance(self.slurm, Snapshot) or self.slurm_node not in self.slurm.jobs_by_node:
+            return []
+        return jobs_on(self.slurm_node, self.slurm)
 
     @property
     def is_registered(self) -> bool:
@@ -110,8 +112,8 @@ class Member(Worker):
     @property
     def deadline(self) -> datetime | None:
         """When its last job ends at the latest: None when idle, the end of time when one may run forever."""
-        ends = [job.deadline or FOREVER for job in self.jobs]
-        return max(ends, default=None)
+        jobs = self.jobs  # Mostly none, and this is asked of thousands.
+        return max(job.deadline or FOREVER for job in jobs) if jobs else None
 
     @property
     def is_user_cordoned(self) -> bool:

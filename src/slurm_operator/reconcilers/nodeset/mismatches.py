@@ -20,6 +20,8 @@ from slurm_operator.slurm.tres import TresError, gres, gres_counts
 # A ready worker that Slurm does not know by then has something in its way.
 REGISTERS_WITHIN = timedelta(seconds=30)
 
+_NO_TIME = timedelta(0)
+
 
 def mismatches(seen: Seen) -> list[Manifest]:
     """One entry for each worker that differs. Nothing is said while Slurm is silent."""
@@ -72,9 +74,10 @@ def _told(member: Member, declared: Declared, seen: Seen) -> Iterator[str]:
 
 def unregistered_for(member: Member, now: datetime) -> timedelta:
     """How long it has been ready without Slurm knowing it; no time at all for others."""
-    is_waiting = member.record is None and member.is_ready and not member.is_terminating
+    if member.record is not None or not member.is_ready or member.is_terminating:
+        return _NO_TIME
     since = member.ready_changed_at
-    return now - since if is_waiting and since is not None else timedelta(0)
+    return now - since if since is not None else _NO_TIME
 
 
 def _unregistered(member: Member, seen: Seen) -> str:
