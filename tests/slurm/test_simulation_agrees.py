@@ -198,7 +198,10 @@ SCRIPT: list[tuple[str, Step]] = [
     ("a job starts on the other node", submitted("w-1")),
     ("slurmctld restarts and remembers", at_once(lambda play: play.cluster.restart())),
     ("an urgent job preempts it, and it waits in the queue", urgent("w-1")),
-    ("a node with an urgent job cannot be deleted either", asked(lambda send, play: send.delete_nodes(["w-1"]))),
+    (
+        "a node with an urgent job cannot be deleted either",
+        asked(lambda send, play: send.delete_nodes(["w-1"])),
+    ),
     (
         "the urgent one is cancelled, and the other starts again",
         at_once(lambda play: play.cluster.cancel(play.jobs[2])),
