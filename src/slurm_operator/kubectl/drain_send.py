@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 from slurm_operator.kubectl.drain import Decision, Outcome, outcomes
 from slurm_operator.runtime.clock import SystemClock
+from slurm_operator.runtime.slurm_answers import answer_to, for_all
 from slurm_operator.runtime.slurm_ledger import Ledger
 from slurm_operator.runtime.slurm_poller import SlurmPoller
-from slurm_operator.runtime.slurm_answers import answer_to, for_all
 from slurm_operator.slurm.node import SlurmNode
 from slurm_operator.slurm.snapshot import Snapshot
 from slurm_operator.slurm.writes import Answer, DrainNodes, ResumeNodes, Verdict
