@@ -76,7 +76,12 @@ class PodStatus(wire.CamelRecord):
     container_statuses: tuple[ContainerStatus, ...] = ()
 
     def condition(self, type_: str) -> PodCondition | None:
-        return next((condition for condition in self.conditions if condition.type == type_), None)
+        for (
+            condition
+        ) in self.conditions:  # Asked of thousands of pods in every pass; a generator takes longer.
+            if condition.type == type_:
+                return condition
+        return None
 
 
 class Container(wire.CamelRecord):
@@ -100,8 +105,10 @@ class Pod(wire.CamelRecord):
 
     @property
     def is_ready(self) -> bool:
+        if self.status.phase != "Running":
+            return False
         ready = self.status.condition("Ready")
-        return self.status.phase == "Running" and ready is not None and ready.status == "True"
+        return ready is not None and ready.status == "True"
 
     @property
     def has_ended(self) -> bool:

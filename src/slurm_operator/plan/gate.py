@@ -102,8 +102,10 @@ class Worker:
 
     @property
     def slurmd(self) -> ContainerStatus | None:
-        statuses = self.pod.status.container_statuses
-        return next((status for status in statuses if status.name == SLURMD), None)
+        for status in self.pod.status.container_statuses:
+            if status.name == SLURMD:
+                return status
+        return None
 
     @property
     def has_crashed(self) -> bool:

@@ -120,6 +120,8 @@ def _pinned(ordinal: int, seen: Seen) -> str:
 
 def _other_mode(seen: Seen, own: list[Member], *, are_all_there: bool) -> dict[str, Cause]:
     """Workers of the mode before, once those of the new mode are all there. Nobody is let go half-way."""
+    if len(own) == len(seen.members):
+        return {}
     mode = seen.nodeset.spec.scaling_mode
     cause = Cause(Leaving.MODE_SWITCH, f"the NodeSet is in {mode} mode now")
     mine = {member.uid for member in own}

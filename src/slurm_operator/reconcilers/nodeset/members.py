@@ -104,10 +104,10 @@ class Member(Worker):
         """Ready for long enough."""
         if not self.is_ready or self.is_terminating:
             return False
+        if not min_ready_seconds:
+            return True
         since = self.ready_changed_at
-        return not min_ready_seconds or (
-            since is not None and now - since >= timedelta(seconds=min_ready_seconds)
-        )
+        return since is not None and now - since >= timedelta(seconds=min_ready_seconds)
 
     @property
     def deadline(self) -> datetime | None:
