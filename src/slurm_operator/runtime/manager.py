@@ -53,6 +53,9 @@ CONNECTIONS = ("connections", ObjectKey("", ""))
 # A burst of changes leads to one look at where the Slurm clusters are.
 CONNECT_PAUSE_SECONDS = 0.05
 
+# That the server lacks a kind is known after one answer, and a start waits for it.
+FILLED_PAUSE_SECONDS = 0.05
+
 # How long a new leader waits for the first answers of the Slurm clusters; one that hangs holds up no more.
 FIRST_LOOK_SECONDS = 3.0
 
@@ -206,7 +209,7 @@ class Manager:
                 log.warning("this kind is left out", kind=str(kind), why=str(cache.trouble))
                 return
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(cache.synced.wait(), 0.2)
+                await asyncio.wait_for(cache.synced.wait(), FILLED_PAUSE_SECONDS)
 
     def _is_off(self, kind: Kind, cache: Cache[Any]) -> bool:
         return kind in self.known.optional and isinstance(cache.trouble, Forbidden | NotFound)
