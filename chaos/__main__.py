@@ -56,8 +56,8 @@ def main(
 ) -> None:
     # Told to end, it takes its cluster down first.
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit("told to end"))
-    ours = [_IMPATIENT, *([patch] if patch else [])]
-    words = "" if manifests else "\n\n".join(file.read_text() for file in ours)
+    first = [*([patch] if patch else []), _IMPATIENT]  # A patch comes before whatever it changes is imported.
+    words = "" if manifests else "\n\n".join(file.read_text() for file in first)
     is_plain = plain or manifests is not None
     operator = Operator(manifests, archive, process, deployment, namespace, words, is_plain)
     played = {result.seed for result in record.read([out])}

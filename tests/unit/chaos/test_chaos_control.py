@@ -29,7 +29,7 @@ print("; ".join(told(world(nodeset(replicas=0), controller(), pod, slurm_=busy))
 def test_without_its_gate_the_operator_deletes_a_worker_with_a_job(
     is_patched, expected, unexpected, tmp_path
 ):
-    patches = ["gateless.py"] if is_patched else []
+    patches = ["gateless.py", "impatient.py"] if is_patched else ["impatient.py"]
 
     told = played(STORY, patches, tmp_path)
 
