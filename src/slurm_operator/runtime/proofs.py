@@ -1,7 +1,8 @@
 """Whether a worker may go by what is known now: asked anew whenever something of it is about to go."""
 
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from slurm_operator.api.meta import ObjectKey
 from slurm_operator.manifests.objects import Pod
@@ -13,6 +14,14 @@ from slurm_operator.runtime.slurm_fencing import Guard
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
 from slurm_operator.slurm.writes import SlurmWrite, subjects
 
+# With so much of a fence's life behind it, a pod that is still there shows that records go too fast.
+FOLLOWS_WITHIN = timedelta(seconds=2)
+
+
+class _Fenced(NamedTuple):
+    pod: ObjectKey
+    at: datetime
+
 
 class Proofs:
     """Those of one pass, and when it removed the record of which worker."""
@@ -20,7 +29,7 @@ class Proofs:
     def __init__(self, known: Known, now: Callable[[], datetime]) -> None:
         self._known = known
         self._now = now
-        self._fenced: dict[str, datetime] = {}  # By the uid of the pod.
+        self._fenced: dict[str, _Fenced] = {}  # By the uid of the pod.
 
     def guard(self, write: SlurmWrite, fence: Fence) -> Guard:
         """What speaks against removing the record now. If nothing does, that is when the fence was put up."""
@@ -30,12 +39,23 @@ class Proofs:
             pod, now = self._known.records[Pod].get(ObjectKey(*fence.pod)), self._now()
             if pod is None or pod.metadata.uid != uid:
                 return "its pod has gone"
+            if self._are_pods_late(now):
+                return "the pods of those before it have not gone yet"
             why = why_not_fenced(Worker(pod, slurm_node, slurm), now)
             if why is None:
-                self._fenced[uid] = now
+                self._fenced[uid] = _Fenced(ObjectKey(*fence.pod), now)
             return why
 
         return objection
+
+    def _are_pods_late(self, now: datetime) -> bool:
+        """Whether pods do not keep up with their records: whose fence runs out would be known to nobody."""
+        late = ((uid, fenced.pod) for uid, fenced in self._fenced.items() if now - fenced.at > FOLLOWS_WITHIN)
+        return any(self._stays(uid, pod) for uid, pod in late)
+
+    def _stays(self, uid: str, key: ObjectKey) -> bool:
+        pod = self._known.records[Pod].get(key)
+        return pod is not None and pod.metadata.uid == uid and not pod.metadata.is_terminating
 
     def objection(self, action: DeleteWorker) -> str | None:
         """What takes the proof of a deletion away by now. A thousand of them wait for each other."""
@@ -43,8 +63,8 @@ class Proofs:
         if pod is None:
             return None  # The request names the one it is about.
         worker = Worker(pod, action.slurm_node, self._known.slurms.facts(ObjectKey(*action.controller)))
-        fenced_at = self._fenced.get(action.proof.pod_uid) if action.is_fenced else None
-        return why_no_longer(action.proof, worker, self._now(), fenced_at=fenced_at)
+        fenced = self._fenced.get(action.proof.pod_uid) if action.is_fenced else None
+        return why_no_longer(action.proof, worker, self._now(), fenced_at=fenced.at if fenced else None)
 
     def check(self, action: DeleteWorker) -> None:
         """Raises ActionFailed when the proof does not hold any more."""

@@ -130,6 +130,34 @@ async def test_a_record_stays_when_what_is_known_by_then_speaks_against_it(slurm
     assert client.deleted == []
 
 
+@pytest.mark.parametrize(
+    ("seconds", "is_terminating", "goes"),
+    [
+        pytest.param(1, False, True, id="its pod is about to go"),
+        pytest.param(3, False, False, id="its pod should have gone by now"),
+        pytest.param(3, True, True, id="its pod is on its way out"),
+    ],
+)
+async def test_no_more_records_go_than_pods_follow(seconds, is_terminating, goes):
+    before = worker(0, terminating=is_terminating)
+    other, key = worker(1), ObjectKey("ns", "gpu-1")
+    proof = Drained(pod_uid=other.metadata.uid, slurm_node="gpu-1", asked_at=NOW)
+    slurms = Slurms(
+        slurm(*(slurm_node(pod, "IDLE", "DRAIN", reason=ours(pod, "ScaleIn")) for pod in (before, other)))
+    )
+    performer, _, time = at_work(slurms, before)
+    performer._known.records[Pod][key] = other
+    await performer.perform(FORGET)
+    time.now += timedelta(seconds=seconds)
+
+    forget = wire.replace(FORGET, write=DeleteNodes(nodes=("gpu-1",)), fence=Fence(pod=key, proof=proof))
+    if goes:
+        await performer.perform(forget)
+    else:
+        with pytest.raises(OutOfTime):
+            await performer.perform(forget)
+
+
 async def test_a_record_that_was_gone_before_is_no_fence():
     """Nobody asked slurmctld whether a job is there, and the proof has run out."""
     performer, client, _ = at_work(Slurms(slurm(), Verdict.ALREADY), WORKER)

@@ -34,7 +34,7 @@ from slurm_operator.slurm.snapshot import Snapshot, Unreachable
 
 A_SECOND = timedelta(seconds=1)
 
-# slurmctld is asked to forget workers one by one, some milliseconds each, and a proof lives for seconds.
+# So many records and pods go within seconds. Then Slurm is read, and people are told how far it has come.
 MOST_GOING = 250
 
 # So many pods are told at once what Slurm says of them. The status of the NodeSet waits for that, and pods
@@ -76,7 +76,7 @@ def decide(seen: Seen, now: datetime, settled: Settled | None = None) -> Plan:
 def _workers(
     seen: Seen, leaving: Mapping[str, Cause], settled: Settled, at_rest: frozenset[str], now: datetime
 ) -> Iterator[Lane]:
-    """Lanes for every worker. No more go at once than can be deleted while their proofs live."""
+    """Lanes for every worker. No more go at once than can be told about in between."""
     may_go, may_note = MOST_GOING, MOST_NOTED
     came_to_rest = []
     still = at_rest - leaving.keys()
