@@ -3,6 +3,7 @@
 import subprocess
 import time
 import uuid
+from collections import Counter
 
 import pytest
 from control_plane_rig import ControlPlane, control_plane_of, failed_passes
@@ -15,8 +16,9 @@ from support import rights
 
 pytestmark = [pytest.mark.timeout(900), pytest.mark.minutes]
 
-# Of 89 that were counted, 28 were events for people, and 29 statuses or finalizers.
-MOST_REQUESTS = 100
+# 23 of them make or read an object that a pod of Slurm needs, the rest are what people are told meanwhile:
+# see docs/decisions/benchmarks.md.
+MOST_REQUESTS = 45
 ROUNDS = 2
 PATIENCE_SECONDS = 240
 
@@ -45,15 +47,27 @@ def _two_hosts(made: ControlPlane) -> bool:
 
 
 def asked_by_operator(namespace: str) -> list[str]:
-    """What the operator asked of the API server about this namespace; watches go on anyway."""
+    """What the operator asked of the API server about this namespace, but for watches and what begins one."""
     return [
-        f"{entry['verb']} {entry['objectRef']['resource']} {entry['objectRef'].get('name', '')}"
+        _told(entry["verb"], entry["objectRef"])
         for log in rights.LOGS
         for entry in filter(rights.OPERATOR.made, rights.entries(log))
         if entry["stage"] == "ResponseComplete"
         and entry.get("objectRef", {}).get("namespace") == namespace
-        and entry["verb"] != "watch"
+        and entry["verb"] not in ("list", "watch")
     ]
+
+
+def _told(verb: str, about: dict) -> str:
+    """`patch controllers/status slurm`."""
+    parts = [about["resource"], *([about["subresource"]] if "subresource" in about else [])]
+    return f"{verb} {'/'.join(parts)} {about.get('name', '')}"
+
+
+def by_kind(asked: list[str]) -> str:
+    """For people: how many there were of each."""
+    counts = Counter(one.rpartition(" ")[0] for one in asked)
+    return ", ".join(f"{count} {kind}" for kind, count in counts.most_common())
 
 
 def by_hand(operator, objects_of: ControlPlane) -> float:
@@ -75,9 +89,8 @@ def test_the_first_job_costs_few_requests_and_no_failed_pass(operator, record_pr
             ours.append(seconds_to_first_job(made, manifests))
             asked = asked_by_operator(made.namespace)
             theirs.append(by_hand(operator, made))
-            print(
-                f"\nfirst job after {ours[-1]:.1f} s, by hand after {theirs[-1]:.1f} s, {len(asked)} requests"
-            )
+            print(f"\nfirst job after {ours[-1]:.1f} s, by hand after {theirs[-1]:.1f} s")
+            print(f"{len(asked)} requests: {by_kind(asked)}")
             assert failed_passes(operator) == before, made.told()
             assert len(asked) <= MOST_REQUESTS, "\n".join(asked)
 
