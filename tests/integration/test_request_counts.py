@@ -71,7 +71,8 @@ async def test_workers_come_stay_and_go_with_few_requests(plane):
             # Marked as retired and deleted, both on its pod; the rest is status and news.
             assert len(asked) <= 3 * 50 + 20, writes(asked)[-100:]
             sent = [what for what in there.stub.requests if not what.startswith("GET")]
-            assert sorted(sent) == ["DELETE node"] * 50 + ["POST nodes"], "all of them drain by one request"
+            assert sent.count("POST nodes") == 1, "all of them drain by one request"
+            assert len(sent) <= 50 / 2, "and their records go many at a time"
 
             left = COUNT - 50
             there.calls(), there.stub.requests.clear()
