@@ -65,6 +65,14 @@ def test_login_pods_come_up_are_put_right_and_then_left_alone(plane, ns, tmp_pat
             what=f"more than {size}",
         )
 
+        for strategy in ({"type": "Recreate"}, {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1}}):
+            merge(plane, ns, "loginset", "login", {"spec": {"strategy": strategy}})
+            until(
+                lambda type_=strategy["type"]: (
+                    get(plane, ns, "deployment", "login")["spec"]["strategy"]["type"] == type_
+                ),
+                what=f"{strategy}",
+            )
         plane.kubectl("scale", "loginset/login", "-n", ns, "--replicas=3")
         until(lambda: get(plane, ns, "deployment", "login")["spec"]["replicas"] == 3, what="three replicas")
         pretend_ready(plane, ns, "deployment", "login")

@@ -1,6 +1,6 @@
 """From objects that should exist to the writes that are missing."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from slurm_operator import wire
 from slurm_operator.api import names
@@ -11,13 +11,16 @@ from slurm_operator.manifests.compare import changes, settled_template, stamped
 from slurm_operator.manifests.meta import Child, Manifest
 from slurm_operator.manifests.objects import Pod, Secret, Unread
 from slurm_operator.manifests.secrets import CONTENT_DIGEST, content_digest
-from slurm_operator.plan.actions import Apply, DeleteObject
+from slurm_operator.plan.actions import Action, Apply, DeleteObject, PatchObject
 from slurm_operator.plan.world import World
 
 Live = Callable[[Kind, str, str], Child | None]
 
 # How many fields a message names before it says "and so many more".
 FIELDS_TOLD = 3
+
+# What Kubernetes does with a changed workload when nobody says otherwise.
+ROLLED = "RollingUpdate"
 
 
 def seen_children(world: World, namespace: str, *wanted: tuple[Kind, str]) -> dict[tuple[Kind, str], Child]:
@@ -34,7 +37,12 @@ def seen_pods(world: World, namespace: str, app: str, instance: str) -> list[Pod
 
 def missing_among(desired: Iterable[Manifest], children: Mapping[tuple[Kind, str], Child]) -> list[Apply]:
     """As `missing_writes`, for children that were chosen while observing."""
-    return missing_writes(desired, lambda kind, namespace, name: children.get((kind, name)))
+    return missing_writes(desired, among(children))
+
+
+def among(children: Mapping[tuple[Kind, str], Child]) -> Live:
+    """One of these, all of the same namespace."""
+    return lambda kind, namespace, name: children.get((kind, name))
 
 
 def missing_writes(desired: Iterable[Manifest], live: Live) -> list[Apply]:
@@ -53,6 +61,39 @@ def missing_write(manifest: Manifest, live: Live) -> Apply | None:
         return None
     reason = "Created" if there is None else "Updated"
     return Apply(manifest=wanted, reason=reason, message=_told(reason, manifest, fields))
+
+
+def before_writing(writes: Iterable[Action], live: Live) -> list[PatchObject]:
+    """What has to be said before these writes: a workload that is replaced otherwise is rolled no more.
+
+    The API server gives a `rollingUpdate` to everything without a strategy. It cannot stand beside another
+    type, and an apply only takes away what the same applier wrote.
+    """
+    return [
+        PatchObject(
+            kind=kind,
+            key=ObjectKey(there.metadata.namespace, there.metadata.name),
+            uid=there.metadata.uid,
+            operations=({"op": "replace", "path": f"/spec/{field}", "value": wanted},),
+            reason="Updated",
+            message=f"{kind.kind} {there.metadata.name} is no longer rolled: {wanted['type']}",
+        )
+        for kind, manifest, there in _written(writes, live)
+        for field in ("strategy", "updateStrategy")
+        if (wanted := manifest["spec"].get(field) or {}).get("type", ROLLED) != ROLLED
+        and "rollingUpdate" in there.body["spec"].get(field, {})
+    ]
+
+
+def _written(writes: Iterable[Action], live: Live) -> Iterator[tuple[Kind, Manifest, Child]]:
+    """Deployments and StatefulSets that there are and that are about to change."""
+    for write in writes:
+        kind = kinds.kind_of(write.manifest) if isinstance(write, Apply) else None
+        if isinstance(write, Apply) and kind in (kinds.DEPLOYMENT, kinds.STATEFUL_SET):
+            metadata = write.manifest["metadata"]
+            there = live(kind, metadata["namespace"], metadata["name"])
+            if there is not None:
+                yield kind, write.manifest, there
 
 
 def missing_secret(manifest: Manifest, live: Secret | Unread | None) -> Apply | None:

@@ -1,19 +1,18 @@
 """What is to be done about one Controller, lane by lane: none of them waits for an unrelated one."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import datetime
 
 from slurm_operator.api import names
 from slurm_operator.api.accounting import Accounting
 from slurm_operator.api.conditions import READY, Condition, Truth
 from slurm_operator.api.controller import Controller
-from slurm_operator.api.kind import Kind
 from slurm_operator.api.meta import key_of
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.compare import changes
 from slurm_operator.manifests.meta import Child, Manifest
 from slurm_operator.plan.actions import Action, Apply, DeleteObject, PatchObject, Wait
-from slurm_operator.plan.children import missing_writes, surplus
+from slurm_operator.plan.children import before_writing, missing_writes, surplus
 from slurm_operator.plan.holding import holding
 from slurm_operator.plan.plan import Plan, lane, plan
 from slurm_operator.reconcilers.controller import config, delivery, live, pods, rotation, services, signing
@@ -21,7 +20,7 @@ from slurm_operator.reconcilers.controller.desired import generated_keys, networ
 from slurm_operator.reconcilers.controller.observe import Seen
 from slurm_operator.reconcilers.controller.slurm_conf import slurmdbd_address
 from slurm_operator.reconcilers.controller.step import NOTHING, Step, soonest
-from slurm_operator.reconcilers.controller.workload import OUR_STRATEGY, managed_as, stateful_set
+from slurm_operator.reconcilers.controller.workload import managed_as, stateful_set
 
 # Fields of a StatefulSet that the API server never lets anybody change.
 _FIXED = ("serviceName", "podManagementPolicy", "selector", "volumeClaimTemplates")
@@ -47,7 +46,7 @@ def decide(seen: Seen, now: datetime) -> Plan:
         lane("network", inherited_budget(seen), connected(seen)),
         files.lane("config"),
         told.lane("delivery"),
-        lane("workload", inherited_strategy(seen, made), made),
+        lane("workload", before_writing(made, seen.live), made),
         replaced.lane("pods"),
         lane("active", pods.labels(seen)),
         lane("metrics", metrics(seen)),
@@ -81,30 +80,16 @@ def inherited_budget(seen: Seen) -> list[Action]:
     if there is None or "maxUnavailable" not in there.body["spec"]:
         return []
     spec = services.worker_budget(seen.controller)["spec"]
-    return [_taken_over(kinds.DISRUPTION_BUDGET, there, "/spec", spec)]
-
-
-def inherited_strategy(seen: Seen, writes: Sequence[Action]) -> list[Action]:
-    """The API server gave the StatefulSet of the operator before us a `rollingUpdate`.
-
-    It cannot stand beside our `OnDelete`, and whoever applies only what is theirs does not take it away.
-    """
-    there = seen.workload
-    is_written = any(isinstance(one, Apply) for one in writes)
-    if there is None or not is_written or "rollingUpdate" not in there.body["spec"].get("updateStrategy", {}):
-        return []
-    return [_taken_over(kinds.STATEFUL_SET, there, "/spec/updateStrategy", OUR_STRATEGY)]
-
-
-def _taken_over(kind: Kind, there: Child, path: str, value: Manifest) -> PatchObject:
-    return PatchObject(
-        kind=kind,
-        key=key_of(there),
-        uid=there.metadata.uid,
-        operations=({"op": "replace", "path": path, "value": value},),
-        reason="Updated",
-        message=f"took over {kind.kind} {there.metadata.name}",
-    )
+    return [
+        PatchObject(
+            kind=kinds.DISRUPTION_BUDGET,
+            key=key_of(there),
+            uid=there.metadata.uid,
+            operations=({"op": "replace", "path": "/spec", "value": spec},),
+            reason="Updated",
+            message=f"took over PodDisruptionBudget {there.metadata.name}",
+        )
+    ]
 
 
 def keys(seen: Seen) -> list[Action]:

@@ -36,9 +36,6 @@ DEFAULT_CLAIM: Manifest = {
     "resources": {"requests": {"storage": "4Gi"}},
 }
 
-# Pods are replaced by the operator: a standby first, and no slurmctld while that would cost jobs.
-OUR_STRATEGY: Manifest = {"type": "OnDelete"}
-
 # slurmctld waits for slurmdbd before it answers for the first time. Five minutes, so that a database that is
 # slow to start does not look like a slurmctld that crashes.
 STARTUP_FAILURES = 300
@@ -74,7 +71,8 @@ def stateful_set(seen: Seen, port: int) -> Manifest:
             "serviceName": names.controller_internal_service(seen.name),
             # A standby is never ready, so nobody may wait for that before making the next one.
             "podManagementPolicy": "Parallel" if is_ha else "OrderedReady",
-            "updateStrategy": OUR_STRATEGY,
+            # Pods are replaced by the operator: a standby first, and no slurmctld while that would cost jobs.
+            "updateStrategy": {"type": "OnDelete"},
             "selector": {"matchLabels": head.selector},
             "template": template(seen, port),
             **_claim_templates(controller),

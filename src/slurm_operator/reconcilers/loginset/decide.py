@@ -4,7 +4,7 @@ from datetime import datetime
 
 from slurm_operator.manifests.objects import Secret
 from slurm_operator.plan.actions import Action, GenerateSecret
-from slurm_operator.plan.children import missing_among, missing_secret
+from slurm_operator.plan.children import among, before_writing, missing_among, missing_secret
 from slurm_operator.plan.needs import Need
 from slurm_operator.plan.plan import Lane, Plan, lane, plan
 from slurm_operator.reconcilers.loginset import desired
@@ -58,4 +58,5 @@ def login_pods(seen: Seen) -> Lane:
     waits = {need.wait: None for need in seen.needs}
     if waits:
         return lane("login", written, waits)
-    return lane("login", written, missing_among([desired.deployment(seen, config)], seen.children))
+    pods = missing_among([desired.deployment(seen, config)], seen.children)
+    return lane("login", written, before_writing(pods, among(seen.children)), pods)
