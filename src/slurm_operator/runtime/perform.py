@@ -57,6 +57,9 @@ from slurm_operator.runtime.recipes import fingerprints, make
 from slurm_operator.runtime.retries import Retries
 from slurm_operator.slurmrest.tokens import signed
 
+# A proof may run out while a deletion waits for a connection; it is renewed, and put in line again.
+DELETE_TRIES = 2
+
 
 @dataclass(frozen=True)
 class Written:
@@ -156,20 +159,24 @@ class Performer:
         pod = self._known.records[Pod].get(key)
         if pod is None or pod.metadata.uid != proof.pod_uid:
             return  # It has gone already; one of the same name is another worker.
-        self._proofs.check(action)
         version = proof.resource_version if isinstance(proof, OF_ONE_VERSION) else ""
-        try:
-            await self._delete(
-                kinds.POD,
-                key,
-                proof.pod_uid,
-                resource_version=version,
-                grace_seconds=action.grace_seconds,
-                still=lambda: self._proofs.objection(action) is None,
-            )
-        except NotLeader:
-            self._proofs.check(action)
-            raise
+        for _ in range(DELETE_TRIES):
+            await self._proofs.hold(action)
+            try:
+                await self._delete(
+                    kinds.POD,
+                    key,
+                    proof.pod_uid,
+                    resource_version=version,
+                    grace_seconds=action.grace_seconds,
+                    still=lambda: self._proofs.objection(action) is None,
+                )
+            except NotLeader:
+                if self._proofs.objection(action) is None:
+                    raise
+            else:
+                return
+        raise OutOfTime
 
     async def _generate(self, action: GenerateSecret) -> None:
         entries = await make(action.recipe, action.entry, action.size)

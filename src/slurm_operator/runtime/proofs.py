@@ -66,7 +66,9 @@ class Proofs:
         fenced = self._fenced.get(action.proof.pod_uid) if action.is_fenced else None
         return why_no_longer(action.proof, worker, self._now(), fenced_at=fenced.at if fenced else None)
 
-    def check(self, action: DeleteWorker) -> None:
-        """Raises ActionFailed when the proof does not hold any more."""
+    async def hold(self, action: DeleteWorker) -> None:
+        """Comes back when the proof holds; for that Slurm is read anew if need be. Raises ActionFailed."""
+        if self.objection(action) is not None:
+            await self._known.slurms.renew(ObjectKey(*action.controller))
         if (changed := self.objection(action)) is not None:
             raise ActionFailed(f"{action.slurm_node} is not deleted after all: {changed}")

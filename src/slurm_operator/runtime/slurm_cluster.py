@@ -43,6 +43,10 @@ class SlurmCluster:
         """`who` waits for something to happen in Slurm, or no longer does."""
         self.poller.wanted(who, soon=soon)
 
+    async def renew(self) -> None:
+        """Comes back when it was read anew, if that can be had."""
+        await self.poller.renew()
+
     def use(self, urls: Sequence[str]) -> None:
         """Other slurmrestds of the same cluster; what is known of it stays."""
         self.client.use(urls)

@@ -66,6 +66,12 @@ class SlurmClusters:
         cluster = self._clusters.get(key)
         return await cluster.write(write, guard) if cluster is not None else None
 
+    async def renew(self, key: ObjectKey) -> None:
+        """Have the cluster read anew, and wait for it."""
+        cluster = self._clusters.get(key)
+        if cluster is not None:
+            await cluster.renew()
+
     def arrange(self, servers: Mapping[ObjectKey, SlurmServer], *, are_all_known: bool = True) -> None:
         """Talk to exactly these from now on. A changed key is a new connection."""
         self._first_words.ask(servers.keys(), are_all_known=are_all_known)

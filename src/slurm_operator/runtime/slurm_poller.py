@@ -1,6 +1,7 @@
 """Reads one Slurm cluster for everybody: one Snapshot, as fresh as somebody needs it and no fresher."""
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Mapping
 
 import structlog
@@ -57,6 +58,7 @@ class SlurmPoller:
         self._lists = Lists(client.read, clock)
         self._reading = asyncio.Lock()
         self._rounds = asyncio.Lock()  # One after the other: none tells old things after a newer one.
+        self._next_round: asyncio.Future[None] | None = None
         self._stir = asyncio.Event()
         self._waiting: set[str] = set()
         self._subscribers: list[Callable[[Changes], None]] = []
@@ -116,6 +118,23 @@ class SlurmPoller:
         finally:
             self._ended_at = self._clock.monotonic()
         return self.facts()
+
+    async def renew(self) -> None:
+        """Waits for a reading that starts after this call, if it can be had. Hundreds who ask share one."""
+        if self._next_round is not None:
+            await asyncio.shield(self._next_round)
+            return
+        shared = self._next_round = asyncio.get_running_loop().create_future()
+        try:
+            async with self._rounds:
+                self._next_round = None  # Whoever asks from now on needs the one after it.
+                with contextlib.suppress(SlurmFailure):
+                    await self._read()
+        finally:
+            if self._next_round is shared:
+                self._next_round = None
+            self._ended_at = self._clock.monotonic()
+            shared.set_result(None)
 
     async def run(self) -> None:
         """Reads until cancelled."""

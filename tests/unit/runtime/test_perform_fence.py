@@ -58,11 +58,14 @@ class Client:
 class Slurms:
     """Removes a record unless its guard objects; `verdict` is what comes of it then."""
 
-    def __init__(self, known, verdict=Verdict.DONE) -> None:
-        self.known, self.verdict = known, verdict
+    def __init__(self, known, verdict=Verdict.DONE, fresh=None) -> None:
+        self.known, self.verdict, self.fresh = known, verdict, fresh
 
     def facts(self, _):
         return self.known
+
+    async def renew(self, _):
+        self.known = self.fresh or self.known
 
     async def write(self, _, write, guard):
         why = guard(self.known) if self.verdict is not Verdict.ALREADY else None
@@ -79,8 +82,11 @@ def at_work(slurms, pod):
     return Performer(client, known, lambda: time.now, NEXT_PASS), client, time
 
 
-def drained(jobs=()):
-    return slurm(slurm_node(WORKER, "IDLE", "DRAIN", reason=ours(WORKER, "ScaleIn")), jobs=jobs)
+def drained(jobs=(), seconds=0):
+    """As it was, or will be, so many seconds from now."""
+    found = slurm(slurm_node(WORKER, "IDLE", "DRAIN", reason=ours(WORKER, "ScaleIn")), jobs=jobs)
+    read_at = NOW + timedelta(seconds=seconds)
+    return wire.replace(found, nodes_asked_at=read_at, jobs_asked_at=read_at)
 
 
 async def test_a_proof_that_ran_out_is_made_again_before_the_record_goes_and_the_pod_follows():
@@ -88,6 +94,39 @@ async def test_a_proof_that_ran_out_is_made_again_before_the_record_goes_and_the
 
     await performer.perform(FORGET)
     await performer.perform(DELETE)
+
+    assert client.deleted == [KEY]
+
+
+REPLACED = wire.replace(DELETE, is_fenced=False)
+
+
+@pytest.mark.parametrize(
+    ("fresh", "deleted"),
+    [
+        pytest.param(drained(), [KEY], id="free, as it was"),
+        pytest.param(drained([job(7, "gpu-0")]), [], id="a job has come"),
+        pytest.param(None, [], id="Slurm cannot be read"),
+    ],
+)
+async def test_a_proof_that_ran_out_is_renewed_or_nothing_is_deleted(fresh, deleted):
+    performer, client, _ = at_work(Slurms(drained(seconds=-20), fresh=fresh), WORKER)
+
+    if deleted:
+        await performer.perform(REPLACED)
+    else:
+        with pytest.raises(ActionFailed):
+            await performer.perform(REPLACED)
+
+    assert client.deleted == deleted
+
+
+async def test_a_proof_that_runs_out_in_line_is_renewed_and_the_deletion_put_in_line_again():
+    slurms = Slurms(drained(), fresh=drained(seconds=6))
+    performer, client, time = at_work(slurms, WORKER)
+    client.queue = lambda: setattr(time, "now", NOW + timedelta(seconds=6))
+
+    await performer.perform(REPLACED)
 
     assert client.deleted == [KEY]
 

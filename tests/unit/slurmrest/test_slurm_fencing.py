@@ -151,3 +151,21 @@ async def test_nothing_is_removed_by_who_does_not_lead(
 
     assert len(deletions(slurmrestd)) == leads_for
     assert list(found.values()).count(Verdict.NOT_SENT) == len(MANY) - leads_for * RECORDS_PER_REQUEST
+
+
+async def test_hundreds_who_need_a_new_reading_share_it(slurmrestd: FakeSlurmrestd, cluster: Cluster) -> None:
+    """The first one's has begun when the others ask, so they wait for the next."""
+    await asyncio.gather(*(cluster.cluster.renew() for _ in range(300)))
+
+    assert len(slurmrestd.calls(NODES)) == 2
+
+
+async def test_who_needs_a_new_reading_hears_nothing_of_a_failed_one_and_sees_what_was_known(
+    slurmrestd: FakeSlurmrestd, cluster: Cluster
+) -> None:
+    known = await cluster.poll()
+    slurmrestd.on(NODES, answer("nodes-slurmctld-gone"))
+
+    await cluster.cluster.renew()
+
+    assert cluster.cluster.facts() == known
