@@ -260,6 +260,10 @@ class Story:
         worker = Worker(pod, action.slurm_node, self.facts())
         fenced_at = self.now if action.is_fenced else None
         changed = why_no_longer(action.proof, worker, self.now, fenced_at=fenced_at)
+        if changed is not None and not self.is_slurm_away:
+            self.read = self.slurm.snapshot()
+            worker = Worker(pod, action.slurm_node, self.facts())
+            changed = why_no_longer(action.proof, worker, self.now, fenced_at=fenced_at)
         if changed is not None:
             raise Rejected(changed)
         proof = action.proof

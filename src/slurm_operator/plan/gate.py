@@ -238,7 +238,7 @@ def _drained(
 def was_open(worker: Worker, now: datetime) -> Drained | None:
     """The proof as of when Slurm was last asked, if that is not too long ago to be worth asking again.
 
-    By itself it opens nothing any more. It is good for removing the record, which is proved anew.
+    By itself it opens nothing any more: before anything goes, Slurm is read again and the gate asked anew.
     """
     slurm = worker.slurm
     if not isinstance(slurm, Snapshot) or now - slurm.asked_at > WORTH_ASKING_WITHIN:

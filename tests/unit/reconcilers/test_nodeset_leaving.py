@@ -6,7 +6,7 @@ import pytest
 
 from slurm_operator import wire
 from slurm_operator.api import names
-from slurm_operator.plan.actions import PatchObject
+from slurm_operator.plan.actions import DeleteWorker, PatchObject
 from slurm_operator.reconcilers.nodeset import RECONCILER
 from slurm_operator.reconcilers.nodeset.pod import RESOURCES_DIGEST
 from slurm_operator.slurm.snapshot import Unreachable
@@ -90,13 +90,15 @@ def test_an_answer_that_has_grown_old_is_only_good_for_what_is_proved_again(node
     assert told(seen(nodeset(replicas=0), A, slurm_=known)) == story
 
 
-def test_without_a_record_that_goes_first_an_old_answer_opens_nothing():
-    """A terminating worker keeps its record; nothing would be read again before its pod is deleted."""
+def test_a_worker_that_keeps_its_record_goes_by_a_proof_that_is_made_again_too():
     asked_at = NOW - timedelta(seconds=6)
     record = slurm_node(DELETED, "IDLE", "DRAIN", reason=ours(DELETED, "PodTerminating"))
     known = wire.replace(slurm(record), nodes_asked_at=asked_at, jobs_asked_at=asked_at)
 
-    assert told(seen(ONE, DELETED, slurm_=known)) == ["wait gpu-0: OldAnswer"]
+    [action] = planned(seen(ONE, DELETED, slurm_=known)).actions()
+
+    assert isinstance(action, DeleteWorker)
+    assert action.proof.asked_at == asked_at, "as old as it is: who deletes sees that, and asks again"
 
 
 def test_a_retired_worker_is_not_counted_as_one_that_stays():

@@ -44,7 +44,7 @@ Stages = list[list[Action]]
 
 def retire(member: Member, cause: Cause, controller: ObjectKey, now: datetime) -> Stages:
     """Drain, wait, fence, delete: as far as the facts allow it now."""
-    verdict = gate(member, now)
+    verdict = _verdict(member, now)
     match verdict:
         case Shut(reason="NotDraining") if _is_marked_by_others(member):
             return [[_told_to_drain(member)]]
@@ -52,8 +52,6 @@ def retire(member: Member, cause: Cause, controller: ObjectKey, now: datetime) -
             return [[drain(member, cause, controller)]]
         case _ if member.ends_within(GRACE_SECONDS):
             return [[_wait(member, "Terminating", "its pod is ending")]]
-        case Shut(reason="OldAnswer") if (proof := _lapsed(member, cause, now)) is not None:
-            return _fenced(member, cause, proof, controller)
         case Shut(reason=reason, message=message, jobs=jobs):
             return [[_wait(member, reason, message, jobs)]]
         case Unreported() if member.is_terminating:
@@ -78,9 +76,14 @@ def retire(member: Member, cause: Cause, controller: ObjectKey, now: datetime) -
             return [[delete(member, cause, verdict, controller)]]
 
 
-def _lapsed(member: Member, cause: Cause, now: datetime) -> Drained | None:
-    """The proof that was there a moment ago, where it is made again anyway before anything is removed."""
-    return was_open(member, now) if _takes_record_along(member, cause) else None
+def _verdict(member: Member, now: datetime) -> Proof | Shut:
+    """What the gate says; or said a moment ago, if Slurm was not read since.
+
+    A proof that has run out is made again before anything goes by it, or nothing goes.
+    """
+    verdict = gate(member, now)
+    is_old = isinstance(verdict, Shut) and verdict.reason == "OldAnswer"
+    return (was_open(member, now) if is_old else None) or verdict
 
 
 def _fenced(member: Member, cause: Cause, proof: Drained, controller: ObjectKey) -> Stages:
