@@ -145,13 +145,13 @@ def failed_passes(cluster: Cluster) -> int:
     return round(sum(map(float, found)))
 
 
-def complaints(cluster: Cluster) -> str:
-    """What the operator that runs now has complained about last."""
+def complaints(cluster: Cluster, namespace: str = "") -> str:
+    """What the operator that runs now has complained about last; with a namespace, about objects there."""
     [pod] = operator_pods(cluster)
     lines = cluster.kubectl("logs", pod, "-n", OPERATOR_NAMESPACE).splitlines()
-    return "\n".join(
-        [line for line in lines if '"level":"warning"' in line or '"level":"error"' in line][-20:]
-    )
+    about = f'"key":"{namespace}/' if namespace else ""
+    bad = [line for line in lines if '"level":"warning"' in line or '"level":"error"' in line]
+    return "\n".join([line for line in bad if about in line][-20:])
 
 
 @contextlib.contextmanager
