@@ -11,6 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from rest_rig import OURS, client_of, cluster_of, raw, reason, running, seen, shown, until
 
 from slurm_operator.local.daemons import SlurmDaemons
+from slurm_operator.runtime.slurm_fencing import Guard
+from slurm_operator.slurm.snapshot import Snapshot, Unreachable
 from slurm_operator.slurm.writes import DeleteNodes, DrainNodes, ResumeNodes, Verdict, WriteResult
 
 V = "/slurm/v0.0.45"
@@ -163,6 +165,26 @@ async def test_one_request_deletes_many_nodes_and_of_those_it_is_refused_for_onl
 
     assert verdicts(result) == {"x-3": Verdict.ALREADY, "w-0": Verdict.REFUSED, "x-2": Verdict.ALREADY}
     assert _listed(slurm) == {"w-0"}
+
+
+async def test_a_guarded_record_goes_by_what_is_read_right_before(slurm: SlurmDaemons) -> None:
+    async with cluster_of(slurm) as cluster:
+        await until(lambda: seen(cluster) is not None, "a first look")
+        job = await running(slurm, "--nodelist=w-0")
+        slurm.run("scontrol", "suspend", str(job))  # slurmctld itself would let its node go.
+
+        asked = [cluster.write(DeleteNodes(nodes=(name,)), _unless_named(name)) for name in ("w-0", "w-1")]
+        found = [verdicts(result) for result in await asyncio.gather(*asked)]
+
+    assert found == [{"w-0": Verdict.LATE}, {"w-1": Verdict.DONE}]
+    assert _listed(slurm) == {"w-0"}
+
+
+def _unless_named(name: str) -> Guard:
+    def objection(facts: Snapshot | Unreachable) -> str | None:
+        return "a job is there" if isinstance(facts, Unreachable) or facts.jobs_naming(name) else None
+
+    return objection
 
 
 def _listed(slurm: SlurmDaemons) -> set[str]:
