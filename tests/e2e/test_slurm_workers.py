@@ -62,6 +62,11 @@ def test_workers_register_and_a_job_runs_on_all_of_them(slurm):
     )
 
 
+def _jobs_told(slurm):
+    """The jobs that hold up drains, as the status tells them every other second."""
+    return {job for drain in nodeset(slurm)["status"].get("drains", ()) for job in drain["jobs"]}
+
+
 def test_scale_in_waits_for_the_job_and_takes_the_worker_when_it_has_ended(slurm):
     one, other = Ledger(slurm, "--exclusive"), Ledger(slurm, "--exclusive")
     before = slurm.pods()
@@ -75,8 +80,10 @@ def test_scale_in_waits_for_the_job_and_takes_the_worker_when_it_has_ended(slurm
     assert one.is_running()  # The scale-in hit both while their jobs ran.
     assert other.is_running()
     assert slurm.pods() == before
-    told = nodeset(slurm)["status"]["drains"]
-    assert {job for drain in told for job in drain["jobs"]} == {str(one.job), str(other.job)}
+    until(
+        lambda: _jobs_told(slurm) == {str(one.job), str(other.job)},
+        what=lambda: f"the jobs to be told: {_jobs_told(slurm)}",
+    )
     one.wait_ended_by_itself()
     other.wait_ended_by_itself()
     until(lambda: slurm.pods() == {}, what=lambda: f"workers to go: {slurm.pods()} {slurm.states()}")
