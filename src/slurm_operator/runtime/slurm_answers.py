@@ -22,6 +22,13 @@ def answer_to(failure: SlurmFailure) -> Answer:
     return Answer(verdict=_verdict(failure), message=str(failure))
 
 
+def answer_to_removal(failure: SlurmFailure) -> Answer:
+    """The same for removing a record: who is not known any more is as good as removed."""
+    if isinstance(failure, UnknownNode):
+        return Answer(verdict=Verdict.ALREADY)
+    return answer_to(failure)
+
+
 def is_about_some(failure: SlurmFailure | None) -> bool:
     """Whether it may be the fault of one of the nodes that a request names, and not of the request."""
     return isinstance(failure, SlurmRefused) and not isinstance(failure, SlurmNotAllowed)

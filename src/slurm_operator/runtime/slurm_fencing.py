@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from slurm_operator import wire
 from slurm_operator.plan.gate import PROOF_LIFETIME
 from slurm_operator.runtime.clock import Clock
-from slurm_operator.runtime.slurm_answers import answer_to, for_all, is_about_some
+from slurm_operator.runtime.slurm_answers import answer_to_removal, for_all, is_about_some
 from slurm_operator.runtime.slurm_poller import SlurmPoller
 from slurm_operator.slurm.screening import screen
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
@@ -90,7 +90,7 @@ class Fencing:
         elif is_about_some(failure) and len(names) > 1:
             self._size = 1
         else:
-            self._note(dict.fromkeys(names, answer_to(failure)))
+            self._note(dict.fromkeys(names, answer_to_removal(failure)))
 
     def _note(self, answers: Mapping[str, Answer]) -> None:
         if answers:

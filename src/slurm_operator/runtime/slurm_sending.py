@@ -5,7 +5,7 @@ from functools import partial
 
 from slurm_operator import wire
 from slurm_operator.runtime.clock import Clock
-from slurm_operator.runtime.slurm_answers import answer_to, for_all, is_about_some
+from slurm_operator.runtime.slurm_answers import answer_to, answer_to_removal, for_all, is_about_some
 from slurm_operator.runtime.slurm_fencing import RECORDS_PER_REQUEST, Fencing, Guard, Told
 from slurm_operator.runtime.slurm_ledger import Ledger
 from slurm_operator.runtime.slurm_poller import SlurmPoller
@@ -14,7 +14,7 @@ from slurm_operator.slurm.node import SlurmNode
 from slurm_operator.slurm.screening import needs_fresh_nodes, screen
 from slurm_operator.slurm.writes import Answer, NodeWrite, SlurmWrite, Verdict, subjects
 from slurm_operator.slurmrest.client import SlurmRest
-from slurm_operator.slurmrest.errors import JobFinished, SlurmFailure, UnknownReservation
+from slurm_operator.slurmrest.errors import JobFinished, SlurmFailure, UnknownNode, UnknownReservation
 from slurm_operator.slurmrest.sender import job_fields, named, node_fields
 
 MAX_NODES_PER_REQUEST = 1000
@@ -152,7 +152,8 @@ class Sending:
             return for_all(names, Verdict.DONE)
         if is_about_some(failure) and len(names) > 1:
             return await self._without_culprit(write, names)
-        return dict.fromkeys(names, answer_to(failure))
+        answer = answer_to_removal if isinstance(write, writes.DeleteNodes) else answer_to
+        return dict.fromkeys(names, answer(failure))
 
     async def _without_culprit(self, write: NodeWrite, names: Sequence[str]) -> dict[str, Answer]:
         """The refused names again, in halves and freshly screened, until each has an answer of its own."""
@@ -178,7 +179,8 @@ class Sending:
         try:
             await call()
         except SlurmFailure as failure:
-            sure = not failure.may_have_happened
+            # Whom we wrote to by what we had read, and is not known, tells that we had read it wrong.
+            sure = not (failure.may_have_happened or isinstance(failure, UnknownNode))
             return failure
         else:
             sure = True

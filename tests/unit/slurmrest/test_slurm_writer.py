@@ -275,6 +275,23 @@ async def test_after_a_refused_deletion_each_has_its_own_answer_and_gone_is_good
     assert "busy" in result.problems["b"].message
 
 
+async def test_a_record_that_only_we_still_knew_is_removed_and_read_anew(
+    slurmrestd: FakeSlurmrestd, cluster: Cluster
+) -> None:
+    """slurmctld called its list unchanged, and knows nobody of that name."""
+    slurmrestd.on(NODES, nodes(a="IDLE"))
+    await cluster.cluster.poller.poll()
+    slurmrestd.on("DELETE /slurm/{v}/node/a", answer("node-unknown-post"))
+
+    result = await cluster.cluster.write(DeleteNodes(nodes=("a",)))
+
+    assert verdicts(result) == {"a": Verdict.ALREADY}
+    await cluster.cluster.poller.poll()
+    asked = [heard.query for heard in slurmrestd.calls(NODES)]
+    assert "update_time" in asked[1], "before the deletion: what has changed since"
+    assert asked[2] == {}, "and then everything"
+
+
 async def test_whose_record_has_gone_need_not_wait_for_the_records_of_others(
     slurmrestd: FakeSlurmrestd, cluster: Cluster
 ) -> None:
