@@ -35,7 +35,7 @@ from slurm_operator.slurm.snapshot import Snapshot, Unreachable
 A_SECOND = timedelta(seconds=1)
 
 # So many records and pods go within seconds. Then Slurm is read, and people are told how far it has come.
-MOST_GOING = 250
+MOST_GOING = 500
 
 # So many pods are told at once what Slurm says of them. The status of the NodeSet waits for that, and pods
 # that changed lead to the next ones.
