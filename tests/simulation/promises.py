@@ -178,10 +178,13 @@ class Promises:
         self._check_human_drains()
 
     def _forget_returned(self) -> None:
+        """Who was lifted a moment ago was back, even if slurmctld has refused it again since."""
+        now = self.world.loop.time()
         for name in list(self.away):
             record = self.world.ctld.records.get(name)
             is_back = record is not None and not (record.is_drain or record.is_down or record.is_silent)
-            if is_back or not self._is_wanted(name):
+            is_lifted = now - self.deeds.lifted.get(name, -100.0) < NEWS_SECONDS
+            if is_back or is_lifted or not self._is_wanted(name):
                 del self.away[name]
 
     def _is_wanted(self, name: str) -> bool:
