@@ -23,7 +23,7 @@ def answer_to(failure: SlurmFailure) -> Answer:
 
 
 def answer_to_removal(failure: SlurmFailure) -> Answer:
-    """The same for removing a record: who is not known any more is as good as removed."""
+    """The same for a record that nothing else hangs on: who is not known any more is as good as removed."""
     if isinstance(failure, UnknownNode):
         return Answer(verdict=Verdict.ALREADY)
     return answer_to(failure)

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from slurm_operator import wire
 from slurm_operator.plan.gate import PROOF_LIFETIME
 from slurm_operator.runtime.clock import Clock
-from slurm_operator.runtime.slurm_answers import answer_to_removal, for_all, is_about_some
+from slurm_operator.runtime.slurm_answers import answer_to, for_all, is_about_some
 from slurm_operator.runtime.slurm_poller import SlurmPoller
 from slurm_operator.slurm.screening import screen
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
@@ -83,14 +83,17 @@ class Fencing:
         return [name for name in names if name not in against]
 
     async def _part(self, names: Sequence[str]) -> None:
-        """One request. Refused for some, slurmctld has removed the others: who is left goes one by one."""
+        """One request. Refused for some, slurmctld has removed the others: who is left goes one by one.
+
+        Who is not known to it was not looked at by it either: that is no fence, and the pod stays for now.
+        """
         failure = await self._remove(names) if names else None
         if failure is None:
             self._note(for_all(names, Verdict.DONE))
         elif is_about_some(failure) and len(names) > 1:
             self._size = 1
         else:
-            self._note(dict.fromkeys(names, answer_to_removal(failure)))
+            self._note(dict.fromkeys(names, answer_to(failure)))
 
     def _note(self, answers: Mapping[str, Answer]) -> None:
         if answers:

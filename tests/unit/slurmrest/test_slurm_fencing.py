@@ -133,6 +133,15 @@ async def test_after_a_refusal_those_that_are_left_go_one_by_one(
     }
 
 
+async def test_who_is_unknown_to_slurmctld_was_not_fenced_by_it(
+    slurmrestd: FakeSlurmrestd, cluster: Cluster
+) -> None:
+    slurmrestd.on(NODES, nodes(a=DRAINED))
+    slurmrestd.on("DELETE /slurm/{v}/node/a", answer("node-unknown-post"))
+
+    assert await removed(cluster, ["a"]) == {"a": Verdict.UNKNOWN}
+
+
 async def test_what_a_human_drained_meanwhile_stays(slurmrestd: FakeSlurmrestd, cluster: Cluster) -> None:
     slurmrestd.on(NODES, nodes(a=("IDLE+DRAIN", "bad fan")))
 
