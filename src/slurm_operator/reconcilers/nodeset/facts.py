@@ -1,7 +1,7 @@
 """What Slurm says about a worker, written on its pod: conditions for people, a deadline for autoscalers.
 
-Written only where something changed, so a worker that does nothing costs nothing. The pod itself says it, so
-there are no events about it. Without an answer from Slurm everything stays as it was last known.
+Written only where something changed, so a worker that does nothing costs nothing. The pod itself says it; an
+event there is only about what others drained. Without an answer from Slurm everything stays as last known.
 """
 
 from collections.abc import Iterator, Sequence
