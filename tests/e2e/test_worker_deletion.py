@@ -23,6 +23,19 @@ def force(slurm: Slurm, pod: str) -> None:
     slurm.kubectl("delete", "pod", pod, "--wait=false")
 
 
+def waits_and_is_replaced(slurm: Slurm, job: Ledger, before: dict[str, str]) -> None:
+    """The pod stays until its job has ended by itself; then another one takes its place."""
+    job.outlives(5)
+    assert slurm.pods() == before
+    job.wait_ended_by_itself()
+    until(
+        lambda: slurm.pods().get(job.node) not in (None, before[job.node]),
+        120,
+        lambda: f"another: {slurm.pods()}",
+    )
+    slurm.wait_idle(2)
+
+
 def comment(job: Ledger) -> str:
     """What the owner of a job reads."""
     found = re.search(r"AdminComment=(.*)", job.slurm.run("scontrol", "show", "job", str(job.job)))
@@ -40,15 +53,7 @@ def test_a_worker_is_not_deleted_by_hand_and_where_that_is_forced_it_waits_for_i
     force(slurm, job.node)
     wait_draining(slurm, job)
     until(lambda: "PodTerminating" in comment(job), 60, lambda: f"a word to its owner: {comment(job)!r}")
-    job.outlives(5)
-    assert slurm.pods() == before
-    job.wait_ended_by_itself()
-    until(
-        lambda: slurm.pods().get(job.node) not in (None, before[job.node]),
-        120,
-        lambda: f"another: {slurm.pods()}",
-    )
-    slurm.wait_idle(2)
+    waits_and_is_replaced(slurm, job, before)
 
 
 @pytest.mark.full
@@ -63,15 +68,7 @@ def test_an_eviction_that_no_budget_holds_up_is_waited_out(slurm):
     evict(slurm, job.node)
 
     wait_draining(slurm, job)
-    job.outlives(5)
-    assert slurm.pods() == before
-    job.wait_ended_by_itself()
-    until(
-        lambda: slurm.pods().get(job.node) not in (None, before[job.node]),
-        120,
-        lambda: f"another: {slurm.pods()}",
-    )
-    slurm.wait_idle(2)
+    waits_and_is_replaced(slurm, job, before)
 
 
 def evict(slurm: Slurm, pod: str) -> None:
