@@ -11,6 +11,7 @@ from operator_rig import job_state, until
 
 from slurm_operator.cli.kubectl import kubectl_slurm
 from slurm_operator.local.cluster import Cluster
+from slurm_operator.local.errors import LocalError
 
 # Workers that went silent or were made anew come back by themselves, and soon.
 CONF = "GresTypes=gpu\nMinJobAge=10\nReturnToService=2\nSlurmdTimeout=30\n"
@@ -122,7 +123,10 @@ class Patient:
         idle = ("sinfo", "--noheader", "--Node", "--Format=NodeList:60,StateLong:40")
 
         def states() -> dict[str, str]:
-            return dict(line.split() for line in self.run(*idle).splitlines())
+            try:
+                return dict(line.split() for line in self.run(*idle).splitlines())
+            except LocalError as error:  # slurmctld is on its way.
+                return {"slurmctld": str(error)}
 
         until(
             lambda: list(states().values()) == ["idle"] * 3, PATIENCE_S, lambda: f"idle workers: {states()}"

@@ -20,6 +20,7 @@ def patient(fragile_cluster, paths) -> Patient:
     fragile_cluster.load_image(image.operator_archive(paths, Quiet()))
     install(fragile_cluster, image.OPERATOR_IMAGE)
     made = Patient(fragile_cluster)
+    until(made.is_ready, PATIENCE_S, lambda: made.kubectl("get", "clusters"))
     made.wait_well()
     return made
 

@@ -26,7 +26,8 @@ def explain(session: Session, what: tuple[str, ...], bundle: Path | None, output
     """Say why something is as it is: the causes one after the other, and what to do.
 
     KIND is cluster, controller, accounting, restapi, loginset, nodeset, token, node (of Slurm or of
-    Kubernetes), pod, or job. Nothing is changed. The exit code is 1 when something is wrong.
+    Kubernetes), pod, or job. Nothing is changed. The exit code is 1 when something is wrong,
+    and 0 when nothing has to be done: what is not ready yet may come by itself.
     """
     kind, _, name = "/".join(what).partition("/")
     if not name:
