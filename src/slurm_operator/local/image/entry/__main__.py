@@ -14,6 +14,7 @@ from . import database, ssh
 from .follow import follow
 from .leave import leave
 from .options import argument_words, resource_items, with_node_items, words
+from .reach import wait_for_slurmctld
 from .saved import forgive_unsaved_usage
 from .slurmctld import node_name
 from .watch import LEAVING, watch
@@ -45,6 +46,7 @@ def slurmd(arguments: Sequence[str]) -> int:
     name = node_name(options, socket.gethostname())
     _NODE_NAME.write_text(name)
     every_s = float(os.environ.get("SLURMD_WATCH_SECONDS", "30"))
+    wait_for_slurmctld(options)
     return follow(command, beside=partial(watch, name, every_s))
 
 
@@ -58,7 +60,9 @@ def slurmrestd(arguments: Sequence[str]) -> int:
 
 def sackd(arguments: Sequence[str]) -> int:
     _become_slurm()
-    return follow(["sackd", "--systemd", *_options("SACKD_OPTIONS", arguments)])
+    options = _options("SACKD_OPTIONS", arguments)
+    wait_for_slurmctld(options)
+    return follow(["sackd", "--systemd", *options])
 
 
 def login(arguments: Sequence[str]) -> int:
