@@ -16,7 +16,7 @@ NOTES = "BENCH_NOTES"
 
 
 class Notes(wire.Record):
-    """Of the better of its rounds, and the most requests in any."""
+    """The middle one of its rounds, and the most requests in any."""
 
     seconds: float
     seconds_by_hand: float

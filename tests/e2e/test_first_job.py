@@ -1,18 +1,20 @@
 """From `kubectl apply` to the first job: what the operator adds to what the same pods need without one."""
 
 import os
+import re
 import subprocess
 import time
 import uuid
 from collections import Counter
 from pathlib import Path
+from statistics import median
 
 import pytest
 from bench.first import NOTES, Notes
 from control_plane_rig import ControlPlane, complaints, control_plane_of
 from e2e_pods import make_namespace
 from hand_written import copied
-from operator_rig import install
+from operator_rig import install, until
 
 from slurm_operator import wire
 from slurm_operator.local.errors import LocalError
@@ -23,8 +25,9 @@ pytestmark = [pytest.mark.timeout(900), pytest.mark.minutes]
 # 23 of them make or read an object that a pod of Slurm needs, the rest are what people are told meanwhile:
 # see docs/decisions/benchmarks.md.
 MOST_REQUESTS = 45
-ROUNDS = 2
+ROUNDS = 5
 PATIENCE_SECONDS = 240
+ROUND = re.compile(r"/(head|hand)-\w+")
 
 
 @pytest.fixture(scope="module")
@@ -81,13 +84,21 @@ def by_hand(operator, objects_of: ControlPlane) -> float:
     try:
         return seconds_to_first_job(ControlPlane(operator, namespace), copied(objects_of, namespace))
     finally:
+        # Without their slurmctld these would wait for jobs that nobody can tell them about.
+        operator.kubectl("delete", "pods", "--all", "-n", namespace, "--grace-period=1", "--wait=false")
         operator.kubectl("delete", "namespace", namespace, "--wait=false")
+
+
+def wait_alone(operator) -> None:
+    """Until nothing of an earlier round ends beside the next one."""
+    until(lambda: not ROUND.search(operator.kubectl("get", "namespaces", "-o", "name")), PATIENCE_SECONDS)
 
 
 def test_the_first_job_costs_few_requests_and_no_failed_pass(operator):
     """Taken in turns, so that both have the same share of the machine. Seconds are told and not judged."""
     ours, theirs, requests = [], [], []
     for _ in range(ROUNDS):
+        wait_alone(operator)
         with control_plane_of(operator) as made:
             manifests = [made.files(), made.controller(), made.restapi(), made.nodeset(replicas=2)]
             ours.append(seconds_to_first_job(made, manifests))
@@ -100,6 +111,6 @@ def test_the_first_job_costs_few_requests_and_no_failed_pass(operator):
             assert len(asked) <= MOST_REQUESTS, "\n".join(asked)
 
     if file := os.environ.get(NOTES):
-        measured = Notes(seconds=min(ours), seconds_by_hand=min(theirs), requests=max(requests))
+        measured = Notes(seconds=median(ours), seconds_by_hand=median(theirs), requests=max(requests))
         Path(file).write_bytes(wire.encode(measured))
-    print(f"ratio {min(ours) / min(theirs):.2f}")
+    print(f"ratio of the medians {median(ours) / median(theirs):.2f}")
