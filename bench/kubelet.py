@@ -1,6 +1,7 @@
 """A kubelet as far as the operator notices one: pods that were made run, pods that were deleted go.
 
-For counting requests on an API server without machines; benchmarks use the scheduler and kwok.
+For counting requests on an API server without machines. In benchmarks the scheduler and kwok start pods, and
+this one only ends them.
 """
 
 import asyncio
@@ -20,15 +21,18 @@ AT_ONCE = 8
 class Kubelet:
     """Follows the pods of a cache; `run` does what has to be done."""
 
-    def __init__(self, client: Client, pods: Cache[Pod]) -> None:
-        self._client = client
+    def __init__(self, client: Client, pods: Cache[Pod], *, starts_pods: bool = True) -> None:
+        self._client, self._starts_pods = client, starts_pods
         self._started: set[str] = set()
         self._due: asyncio.Queue[Pod] = asyncio.Queue()
         pods.subscribe(self._follow)
 
     def _follow(self, old: Pod | None, new: Pod | None) -> None:
-        if new is not None and (new.metadata.is_terminating or new.metadata.uid not in self._started):
+        if new is not None and (new.metadata.is_terminating or self._is_to_start(new)):
             self._due.put_nowait(new)
+
+    def _is_to_start(self, pod: Pod) -> bool:
+        return self._starts_pods and pod.metadata.uid not in self._started
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, Protocol
 
 import aiohttp
 
+from bench.kubelet import Kubelet
 from bench.operated import STUB
 from bench.stub_slurm import StubSlurm
 from slurm_operator import wire
@@ -209,7 +210,10 @@ async def rig(directory: Path, machines: int = MACHINES) -> AsyncIterator[Rig]:
                 )
             wait_established(plane.kubectl)
             async with AsyncExitStack() as stack:
-                yield await watching(plane, stack, machines)
+                made = await watching(plane, stack, machines)
+                ending = asyncio.create_task(Kubelet(made.client, made.pods, starts_pods=False).run())
+                stack.callback(ending.cancel)
+                yield made
         finally:
             for process in processes:
                 process.stop()
@@ -291,7 +295,7 @@ def _scheduler(plane: Plane) -> Process:
 
 def _kwok(plane: Plane, program: Path) -> Process:
     stages = plane.directory / "stages.yaml"
-    stages.write_text(fake.stages())
+    stages.write_text(fake.stages(ends_pods=False))
     return Process("kwok", fake.command(program, plane.kubeconfig, stages), plane.directory / "kwok.log")
 
 

@@ -13,6 +13,7 @@ from slurm_operator.api import names, reading
 from slurm_operator.api.controller import Controller
 from slurm_operator.api.meta import ObjectKey
 from slurm_operator.api.nodeset import NodeSet
+from slurm_operator.manifests.kinds import POD
 from slurm_operator.manifests.meta import Manifest
 from slurm_operator.reconcilers.nodeset.pod import Slot, WorkerPods
 
@@ -186,7 +187,8 @@ class Floor(NamedTuple):
 async def floor(rig: Rig, count: int) -> Floor:
     global _floors
     _floors += 1
-    lines = [f"/api/v1/namespaces/{FLOOR}/pods\t{json.dumps(pod)}" for pod in await pods_of(rig, count)]
+    pods = await pods_of(rig, count)
+    lines = [f"/api/v1/namespaces/{FLOOR}/pods\t{json.dumps(pod)}" for pod in pods]
     file = rig.plane.directory / "floor.txt"
     file.write_text("\n".join(lines))
     pki = rig.plane.certificates
@@ -196,7 +198,21 @@ async def floor(rig: Rig, count: int) -> Floor:
     )
     out, _ = await process.communicate()
     took = json.loads(out)
+    await _clear(rig, [pod["metadata"]["name"] for pod in pods])
     return Floor(took["ended"] - took["began"], took["cpu"])
+
+
+async def _clear(rig: Rig, names: list[str]) -> None:
+    """The machines have no room for the pods of all floors, and somebody would have to look after them."""
+    left = iter(names)
+
+    async def work() -> None:
+        for name in left:
+            await rig.client.delete(POD, ObjectKey(FLOOR, name), grace_seconds=0)
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(CONNECTIONS):
+            group.create_task(work())
 
 
 async def pods_of(rig: Rig, count: int) -> list[Manifest]:

@@ -41,20 +41,23 @@ containerStatuses:
 """
 
 
-def stages() -> str:
-    """What kwok does with a fake node and its pods: up at once, gone at once."""
+def stages(*, ends_pods: bool = True) -> str:
+    """What kwok does with a fake node and its pods: up at once, gone at once.
+
+    kwok deletes by name alone, and when it is late that ends the successor, again and again. Where pods of
+    one name follow each other by the hundred, somebody else has to end them.
+    """
     gone: _Match = {"key": ".metadata.deletionTimestamp", "operator": "Exists"}
     here: _Match = {"key": ".metadata.deletionTimestamp", "operator": "DoesNotExist"}
     pending: _Match = {"key": ".status.phase", "operator": "In", "values": ["Pending"]}
     not_ready: _Match = {"key": _READY, "operator": "NotIn", "values": ["True"]}
-    return yaml.safe_dump_all(
-        [
-            _stage("node-up", "Node", [not_ready], {"statusTemplate": _NODE_STATUS}),
-            _stage("pod-up", "Pod", [here, pending], {"statusTemplate": _POD_STATUS}),
-            _stage("pod-gone", "Pod", [gone], {"delete": True}),
-        ],
-        sort_keys=False,
-    )
+    made = [
+        _stage("node-up", "Node", [not_ready], {"statusTemplate": _NODE_STATUS}),
+        _stage("pod-up", "Pod", [here, pending], {"statusTemplate": _POD_STATUS}),
+    ]
+    if ends_pods:
+        made.append(_stage("pod-gone", "Pod", [gone], {"delete": True}))
+    return yaml.safe_dump_all(made, sort_keys=False)
 
 
 def node(number: int) -> dict[str, object]:

@@ -130,6 +130,14 @@ def test_the_stages_are_yaml_that_kwok_reads() -> None:
     assert [stage["spec"]["resourceRef"]["kind"] for stage in stages] == ["Node", "Pod", "Pod"]
 
 
+def test_kwok_ends_pods_only_where_nobody_else_does() -> None:
+    def ends(text: str) -> bool:
+        return any(stage["spec"]["next"].get("delete") for stage in yaml.safe_load_all(text))
+
+    assert ends(fake.stages())
+    assert not ends(fake.stages(ends_pods=False))
+
+
 def test_the_first_cluster_is_ten_lines_long() -> None:
     manifest = operated.manifest(workers=2, nodes=2)
     del manifest["metadata"]["namespace"]
