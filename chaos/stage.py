@@ -130,14 +130,24 @@ class Stage:
                 job.excuses.append(why)
 
     def wait_saved(self) -> None:
-        """Until slurmctld has written down every job that has started. It writes every few seconds."""
+        """Until slurmctld has written down every job that has started, and none is about to start.
+
+        It writes every few seconds.
+        """
         end = time.monotonic() + 8
-        while time.monotonic() < end:
-            files = self._state_files("job_state")
-            started = max((job.started_at for job in self.jobs), default=0.0)
-            if files and files[0].stat().st_mtime > started + 1:
-                return
+        while time.monotonic() < end and not (self._is_saved() and not self._has_pending()):
             time.sleep(0.2)
+
+    def _is_saved(self) -> bool:
+        files = self._state_files("job_state")
+        started = max((job.started_at for job in self.jobs), default=0.0)
+        return bool(files) and files[0].stat().st_mtime > started + 1
+
+    def _has_pending(self) -> bool:
+        try:
+            return bool(self.client("squeue", "--noheader", "--states=PENDING", "--format=%i").strip())
+        except Missed:
+            return False  # A slurmctld that does not answer starts none.
 
     def expired_token(self) -> str:
         """Signed with the right key, an hour ago."""
