@@ -41,6 +41,7 @@ DEADLINE_SECONDS = 600
 TRY_OUT = f"""\
 log=/tmp/slurmctld.log
 end=/dev/termination-log
+: > "$log"
 slurmctld -D -c > "$log" 2>&1 &
 pid=$!
 for _ in $(seq 300); do
