@@ -103,12 +103,7 @@ class Slurm:
         return int(re.match(r"\d+", out.strip())[0])
 
     def states(self) -> dict[str, str]:
-        """Slurm's nodes and their states."""
-        try:
-            out = self.run("sinfo", "--noheader", "--Node", "--Format=NodeList:60,StateLong:40")
-        except LocalError:
-            return {}
-        return dict(line.split() for line in out.splitlines() if len(line.split()) == 2)
+        return node_states(self.run)
 
     def answers(self) -> bool:
         """Whether slurmctld is there."""
@@ -135,6 +130,15 @@ class Slurm:
     def wait_idle(self, count: int, seconds: float = 120) -> None:
         until(lambda: sum(1 for state in self.states().values() if state == "idle") >= count, seconds,
               lambda: f"{count} idle workers: {self.states()} {self.pods()}")  # fmt: skip
+
+
+def node_states(run) -> dict[str, str]:
+    """Slurm's nodes and their states; none while slurmctld, beside which `run` runs commands, is on its way."""
+    try:
+        out = run("sinfo", "--noheader", "--Node", "--Format=NodeList:60,StateLong:40")
+    except LocalError:
+        return {}
+    return dict(line.split() for line in out.splitlines() if len(line.split()) == 2)
 
 
 def job_state(run, job: int) -> str:

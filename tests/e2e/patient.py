@@ -7,11 +7,10 @@ from pathlib import Path
 
 from click.testing import CliRunner
 from e2e_pods import make_namespace
-from operator_rig import job_state, until
+from operator_rig import job_state, node_states, until
 
 from slurm_operator.cli.kubectl import kubectl_slurm
 from slurm_operator.local.cluster import Cluster
-from slurm_operator.local.errors import LocalError
 
 # Workers that went silent or were made anew come back by themselves, and soon.
 CONF = "GresTypes=gpu\nMinJobAge=10\nReturnToService=2\nSlurmdTimeout=30\n"
@@ -120,16 +119,10 @@ class Patient:
 
     def wait_idle(self) -> None:
         """All workers take jobs, and none has any."""
-        idle = ("sinfo", "--noheader", "--Node", "--Format=NodeList:60,StateLong:40")
-
-        def states() -> dict[str, str]:
-            try:
-                return dict(line.split() for line in self.run(*idle).splitlines())
-            except LocalError as error:  # slurmctld is on its way.
-                return {"slurmctld": str(error)}
-
         until(
-            lambda: list(states().values()) == ["idle"] * 3, PATIENCE_S, lambda: f"idle workers: {states()}"
+            lambda: list(node_states(self.run).values()) == ["idle"] * 3,
+            PATIENCE_S,
+            lambda: f"idle workers: {node_states(self.run)}",
         )
 
     def wait_over(self, job: int) -> None:
