@@ -37,16 +37,10 @@ def test_nobody_waits_for_ever():
 def test_the_wait_ends_when_somebody_listens():
     with socket.socket() as later:
         later.bind(("127.0.0.1", 0))
-        waiting = threading.Event()
-
-        def listen() -> None:
-            waiting.wait()
-            later.listen()
-
-        thread = threading.Thread(target=listen)
-        thread.start()
         options = ["--conf-server", f"127.0.0.1:{later.getsockname()[1]}"]
         assert not wait_for_slurmctld(options, patience_s=0)
-        waiting.set()
+
+        listening = threading.Timer(0.3, later.listen)
+        listening.start()
         assert wait_for_slurmctld(options)
-        thread.join()
+        listening.join()
