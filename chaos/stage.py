@@ -135,7 +135,7 @@ class Stage:
         It writes every few seconds.
         """
         end = time.monotonic() + 8
-        while time.monotonic() < end and not (self._is_saved() and not self._has_pending()):
+        while time.monotonic() < end and (not self._is_saved() or self._may_start_one()):
             time.sleep(0.2)
 
     def _is_saved(self) -> bool:
@@ -143,11 +143,11 @@ class Stage:
         started = max((job.started_at for job in self.jobs), default=0.0)
         return bool(files) and files[0].stat().st_mtime > started + 1
 
-    def _has_pending(self) -> bool:
+    def _may_start_one(self) -> bool:
         try:
             return bool(self.client("squeue", "--noheader", "--states=PENDING", "--format=%i").strip())
         except Missed:
-            return False  # A slurmctld that does not answer starts none.
+            return True  # Nobody can tell.
 
     def expired_token(self) -> str:
         """Signed with the right key, an hour ago."""
