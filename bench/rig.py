@@ -43,6 +43,7 @@ NAMESPACE, FLOOR = "bench", "floor"
 SET = "gpu"
 OPERATOR = "operator"
 MACHINES = 40
+SLURMD_WATCH_SECONDS = 30.0  # As in our images.
 BYTECODE = Path("build").absolute() / "bytecode"
 GROUP = "/apis/slinky.slurm.net/v1beta1"
 
@@ -231,6 +232,8 @@ async def watching(plane: AnyPlane, stack: AsyncExitStack, machines: int) -> Rig
     stack.callback(running.cancel)
     await pods.synced.wait()
     rig = Rig(plane, client, pods, stub)
+    coming_back = asyncio.create_task(_take_back(rig))
+    stack.callback(coming_back.cancel)
     for number in range(machines):
         node = fake.node(number)
         await rig.create("/api/v1/nodes", node)
@@ -238,6 +241,13 @@ async def watching(plane: AnyPlane, stack: AsyncExitStack, machines: int) -> Rig
         await add_namespace(rig, namespace)
     await rig.controller("slurm", stub)
     return rig
+
+
+async def _take_back(rig: Rig) -> None:
+    """Whose record has gone and who stayed: on a machine that stands still for seconds that happens."""
+    while True:
+        await asyncio.sleep(SLURMD_WATCH_SECONDS)
+        rig.stub.take_back(rig.workers())
 
 
 def _is_worker(pod: Pod | None) -> bool:

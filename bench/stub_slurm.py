@@ -9,7 +9,7 @@ import asyncio
 import copy
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from functools import cache
 from pathlib import Path
@@ -77,6 +77,12 @@ class StubSlurm:
         if name and running and self._pods.get(name) != slurmd:
             self._pods[name] = slurmd
             self.register(name, new.status.pod_ip, feature, running.started_at)
+
+    def take_back(self, pods: Iterable[Pod]) -> None:
+        """A worker that finds itself forgotten registers again, as our images do every so often."""
+        self._pods = {name: slurmd for name, slurmd in self._pods.items() if name in self._nodes}
+        for pod in pods:
+            self.follow(None, pod)
 
     def start_job(self, job_id: int, name: str) -> None:
         job = copy.deepcopy(next(j for j in recorded("jobs")["jobs"] if j["job_state"] == ["RUNNING"]))

@@ -7,6 +7,8 @@ from bench.stub_slurm import StubSlurm
 
 from slurm.recording import check
 from slurm_operator import wire
+from slurm_operator.api import names
+from slurm_operator.manifests.objects import Pod
 from slurm_operator.slurmrest.nodes import NodesReply, slurm_node
 
 V = "/slurm/v0.0.45"
@@ -71,6 +73,36 @@ def test_a_node_with_a_job_stays_and_an_idle_one_goes(stub):
     assert ask(stub, "DELETE", "/node/gpu-0")[0] == 200
     stub.end_job(7)
     assert [n.name for n in nodes(stub) if n.state.is_idle] == ["gpu-1"]
+
+
+def test_a_worker_that_finds_itself_forgotten_registers_again_once():
+    stub, pod = StubSlurm(), ready_pod("gpu-3")
+    stub.follow(None, pod)
+    stub.take_back([pod])
+    assert [n.name for n in nodes(stub)] == ["gpu-3"]
+    ask(stub, "DELETE", "/node/gpu-3")
+    stub.follow(None, pod)
+    assert nodes(stub) == []
+
+    stub.take_back([pod])
+
+    assert [n.name for n in nodes(stub)] == ["gpu-3"]
+
+
+def ready_pod(name: str) -> Pod:
+    slurmd = {"name": "slurmd", "ready": True, "state": {"running": {"startedAt": "2026-01-01T00:00:00Z"}}}
+    labels = {names.LABEL_POD_HOSTNAME: name, names.APP_INSTANCE: "gpu"}
+    ready = {"type": "Ready", "status": "True"}
+    pod = {
+        "metadata": {"namespace": "bench", "name": name, "uid": "u", "labels": labels},
+        "status": {
+            "phase": "Running",
+            "podIP": "10.0.0.3",
+            "conditions": [ready],
+            "containerStatuses": [slurmd],
+        },
+    }
+    return wire.decode(wire.encode(pod), Pod)
 
 
 def nodes(stub: StubSlurm):
