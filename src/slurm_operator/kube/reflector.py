@@ -20,7 +20,8 @@ T = TypeVar("T", bound=HasMeta)
 # The server ends a watch after so long. Not all at once: whoever started together would come back together.
 _SHORTEST_WATCH_SECONDS = 300
 _LONGEST_WATCH_SECONDS = 600
-# Bookmarks come every minute. More than two missed ones, and the connection is dead or somebody sleeps.
+# Bookmarks come every minute. More than two missed ones, and the connection may be dead; or it is about
+# Events, of which the server sends no bookmarks.
 _IDLE_SECONDS = 150.0
 # A round that lived this long was no failure, however it ended.
 _HEALTHY_SECONDS = 10.0
@@ -117,16 +118,23 @@ class Reflector(Generic[T]):
         return things, version
 
     async def _watch(self) -> None:
+        """Until the server ends it, or is silent. If that is trouble, the next watch will not begin."""
+        before = self.watches
         seconds = random.randint(_SHORTEST_WATCH_SECONDS, _LONGEST_WATCH_SECONDS)  # noqa: S311
-        async with self._client.watch(
-            self.selection,
-            resource_version=self._version,
-            timeout_seconds=seconds,
-            idle_seconds=_IDLE_SECONDS,
-        ) as batches:
-            self.watches += 1
-            self._heard()
-            await self._follow(batches)
+        try:
+            async with self._client.watch(
+                self.selection,
+                resource_version=self._version,
+                timeout_seconds=seconds,
+                idle_seconds=_IDLE_SECONDS,
+            ) as batches:
+                self.watches += 1
+                self._heard()
+                await self._follow(batches)
+        except errors.Timeout:
+            if self.watches == before:
+                raise
+            log.debug("a silent watch is begun anew", what=str(self.selection))
 
     async def _follow(self, batches: AsyncIterator[list[bytes]]) -> None:
         async for lines in batches:

@@ -6,12 +6,13 @@ from contextlib import asynccontextmanager, suppress
 
 from eventually import eventually
 from fake_api_server import Answer, FakeApi, hang, listing, refusal, status, thing
+from structlog.testing import capture_logs
 
 from slurm_operator import wire
 from slurm_operator.api.meta import Meta, ObjectKey
 from slurm_operator.kube.cache import Cache
 from slurm_operator.kube.client import Client
-from slurm_operator.kube.errors import Forbidden
+from slurm_operator.kube.errors import Forbidden, Timeout
 from slurm_operator.manifests.kinds import POD
 
 VIRTUAL_TIME = True
@@ -337,10 +338,22 @@ async def test_a_watch_that_falls_silent_is_opened_anew() -> None:
 
     api = FakeApi(lists=[listing(thing("a", 90))], watches=[hang, after])
     async with watched(api) as it:
-        await eventually(lambda: it.versions() == {"a": "101"})
+        with capture_logs() as logged:
+            await eventually(lambda: it.versions() == {"a": "101"})
 
     assert it.cache.watches == 2
     assert it.cache.lists == 1
+    assert {line["log_level"] for line in logged} == {"debug"}  # About Events it is nothing special.
+
+
+async def test_a_server_that_is_silent_and_then_does_not_answer_is_trouble() -> None:
+    async def no_word(answer: Answer) -> None:
+        await asyncio.Event().wait()
+
+    api = FakeApi(lists=[listing(thing("a", 90))], watches=[hang, no_word])
+    async with watched(api) as it:
+        await eventually(lambda: it.cache.trouble is not None)
+        assert isinstance(it.cache.trouble, Timeout)
 
 
 async def test_two_idle_hours_cost_a_few_reconnects_and_no_list() -> None:
