@@ -18,8 +18,9 @@ log = structlog.get_logger(__name__)
 
 Perform = Callable[[Action], Awaitable[None]]
 
-# So many notes are written at a time, as there are connections, and for so long new ones are begun.
-NOTES_AT_ONCE = 32
+# So many actions of a stage, and so many notes, are under way at a time: as there are connections.
+AT_ONCE = 32
+# For so long new notes are begun.
 NOTES_SECONDS = 1.0
 
 
@@ -55,7 +56,7 @@ async def act(plan: Plan, perform: Perform, *, notes_seconds: float = NOTES_SECO
     left = iter(notes)
     await asyncio.gather(
         *(_run_lane(lane, perform, tally) for lane in working),
-        *(_run_notes(left, perform, tally, notes_seconds) for _ in notes[:NOTES_AT_ONCE]),
+        *(_run_notes(left, perform, tally, notes_seconds) for _ in notes[:AT_ONCE]),
     )
     tally.skipped.extend(action for lane in left for action in lane.actions())
     return Outcome(done=tuple(tally.done), failed=tuple(tally.failed), skipped=tuple(tally.skipped))
@@ -92,18 +93,27 @@ async def _run_notes(left: Iterator[Lane], perform: Perform, tally: _Tally, seco
 
 
 async def _run_stage(stage: Sequence[Action], perform: Perform, tally: _Tally) -> bool:
-    """Batches of 1, 2, 4, 8 …, so that a refusal that would meet them all costs few requests."""
-    start, size = 0, 1
-    while start < len(stage):
-        batch = stage[start : start + size]
-        tries = [_try(action, perform, tally) for action in batch]
-        worked = await asyncio.gather(*tries) if len(tries) > 1 else [await tries[0]]
-        start += len(batch)
-        size *= 2
-        if not all(worked):
-            tally.skipped.extend(stage[start:])
-            return False
-    return True
+    """One at first. Each that works lets one more go on beside it, and nobody waits for the slowest.
+
+    So a refusal that would meet them all costs few requests.
+    """
+    left = iter(stage)
+    is_good, hands = True, 1
+
+    async def work(group: asyncio.TaskGroup) -> None:
+        nonlocal is_good, hands
+        for action in left:
+            is_good = await _try(action, perform, tally) and is_good
+            if not is_good:
+                return
+            if hands < min(AT_ONCE, len(stage)):
+                hands += 1
+                group.create_task(work(group))
+
+    async with asyncio.TaskGroup() as group:
+        await work(group)
+    tally.skipped.extend(left)
+    return is_good
 
 
 async def _try(action: Action, perform: Perform, tally: _Tally) -> bool:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from slurm_operator.plan.actions import Apply, Tell, Wait
 from slurm_operator.plan.plan import lane, plan
-from slurm_operator.runtime.act import NOTES_AT_ONCE, ActionFailed, Pointless, act
+from slurm_operator.runtime.act import AT_ONCE, ActionFailed, Pointless, act
 
 
 def apply(name: str) -> Apply:
@@ -99,56 +99,79 @@ async def test_slow_start_meets_a_refusal_with_one_request():
     assert len(outcome.skipped) == 99
 
 
-async def test_slow_start_doubles():
+async def test_slow_start_begins_one_more_with_each_that_works_and_never_more_than_connections():
     stage = Stage()
+    pods = [apply(str(number)) for number in range(AT_ONCE * 8)]
 
-    await act(plan(lane("pods", [apply(str(number)) for number in range(15)])), stage.perform)
+    await act(plan(lane("pods", pods)), stage.perform)
 
-    assert [len(together) for together in stage.seen_together] == [
-        1,
-        1,
-        2,
-        1,
-        2,
-        3,
-        4,
-        1,
-        2,
-        3,
-        4,
-        5,
-        6,
-        7,
-        8,
+    begun_before_done = [
+        (begun, begun - len(together)) for begun, together in enumerate(stage.seen_together, 1)
     ]
+    assert all(begun <= 2 * done + 1 for begun, done in begun_before_done)
+    assert max(map(len, stage.seen_together)) == AT_ONCE
+    assert {len(together) for together in stage.seen_together[AT_ONCE * 4 :]} == {AT_ONCE}
+
+
+async def test_the_slowest_of_a_stage_holds_up_nobody():
+    never, reached = asyncio.Event(), asyncio.Event()
+
+    async def perform(action: Apply) -> None:
+        match name_of(action):
+            case "1":
+                await never.wait()
+            case "99":
+                reached.set()
+
+    acting = asyncio.create_task(act(plan(lane("pods", [apply(str(n)) for n in range(100)])), perform))
+    async with asyncio.timeout(10):
+        await reached.wait()
+    never.set()
+
+    assert len((await acting).done) == 100
+
+
+async def test_after_a_refusal_nothing_new_is_begun_and_what_is_under_way_ends():
+    go_on, tried = asyncio.Event(), []
+
+    async def perform(action: Apply) -> None:
+        tried.append(name_of(action))
+        match name_of(action):
+            case "1":
+                await go_on.wait()
+            case "2":
+                go_on.set()
+                raise ActionFailed("quota exceeded")
+
+    outcome = await act(plan(lane("pods", [apply(str(n)) for n in range(100)], [apply("behind")])), perform)
+
+    assert tried == ["0", "1", "2"]
+    assert [name_of(action) for action in outcome.done] == ["0", "1"]
+    assert len(outcome.skipped) == 98
 
 
 async def test_notes_that_there_is_no_time_for_are_left_to_the_next_pass_and_hold_up_nothing_else():
     stage = Stage()
-    notes = [
-        lane(f"note {number}", [apply(str(number))], is_note=True) for number in range(NOTES_AT_ONCE * 2)
-    ]
+    notes = [lane(f"note {number}", [apply(str(number))], is_note=True) for number in range(AT_ONCE * 2)]
     urgent = lane("urgent", [apply("first")], [apply("second")])
 
     outcome = await act(plan(*notes, urgent), stage.perform, notes_seconds=0)
 
     assert {"first", "second"} <= set(stage.tried)
-    assert len(outcome.done) == NOTES_AT_ONCE + 2
+    assert len(outcome.done) == AT_ONCE + 2
     assert [name_of(action) for action in outcome.skipped] == [
-        str(number) for number in range(NOTES_AT_ONCE, NOTES_AT_ONCE * 2)
+        str(number) for number in range(AT_ONCE, AT_ONCE * 2)
     ]
 
 
 async def test_notes_are_all_written_while_there_is_time_and_never_more_at_once_than_connections():
     stage = Stage()
-    notes = [
-        lane(f"note {number}", [apply(str(number))], is_note=True) for number in range(NOTES_AT_ONCE * 4)
-    ]
+    notes = [lane(f"note {number}", [apply(str(number))], is_note=True) for number in range(AT_ONCE * 4)]
 
     outcome = await act(plan(*notes), stage.perform, notes_seconds=600)
 
-    assert len(outcome.done) == NOTES_AT_ONCE * 4
-    assert max(map(len, stage.seen_together)) == NOTES_AT_ONCE
+    assert len(outcome.done) == AT_ONCE * 4
+    assert max(map(len, stage.seen_together)) == AT_ONCE
 
 
 async def test_waiting_and_telling_send_nothing_and_count_as_done():
