@@ -50,12 +50,12 @@ async def _to(there: Rig, count: int) -> tuple[float, float]:
     """Seconds until the pods are so, and from then on until Slurm and the status are."""
     began = time.time()
     await there.patch({"replicas": count})
-    ready = await until(lambda: _ready(there) == count == len(there.workers()), f"{count} workers")
+    ready = await until(lambda: len(there.ready) == count == len(there.workers()), f"{count} workers")
     return ready - began, await _settled(there, count) - ready
 
 
 async def _settled(there: Rig, count: int) -> float:
-    await until(lambda: _ready(there) == count == len(there.workers()), f"{count} workers")
+    await until(lambda: len(there.ready) == count == len(there.workers()), f"{count} workers")
     return await told(there, lambda status: _agrees(there, status, count))
 
 
@@ -70,10 +70,6 @@ def _ours(there: Rig) -> dict[str, list[str]]:
 
 def _drains(there: Rig) -> int:
     return sum("DRAIN" in words for words in _ours(there).values())
-
-
-def _ready(there: Rig) -> int:
-    return sum(pod.is_ready for pod in there.workers())
 
 
 def _live(there: Rig) -> int:

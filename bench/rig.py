@@ -24,7 +24,7 @@ from bench.stub_slurm import StubSlurm
 from slurm_operator import wire
 from slurm_operator.api import KINDS
 from slurm_operator.api.crd import crd
-from slurm_operator.api.meta import ObjectKey
+from slurm_operator.api.meta import ObjectKey, key_of
 from slurm_operator.api.nodeset import NodeSet
 from slurm_operator.kube import config
 from slurm_operator.kube.cache import Cache
@@ -86,7 +86,24 @@ class Rig:
 
     def __init__(self, plane: AnyPlane, client: Client, pods: Cache[Pod], stub: StubSlurm) -> None:
         self.plane, self.client, self.pods, self.stub = plane, client, pods, stub
+        self.ready: set[ObjectKey] = set()
+        self._workers: dict[ObjectKey, Pod] = {}
         self._read_up_to = 0
+        pods.subscribe(self._follow)
+
+    def _follow(self, old: Pod | None, new: Pod | None) -> None:
+        """Counted as they come and go: looking through thousands all the time would take the CPU away."""
+        about = new or old
+        if about is None or about.metadata.namespace != NAMESPACE:
+            return  # The floor's are not workers: Slurm knows nothing of them.
+        key = key_of(about)
+        self._workers.pop(key, None)
+        self.ready.discard(key)
+        if new is not None:
+            self._workers[key] = new
+            if new.is_ready:
+                self.ready.add(key)
+        self.stub.follow(old, new)
 
     def calls(self) -> list[Call]:
         """What was answered since this was last asked."""
@@ -105,7 +122,7 @@ class Rig:
         await self.client.merge_patch(NodeSet.KIND, ObjectKey(NAMESPACE, name), {"spec": spec})
 
     def workers(self) -> list[Pod]:
-        return [pod for pod in self.pods.values() if pod.metadata.namespace == NAMESPACE]
+        return list(self._workers.values())
 
     async def create(self, path: str, thing: dict[str, Any]) -> None:
         await self.client.request("POST", path, body=thing)
@@ -227,11 +244,10 @@ async def watching(plane: AnyPlane, stack: AsyncExitStack, machines: int) -> Rig
     stub = StubSlurm()
     server = await stub.listen()
     stack.callback(server.close)
-    pods.subscribe(lambda old, new: stub.follow(old, new) if _is_worker(new) else None)
+    rig = Rig(plane, client, pods, stub)
     running = asyncio.create_task(pods.run())
     stack.callback(running.cancel)
     await pods.synced.wait()
-    rig = Rig(plane, client, pods, stub)
     coming_back = asyncio.create_task(_take_back(rig))
     stack.callback(coming_back.cancel)
     for number in range(machines):
@@ -248,11 +264,6 @@ async def _take_back(rig: Rig) -> None:
     while True:
         await asyncio.sleep(SLURMD_WATCH_SECONDS)
         rig.stub.take_back(rig.workers())
-
-
-def _is_worker(pod: Pod | None) -> bool:
-    """Not one of the floor's: Slurm knows nothing of those."""
-    return pod is not None and pod.metadata.namespace == NAMESPACE
 
 
 async def add_namespace(rig: Rig, name: str) -> None:

@@ -82,9 +82,7 @@ async def scale_out(rig: Rig, operator: Operator, count: int) -> ScaledOut:
     """From a NodeSet of none to `count` workers, all of them Ready in its status and known to Slurm."""
     meter = Meter(rig, operator)
     await rig.patch({"replicas": count})
-    ready_at = await until(
-        lambda: sum(pod.is_ready for pod in rig.workers()) >= count, "ready pods", LONGEST_SECONDS
-    )
+    ready_at = await until(lambda: len(rig.ready) >= count, "ready pods", LONGEST_SECONDS)
     told_at = await told(rig, lambda status: status.get("readyReplicas") == count)
     await told(rig, lambda status: status.get("registeredReplicas") == count)
     await noted(rig, count)
