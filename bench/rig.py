@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import datetime
 from pathlib import Path
@@ -229,8 +229,7 @@ async def rig(directory: Path, machines: int = MACHINES) -> AsyncIterator[Rig]:
             wait_established(plane.kubectl)
             async with AsyncExitStack() as stack:
                 made = await watching(plane, stack, machines)
-                ending = asyncio.create_task(Kubelet(made.client, made.pods, starts_pods=False).run())
-                stack.callback(ending.cancel)
+                _beside(stack, Kubelet(made.client, made.pods, starts_pods=False).run())
                 yield made
         finally:
             for process in processes:
@@ -245,11 +244,9 @@ async def watching(plane: AnyPlane, stack: AsyncExitStack, machines: int) -> Rig
     server = await stub.listen()
     stack.callback(server.close)
     rig = Rig(plane, client, pods, stub)
-    running = asyncio.create_task(pods.run())
-    stack.callback(running.cancel)
+    _beside(stack, pods.run())
     await pods.synced.wait()
-    coming_back = asyncio.create_task(_take_back(rig))
-    stack.callback(coming_back.cancel)
+    _beside(stack, _take_back(rig))
     for number in range(machines):
         node = fake.node(number)
         await rig.create("/api/v1/nodes", node)
@@ -257,6 +254,17 @@ async def watching(plane: AnyPlane, stack: AsyncExitStack, machines: int) -> Rig
         await add_namespace(rig, namespace)
     await rig.controller("slurm", stub)
     return rig
+
+
+def _beside(stack: AsyncExitStack, work: Coroutine[Any, Any, None]) -> None:
+    """Goes on until the stack ends, and is over before what it uses is."""
+    task = asyncio.create_task(work)
+
+    async def end() -> None:
+        task.cancel()
+        await asyncio.wait([task])
+
+    stack.push_async_callback(end)
 
 
 async def _take_back(rig: Rig) -> None:
