@@ -102,7 +102,8 @@ class Client:
     ) -> bytes:
         """The body of the answer to any request; every call goes through here.
 
-        The Lease's own pool asks nobody: a lease is written by those who do not have it yet.
+        The Lease's own pool asks nobody: a lease is written by those who do not have it yet. What may be sent
+        only `still` goes before all others: it may not wait for long.
         """
         is_held_back = request.is_write and pool is not Pool.LEASE
         may_send = self.may_write if is_held_back else _always
@@ -113,6 +114,7 @@ class Client:
             pool=pool,
             deadline_seconds=deadline_seconds or self.deadline_seconds,
             may_send=lambda: may_send() and still(),
+            in_a_hurry=still is not _always,
         )
 
     async def relay(self, request: Request, *, deadline_seconds: float | None = None) -> tuple[int, bytes]:

@@ -16,6 +16,7 @@ from slurm_operator import __version__, wire
 from slurm_operator.kube import errors
 from slurm_operator.kube.access import Access
 from slurm_operator.kube.credentials import Headers, Identity
+from slurm_operator.kube.places import Places
 from slurm_operator.kube.request import READS, Request
 from slurm_operator.kube.tls import TlsContexts
 
@@ -80,7 +81,7 @@ class Transport:
         self._access = access
         self._on_call = on_call
         self._connections = {Pool.CALLS: connections, Pool.WATCHES: 0, Pool.LEASE: 2}  # 0 is no limit
-        self._free = asyncio.Semaphore(connections)
+        self._places = Places(connections)
         self._tls = TlsContexts(access.trust)
         self._sessions: dict[Pool, aiohttp.ClientSession] = {}
 
@@ -102,26 +103,29 @@ class Transport:
         deadline_seconds: float,
         pool: Pool = Pool.CALLS,
         may_send: Callable[[], bool] = lambda: True,
+        in_a_hurry: bool = False,
     ) -> bytes:
         """The body of the answer. Waits and tries again when asked to, until the deadline."""
-        async with self._turn(request, pool, PATIENCE * deadline_seconds):
+        async with self._turn(request, pool, PATIENCE * deadline_seconds, in_a_hurry=in_a_hurry):
             return await self._send(request, deadline_seconds, pool, may_send)
 
     @asynccontextmanager
-    async def _turn(self, request: Request, pool: Pool, seconds: float) -> AsyncIterator[None]:
+    async def _turn(
+        self, request: Request, pool: Pool, seconds: float, *, in_a_hurry: bool
+    ) -> AsyncIterator[None]:
         """A free connection. That a thousand calls wait for each other is not the server's silence."""
         if pool is not Pool.CALLS:
             yield
             return
         try:
             async with asyncio.timeout(seconds):
-                await self._free.acquire()
+                await self._places.take(in_a_hurry=in_a_hurry)
         except TimeoutError as error:
             raise errors.Timeout(f"{request}: no connection was free in time") from error
         try:
             yield
         finally:
-            self._free.release()
+            self._places.give()
 
     async def _send(
         self, request: Request, deadline_seconds: float, pool: Pool, may_send: Callable[[], bool]

@@ -417,3 +417,12 @@ async def test_waiting_for_other_calls_is_not_taken_for_the_servers_silence() ->
         found = await asyncio.gather(*(client.get(POD, KEY) for _ in range(3)), return_exceptions=True)
 
     assert [type(answer) for answer in found] == [errors.Timeout, errors.Timeout, dict]
+
+
+async def test_a_deletion_that_may_not_wait_for_long_goes_before_what_came_first() -> None:
+    async with FakeApi(others=[ok] * 4) as api, api.client(connections=1) as client:
+        notes = [client.json_patch(POD, KEY, ()) for _ in range(3)]
+        deletion = client.delete(POD, KEY, still=lambda: True)
+        await asyncio.gather(*notes, deletion)
+
+    assert [asked.method for asked in api.asked] == ["PATCH", "DELETE", "PATCH", "PATCH"]
