@@ -23,6 +23,11 @@ TICK_SECONDS = 0.02
 RECONFIGURE_QUIET_SECONDS = 2.0
 RECONFIGURE_LATEST_SECONDS = 10.0
 
+# Before guarded records go, Slurm is read. Afterwards there is a pause of so many times what it took, but not
+# longer than that: where workers become ready to go one by one, they gather meanwhile.
+GATHER_COST_FACTOR = 4
+GATHER_LONGEST_SECONDS = 1.0
+
 _STOPPING = "the operator is stopping"
 
 
@@ -82,6 +87,7 @@ class SlurmWriter:
         self._waiting: deque[Batch] = deque()
         self._joinable: dict[Said, Batch] = {}  # By what a write says, whoever it is about.
         self._last_about: dict[str, Batch] = {}
+        self._guarded_from = 0.0  # When the next guarded write may begin.
         self._stir = asyncio.Event()
         self._stopped = False
 
@@ -104,7 +110,7 @@ class SlurmWriter:
                 if (batch := self._next()) is not None:
                     await self._process(batch)
                     # Everybody sees what came of it; not between any two of a thousand writes.
-                    if isinstance(batch.write, writes.Reconfigure) or not self._has_due:
+                    if isinstance(batch.write, writes.Reconfigure) or not self._goes_on:
                         self._poller.read_again(head=isinstance(batch.write, writes.Reconfigure))
                 else:
                     self._stir.clear()
@@ -113,11 +119,15 @@ class SlurmWriter:
             self.stop()
 
     async def _process(self, batch: Batch) -> None:
+        began = self._clock.monotonic()
         answers = for_all(subjects(batch.write), Verdict.UNSURE, _STOPPING)
         try:
             answers = await self._sending.carry_out(batch.write, batch.settle, batch.guards)
         finally:
             batch.settle(answers)
+        if batch.guards:
+            ended = self._clock.monotonic()
+            self._guarded_from = ended + min(GATHER_COST_FACTOR * (ended - began), GATHER_LONGEST_SECONDS)
 
     def stop(self) -> None:
         """From now on nothing is sent."""
@@ -160,16 +170,20 @@ class SlurmWriter:
         """Until the first batch is due."""
         if not self._waiting:
             return 3600.0
-        return max(0.0, min(batch.due_at for batch in self._waiting) - self._clock.monotonic())
+        return max(0.0, min(map(self._due_at, self._waiting)) - self._clock.monotonic())
+
+    def _due_at(self, batch: Batch) -> float:
+        return max(batch.due_at, self._guarded_from) if batch.guards else batch.due_at
 
     @property
-    def _has_due(self) -> bool:
+    def _goes_on(self) -> bool:
+        """Whether the next write is due, or has to read Slurm anyway before it is sent."""
         now = self._clock.monotonic()
-        return any(batch.due_at <= now for batch in self._waiting)
+        return any(batch.guards or batch.due_at <= now for batch in self._waiting)
 
     def _next(self) -> Batch | None:
         now = self._clock.monotonic()
-        batch = next((batch for batch in self._waiting if batch.due_at <= now), None)
+        batch = next((batch for batch in self._waiting if self._due_at(batch) <= now), None)
         if batch is not None:
             self._take(batch)
         return batch

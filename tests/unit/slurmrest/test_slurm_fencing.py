@@ -178,3 +178,47 @@ async def test_who_needs_a_new_reading_hears_nothing_of_a_failed_one_and_sees_wh
     await cluster.cluster.renew()
 
     assert cluster.cluster.facts() == known
+
+
+async def test_workers_who_become_ready_to_go_one_by_one_gather_while_slurm_is_left_alone(
+    slurmrestd: FakeSlurmrestd, cluster: Cluster, clock: FakeClock
+) -> None:
+    """The first one goes at once. The others come while it goes, and share what the next one has read."""
+    slurmrestd.on(NODES, nodes(a=DRAINED, b=DRAINED, c=DRAINED))
+    slurmrestd.on("DELETE /slurm/{v}/node/a", OK)
+    slurmrestd.on("DELETE /slurm/{v}/node/b%2Cc", OK)
+    slurmrestd.before_answer = lambda: clock.advance(0.01)
+    late: list[asyncio.Task[dict[str, Verdict]]] = []
+
+    def comes(name: str) -> Guard:
+        def objection(slurm: Snapshot | Unreachable) -> str | None:
+            late.extend(asyncio.create_task(removed(cluster, [other])) for other in ("b", "c"))
+            return None
+
+        return objection
+
+    first = await removed(cluster, ["a"], comes)
+    others = [await task for task in late]
+
+    assert [first, *others] == [{name: Verdict.DONE} for name in ("a", "b", "c")]
+    assert deletions(slurmrestd) == [["a"], ["b", "c"]]
+    assert len(slurmrestd.calls(NODES)) == 2
+
+
+@pytest.mark.parametrize(("answers_in", "pause"), [(0.01, 0.2), (0.5, 1.0)])
+async def test_the_pause_before_the_next_ones_go_is_as_long_as_reading_was_dear(
+    slurmrestd: FakeSlurmrestd, cluster: Cluster, clock: FakeClock, answers_in: float, pause: float
+) -> None:
+    """Four lists and a removal, each of them answered in so many seconds."""
+    slurmrestd.on(NODES, nodes(a=DRAINED, b=DRAINED))
+    for name in "ab":
+        slurmrestd.on(f"DELETE /slurm/{{v}}/node/{name}", OK)
+    await cluster.poll()
+    slurmrestd.before_answer = lambda: clock.advance(answers_in)
+
+    await removed(cluster, ["a"])
+    ended = clock.monotonic()
+    slurmrestd.before_answer = lambda: None
+    await removed(cluster, ["b"])
+
+    assert clock.monotonic() - ended == pytest.approx(pause, abs=0.03)
