@@ -58,9 +58,10 @@ class Unreported(wire.Record, tag="Unreported"):
 
 
 class NotRunning(wire.Record, tag="NotRunning"):
-    """slurmd has crashed and is not up again, and Slurm, freshly asked, has no job there.
+    """slurmd has crashed and is not up again, and Slurm, freshly asked, has no job there and starts none.
 
-    Its container took every process along. Good only for this version of the pod: the next one may run.
+    Its container took every process along. Good only for this version of the pod: the next one may run. It
+    may run before its kubelet tells: then either the node drains, or Slurm has no record of it.
     """
 
     pod_uid: str
@@ -187,9 +188,9 @@ def _ask_slurm(worker: Worker, snapshot: Snapshot, now: datetime) -> Drained | N
     if (old := _old_answer(name, snapshot, now)) is not None:
         return old
     jobs = jobs_on(name, snapshot)
-    if worker.has_crashed:
-        return _crashed(worker, jobs, snapshot.asked_at)
     slurm_node = snapshot.nodes.get(name)
+    if worker.has_crashed:
+        return _crashed(worker, slurm_node, jobs, snapshot.asked_at)
     if slurm_node is None:
         return Shut(
             reason="UnknownToSlurm",
@@ -211,13 +212,21 @@ def _ask_slurm(worker: Worker, snapshot: Snapshot, now: datetime) -> Drained | N
     return _drained(worker, slurm_node, jobs, snapshot.asked_at)
 
 
-def _crashed(worker: Worker, jobs: Sequence[SlurmJob], asked_at: datetime) -> NotRunning | Shut:
+def _crashed(
+    worker: Worker, slurm_node: SlurmNode | None, jobs: Sequence[SlurmJob], asked_at: datetime
+) -> NotRunning | Shut:
+    """Its next slurmd may be up before anybody tells, and with the record it left get a job at once."""
     meta = worker.pod.metadata
     if jobs:
         return Shut(
             reason="Crashed",
             message=f"slurmd is down and starts again by itself; Slurm still counts {told(jobs)} there",
             jobs=tuple(job.job_id for job in jobs),
+        )
+    if slurm_node is not None and not slurm_node.state.is_drain and has_left(slurm_node, worker):
+        return Shut(
+            reason="NotDraining",
+            message="slurmd is down and starts again by itself; then new jobs may start there",
         )
     return NotRunning(pod_uid=meta.uid, resource_version=meta.resource_version, asked_at=asked_at)
 
@@ -306,6 +315,11 @@ def is_record_of(slurm_node: SlurmNode, worker: Worker) -> bool:
     if running is None or running.started_at is None or slurm_node.slurmd_start_time is None:
         return False
     return slurm_node.slurmd_start_time >= running.started_at.replace(microsecond=0)
+
+
+def has_left(slurm_node: SlurmNode, worker: Worker) -> bool:
+    """Whether a crashed worker registered by this record: where it speaks from is all that is left of it."""
+    return worker.has_crashed and speaks_from(slurm_node.address, worker.pod)
 
 
 def told(jobs: Sequence[SlurmJob]) -> str:

@@ -175,7 +175,14 @@ CASES = [
     pytest.param(pod(phase="Succeeded"), slurm(), Ended, id="and with success"),
     pytest.param(pod(phase="Unknown"), slurm(), "UnknownToSlurm", id="a silent kubelet proves nothing"),
     pytest.param(pod(CRASHED, last=AFTER_CRASH), slurm(), NotRunning, id="crashed before it registered"),
-    pytest.param(pod(AFTER_CRASH), slurm(node("IDLE")), NotRunning, id="crashed, and no job names it"),
+    pytest.param(pod(AFTER_CRASH), slurm(IDLE_DRAIN), NotRunning, id="crashed, and no job names it nor can start"),
+    pytest.param(pod(AFTER_CRASH), slurm(node("IDLE")), "NotDraining", id="crashed: its next slurmd may get a job"),
+    pytest.param(
+        pod(AFTER_CRASH), slurm(node("DOWN", slurmd_start=None)), "NotDraining", id="crashed and down: it may return"
+    ),
+    pytest.param(
+        pod(AFTER_CRASH), slurm(node("IDLE", address="10.0.0.9")), NotRunning, id="crashed, and another worker has its name"
+    ),
     pytest.param(
         pod(CRASHED, last=AFTER_CRASH), slurm(node("MIXED"), jobs=[job("RUNNING")]), "Crashed",
         id="crashed, but Slurm still counts a job there",

@@ -6,7 +6,12 @@ import pytest
 
 from slurm_operator import wire
 from slurm_operator.api import names
-from slurm_operator.manifests.objects import PodCondition
+from slurm_operator.manifests.objects import (
+    ContainerState,
+    ContainerStateWaiting,
+    ContainerStatus,
+    PodCondition,
+)
 from slurm_operator.plan.actions import DeleteWorker, Wait, WriteSlurm
 from slurm_operator.plan.gate import REPORTS_WITHIN, Drained, NeverStarted
 from slurm_operator.plan.plan import Outcome
@@ -396,6 +401,82 @@ def test_who_may_run_unreported_has_its_whole_grace_period_and_is_asked_once():
     assert delete.grace_seconds is None
     assert not [action for action in asked_already.actions() if isinstance(action, DeleteWorker)]
     assert timedelta(0) < asked_already.look_again <= REPORTS_WITHIN
+
+
+def crashed(pod):
+    """Its slurmd is down, until the kubelet starts it again."""
+    waiting = ContainerState(waiting=ContainerStateWaiting(reason="CrashLoopBackOff"))
+    down = ContainerStatus(name="slurmd", restart_count=1, state=waiting)
+    return wire.replace(pod, status=wire.replace(pod.status, container_statuses=[down]))
+
+
+DOWN = crashed(w(0, ready=False))
+OUTDATED = crashed(worker(0, revision="old", ready=False))
+NONE = nodeset(replicas=0)
+ONE = nodeset(replicas=1)
+WISH = job(9, words=["PENDING"], required=["gpu-0"])
+OUR_DRAIN = slurm_node(DOWN, "IDLE", "DRAIN", reason=ours(DOWN, "ScaleIn"))
+
+
+@pytest.mark.parametrize(
+    ("made", "story"),
+    [
+        pytest.param(world(NONE, HEAD, DOWN, revisions_=[R], slurm_=slurm(slurm_node(DOWN, "IDLE"))), ["drain gpu-0 for ScaleIn"], id="scale in: drained first"),
+        pytest.param(
+            world(NONE, HEAD, DOWN, revisions_=[R], slurm_=slurm(OUR_DRAIN)), ["delete gpu-0 (NotRunning)", "forget gpu-0"],
+            id="then it goes, and the drain stands until it has",
+        ),
+        pytest.param(
+            world(NONE, HEAD, DOWN, revisions_=[R], slurm_=slurm(OUR_DRAIN, jobs=[WISH])), ["delete gpu-0 (NotRunning)"],
+            id="a pending job insists on it: the record stays",
+        ),
+        pytest.param(
+            world(ONE, HEAD, OUTDATED, revisions_=[revision_of(ONE)], slurm_=slurm(slurm_node(OUTDATED, "IDLE"))),
+            ["drain gpu-0 for Update"], id="an update that mends it: drained first",
+        ),
+        pytest.param(
+            world(ONE, HEAD, OUTDATED, revisions_=[revision_of(ONE)], slurm_=slurm(slurm_node(OUTDATED, "DOWN", "DRAIN", reason=ours(OUTDATED, "Update")))),
+            ["delete gpu-0 (NotRunning)"], id="and replaced then",
+        ),
+        pytest.param(
+            world(ONE, HEAD, OUTDATED, revisions_=[revision_of(ONE)], slurm_=slurm(slurm_node(OUTDATED, "DOWN", reason="bad fan", reason_set_by="ada"))),
+            ["wait gpu-0: MarkedByOthers"], id="a human's mark stands",
+        ),
+    ],
+)  # fmt: skip
+def test_a_crashed_worker_goes_when_no_job_can_start_in_its_next_slurmd(made, story):
+    assert told(made) == story
+
+
+def test_the_drain_of_a_crashed_worker_goes_ahead_whatever_slurm_thinks_of_it_still():
+    lost = slurm_node(OUTDATED, "IDLE", "NOT_RESPONDING", reason="Not responding", reason_set_by="slurm")
+    made = world(ONE, HEAD, OUTDATED, revisions_=[revision_of(ONE)], slurm_=slurm(lost))
+
+    [drain] = [action.write for action in planned(made).actions() if isinstance(action, WriteSlurm)]
+
+    assert drain.over == {"Not responding"}
+    assert not drain.unless_in_use
+
+
+@pytest.mark.parametrize(
+    ("known", "grace"),
+    [
+        pytest.param(
+            slurm(), None, id="Slurm does not know it: a slurmd that is up again waits for its jobs"
+        ),
+        pytest.param(slurm(OUR_DRAIN), 30, id="drained: none can have started"),
+    ],
+)
+def test_a_crashed_worker_has_its_whole_grace_period_where_no_drain_stands(known, grace):
+    asked = crashed(w(0, ready=False, terminating=True))
+    [delete] = [
+        action
+        for action in planned(world(NONE, HEAD, DOWN, revisions_=[R], slurm_=known)).actions()
+        if isinstance(action, DeleteWorker)
+    ]
+
+    assert delete.grace_seconds == grace
+    assert told(world(NONE, HEAD, asked, revisions_=[R], slurm_=slurm())) == ["wait gpu-0: Terminating"]
 
 
 def test_proofs_are_of_the_pod_they_were_made_for():

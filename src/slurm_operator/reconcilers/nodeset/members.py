@@ -7,7 +7,7 @@ from functools import cached_property
 from slurm_operator.api import names
 from slurm_operator.api.workers import ScalingMode
 from slurm_operator.manifests.objects import KubeNode
-from slurm_operator.plan.gate import Worker, is_record_of, jobs_on
+from slurm_operator.plan.gate import Worker, has_left, is_record_of, jobs_on
 from slurm_operator.reconcilers.nodeset import identity
 from slurm_operator.slurm.job import SlurmJob
 from slurm_operator.slurm.node import SlurmNode
@@ -70,6 +70,14 @@ class Member(Worker):
             return None
         found = self.slurm.nodes.get(self.slurm_node)
         return found if found is not None and is_record_of(found, self) else None
+
+    @property
+    def last_record(self) -> SlurmNode | None:
+        """Slurm's record of this very worker, also while its slurmd has crashed and is not up again."""
+        if self.record is not None or not isinstance(self.slurm, Snapshot):
+            return self.record
+        found = self.slurm.nodes.get(self.slurm_node)
+        return found if found is not None and has_left(found, self) else None
 
     @property
     def drain(self) -> OurReason | None:

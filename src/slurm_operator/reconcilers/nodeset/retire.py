@@ -67,12 +67,14 @@ def retire(member: Member, cause: Cause, controller: ObjectKey, now: datetime) -
             return [[drain(member, cause, controller)]]
         case Drained() if _takes_record_along(member, cause):
             return _fenced(member, cause, verdict, controller)
-        case Ended() | NotRunning() if _leaves_record_behind(member, cause):
+        case NotRunning():
+            return _crashed(member, cause, verdict, controller)
+        case Ended() if _leaves_record_behind(member, cause):
             return [
                 [forget(member.slurm_node, controller, "Retired")],
                 [delete(member, cause, verdict, controller)],
             ]
-        case Drained() | Ended() | NeverStarted() | NotRunning():
+        case Drained() | Ended() | NeverStarted():
             return [[delete(member, cause, verdict, controller)]]
 
 
@@ -94,6 +96,21 @@ def _fenced(member: Member, cause: Cause, proof: Drained, controller: ObjectKey)
         [forget(member.slurm_node, controller, "Retired", fence=fence)],
         [delete(member, cause, proof, controller, is_fenced=True)],
     ]
+
+
+def _crashed(member: Member, cause: Cause, proof: NotRunning, controller: ObjectKey) -> Stages:
+    """slurmd may be up again since a moment ago. While a drain stands it has no job, so the record goes last.
+
+    Without one, a slurmd that runs after all drains itself, and a job has the whole grace period.
+    """
+    record = member.last_record
+    if record is not None and record.state.is_drain:
+        is_left = _leaves_record_behind(member, cause)
+        forgotten = [forget(member.slurm_node, controller, "Retired")] if is_left else []
+        return [[delete(member, cause, proof, controller)], [*forgotten]]
+    if member.is_terminating:
+        return [[_wait(member, "Terminating", "its pod is asked to end, and its slurmd is down")]]
+    return [[delete(member, cause, proof, controller, grace_seconds=None)]]
 
 
 def _barred(member: Member, cause: Cause, controller: ObjectKey) -> list[WriteSlurm]:
@@ -142,8 +159,9 @@ def drain(member: Member, cause: Cause, controller: ObjectKey) -> WriteSlurm:
         write=DrainNodes(
             nodes=(member.slurm_node,),
             reason=cause.reason(member),
-            over=_replaceable(member.record),
-            unless_in_use=cause.costs_nothing,
+            over=_replaceable(member.last_record),
+            # One that crashed may look as if it took jobs until Slurm finds out, and is none to spare.
+            unless_in_use=cause.costs_nothing and not member.has_crashed,
         ),
         reason=cause.kind,
         message=f"draining {member.slurm_node}: {cause.text}",
@@ -159,12 +177,13 @@ def _replaceable(record: SlurmNode | None) -> frozenset[str]:
 
 def _is_marked_by_others(member: Member) -> bool:
     """A human left a reason on a node that does not drain, as `state=down reason=...` does."""
-    reason = member.record.reason if member.record is not None else ""
+    record = member.last_record
+    reason = record.reason if record is not None else ""
     return bool(reason) and not is_our_reason(reason) and not is_slurms_own_reason(reason)
 
 
 def _told_to_drain(member: Member) -> Wait:
-    record = member.record
+    record = member.last_record
     assert record is not None
     return _wait(
         member,
