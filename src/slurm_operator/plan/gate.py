@@ -24,8 +24,8 @@ PROOF_LIFETIME = timedelta(seconds=5)
 # What was so half a minute ago is likely to be so again: reading Slurm takes seconds on a slow machine.
 WORTH_ASKING_WITHIN = timedelta(seconds=30)
 
-# A kubelet that knows of a pod's deletion starts nothing in it any more, and has told what it did before.
-REPORTS_WITHIN = timedelta(seconds=30)
+# Pods are dated by the API server and jobs by slurmctld. Their clocks may differ by this much.
+CLOCKS_DIFFER_BY = timedelta(minutes=1)
 
 # How many jobs a message names before it says "and so many more".
 JOBS_TOLD = 5
@@ -120,14 +120,6 @@ class Worker:
         has_started = self.slurmd is not None and self.slurmd.has_ever_started
         return bool(self.pod.spec.node_name) and not self.pod.has_ended and not has_started
 
-    def reports_in(self, now: datetime) -> timedelta:
-        """How long until its kubelet has had the time to report, from when the pod was asked to end."""
-        meta = self.pod.metadata
-        if meta.deletion_timestamp is None:
-            return REPORTS_WITHIN
-        asked_at = meta.deletion_timestamp - timedelta(seconds=meta.deletion_grace_period_seconds or 0)
-        return REPORTS_WITHIN - (now - asked_at)
-
 
 def gate(worker: Worker, now: datetime) -> Proof | Shut:
     """The proof that this worker may be removed, or why it may not."""
@@ -149,7 +141,8 @@ def gate(worker: Worker, now: datetime) -> Proof | Shut:
 def _not_started(worker: Worker, now: datetime) -> NeverStarted | Unreported | Shut:
     """What a kubelet has not reported may be so all the same, since a moment ago; Slurm may know it.
 
-    With neither to ask, a pod is only ever asked to end: its machine may be cut off, and a job run there.
+    A pod that a machine has is only ever asked to end, however long nothing is heard of it: the machine may
+    be cut off, and a job start there tomorrow. A kubelet ends a pod without a process at once.
     """
     meta, slurm = worker.pod.metadata, worker.slurm
     if worker.is_unreported and isinstance(slurm, Snapshot):
@@ -161,8 +154,7 @@ def _not_started(worker: Worker, now: datetime) -> NeverStarted | Unreported | S
                 message=f"its kubelet has not said that slurmd runs, but Slurm counts {told(jobs)} there",
                 jobs=tuple(job.job_id for job in jobs),
             )
-    may_report = not isinstance(slurm, Snapshot) or worker.reports_in(now) > timedelta(0)
-    if worker.is_unreported and may_report:
+    if worker.is_unreported:
         return Unreported(pod_uid=meta.uid, resource_version=meta.resource_version)
     return NeverStarted(pod_uid=meta.uid, resource_version=meta.resource_version)
 
@@ -170,7 +162,7 @@ def _not_started(worker: Worker, now: datetime) -> NeverStarted | Unreported | S
 def _may_be_in(job: SlurmJob, pod: Pod) -> bool:
     """A job that began before the pod was made is in an earlier one of its name."""
     made_at = pod.metadata.creation_timestamp
-    return job.start_time is None or made_at is None or job.start_time >= made_at
+    return job.start_time is None or made_at is None or job.start_time >= made_at - CLOCKS_DIFFER_BY
 
 
 def _old_answer(name: str, snapshot: Snapshot, now: datetime) -> Shut | None:

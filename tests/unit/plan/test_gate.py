@@ -20,7 +20,6 @@ from slurm_operator.manifests.objects import (
     PodStatus,
 )
 from slurm_operator.plan.gate import (
-    REPORTS_WITHIN,
     Drained,
     Ended,
     NeverStarted,
@@ -91,6 +90,7 @@ def slurm(*nodes: SlurmNode, jobs=(), age=timedelta(seconds=1), behind=()) -> Sn
     )
 
 
+LONG = timedelta(minutes=50)
 IDLE_DRAIN = node("IDLE", "DRAIN")
 
 CASES = [
@@ -157,17 +157,21 @@ CASES = [
         id="a job that is older than the pod is not in it",
     ),
     pytest.param(
+        taken(), slurm(node("MIXED"), jobs=[job("RUNNING", began=NOW - timedelta(seconds=90))]), "Starting",
+        id="a job that began half a minute before the pod, by another clock",
+    ),
+    pytest.param(
         taken(asked_to_end=timedelta(seconds=9)), slurm(), Unreported, id="asked to end: its kubelet may yet report"
     ),
     pytest.param(
-        taken(asked_to_end=REPORTS_WITHIN), slurm(), NeverStarted, id="its kubelet would have reported by now"
+        taken(asked_to_end=LONG), slurm(), Unreported, id="asked long ago: its machine may be cut off"
     ),
     pytest.param(
-        taken(asked_to_end=REPORTS_WITHIN), Unreachable(since=NOW, why=""), Unreported,
+        taken(asked_to_end=LONG), Unreachable(since=NOW, why=""), Unreported,
         id="its kubelet should have reported, and Slurm is away: its machine may be cut off",
     ),
     pytest.param(
-        taken(asked_to_end=REPORTS_WITHIN), slurm(node("MIXED"), jobs=[job("RUNNING", began=NOW)]), "Starting",
+        taken(asked_to_end=LONG), slurm(node("MIXED"), jobs=[job("RUNNING", began=NOW)]), "Starting",
         id="and Slurm still knows better",
     ),
     pytest.param(taken(RUNNING), slurm(IDLE_DRAIN), Drained, id="reported: as every other"),

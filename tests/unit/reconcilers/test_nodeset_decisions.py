@@ -13,7 +13,7 @@ from slurm_operator.manifests.objects import (
     PodCondition,
 )
 from slurm_operator.plan.actions import DeleteWorker, Wait, WriteSlurm
-from slurm_operator.plan.gate import REPORTS_WITHIN, Drained, NeverStarted
+from slurm_operator.plan.gate import Drained, NeverStarted
 from slurm_operator.plan.plan import Outcome
 from slurm_operator.reconcilers.nodeset import RECONCILER, reconciler
 from slurm_operator.reconcilers.nodeset.identity import daemon_pod_name
@@ -385,22 +385,16 @@ def test_status_forecasts_when_a_drain_is_over_and_which_jobs_hold_it_up():
 
 def test_who_may_run_unreported_has_its_whole_grace_period_and_is_asked_once():
     unreported = w(0, started=False, phase="Pending", ready=False)
-    asked = wire.replace(
-        unreported,
-        metadata=wire.replace(
-            unreported.metadata,
-            deletion_timestamp=NOW + timedelta(hours=1),
-            deletion_grace_period_seconds=3600,
-        ),
-    )
+    asked = w(0, started=False, phase="Pending", ready=False, terminating=True)
+    long_ago = wire.replace(asked.metadata, deletion_timestamp=NOW + timedelta(minutes=1))
     gone = world(nodeset(replicas=0), HEAD, unreported, revisions_=[R], slurm_=slurm())
-    asked_already = planned(world(nodeset(replicas=0), HEAD, asked, revisions_=[R], slurm_=slurm()))
 
     [delete] = [action for action in planned(gone).actions() if isinstance(action, DeleteWorker)]
 
     assert delete.grace_seconds is None
-    assert not [action for action in asked_already.actions() if isinstance(action, DeleteWorker)]
-    assert timedelta(0) < asked_already.look_again <= REPORTS_WITHIN
+    for pod in (asked, wire.replace(asked, metadata=long_ago)):
+        made = world(nodeset(replicas=0), HEAD, pod, revisions_=[R], slurm_=slurm(slurm_node(pod, "IDLE")))
+        assert told(made) == ["wait gpu-0: Terminating"]
 
 
 def crashed(pod):

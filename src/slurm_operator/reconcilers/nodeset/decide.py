@@ -156,11 +156,6 @@ def _awaits_release(member: Member) -> bool:
     return member.is_node_cordoned and names.LABEL_POD_PROTECT in member.pod.metadata.labels
 
 
-def _is_ending_unreported(member: Member) -> bool:
-    """Its kubelet should say what became of it, and is not waited for without end."""
-    return member.is_terminating and member.is_unreported
-
-
 def _own(seen: Seen) -> list[Action]:
     """The finalizer: there while workers are, gone with the last of them and the last line in slurm.conf."""
     nodeset = seen.nodeset
@@ -256,7 +251,6 @@ def _look_again(
         waits += [A_SECOND]  # slurmctld is about to be told to do without it.
     waits += [failures.due_in(member, seen, now) for member in seen.members if member.pod.has_ended]
     waits += [REGISTERS_WITHIN - waited for m in seen.members if (waited := unregistered_for(m, now))]
-    waits += [member.reports_in(now) for member in seen.members if _is_ending_unreported(member)]
     old_answers = (a for lane_ in workers for a in lane_.actions() if isinstance(a, Wait))
     waits += [A_SECOND for wait in old_answers if wait.reason == "OldAnswer"]
     soonest = min((wait for wait in waits if wait > timedelta(0)), default=None)
