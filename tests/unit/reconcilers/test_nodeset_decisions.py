@@ -442,6 +442,35 @@ def test_a_crashed_worker_goes_when_no_job_can_start_in_its_next_slurmd(made, st
     assert told(made) == story
 
 
+FREED = w(0, protected=False)
+FREED_AND_DOWN = crashed(w(0, ready=False, protected=False))
+STARTS = w(0, started=False, phase="Pending", ready=False)
+CORDONED = machine("n1", cordoned=True)
+BUSY = job(1, "gpu-0")
+
+
+@pytest.mark.parametrize(
+    ("pod", "known", "story"),
+    [
+        pytest.param(STARTS, slurm(), [], id="its slurmd may be about to start: it stays protected"),
+        pytest.param(DOWN, slurm(), [], id="so may one that crashed"),
+        pytest.param(DOWN, slurm(slurm_node(DOWN, "IDLE")), ["drain gpu-0 for NodeCordon"], id="which drains, where Slurm knows it"),
+        pytest.param(DOWN, slurm(slurm_node(DOWN, "IDLE", "DRAIN", reason=ours(A, "NodeCordon"))), ["Released gpu-0"], id="and is let go then"),
+        pytest.param(FREED, slurm(slurm_node(A, "IDLE")), ["Protected gpu-0", "drain gpu-0 for NodeCordon"], id="let go, and somebody lifted the drain"),
+        pytest.param(FREED, slurm(slurm_node(A, "MIXED"), jobs=[BUSY]), ["Protected gpu-0", "drain gpu-0 for NodeCordon"], id="and a job started"),
+        pytest.param(FREED, slurm(slurm_node(A, "MIXED", "DRAIN", reason="mine"), jobs=[BUSY]), ["Protected gpu-0"], id="and it was drained again"),
+        pytest.param(FREED_AND_DOWN, slurm(slurm_node(A, "MIXED", "DRAIN", reason="mine"), jobs=[BUSY]), ["Protected gpu-0"], id="and crashed"),
+        pytest.param(FREED, slurm(slurm_node(A, "IDLE", "DRAIN", reason=ours(A, "NodeCordon"))), [], id="let go, and free"),
+        pytest.param(FREED, wire.replace(slurm(slurm_node(A, "IDLE", "DRAIN")), nodes_asked_at=BEFORE), [], id="not read for a while: it stays as it is"),
+        pytest.param(FREED, Unreachable(since=NOW, why="no answer"), [], id="as when Slurm is away"),
+    ],
+)  # fmt: skip
+def test_a_worker_on_a_cordoned_machine_is_protected_unless_no_job_can_be_there(pod, known, story):
+    one = nodeset(replicas=1)
+
+    assert told(world(one, HEAD, pod, CORDONED, revisions_=[R], slurm_=known)) == story
+
+
 def test_the_drain_of_a_crashed_worker_goes_ahead_whatever_slurm_thinks_of_it_still():
     lost = slurm_node(OUTDATED, "IDLE", "NOT_RESPONDING", reason="Not responding", reason_set_by="slurm")
     made = world(ONE, HEAD, OUTDATED, revisions_=[revision_of(ONE)], slurm_=slurm(lost))

@@ -4,7 +4,7 @@ from datetime import datetime
 
 from slurm_operator.api import names
 from slurm_operator.plan.actions import Action, PatchObject, WriteSlurm
-from slurm_operator.plan.gate import Shut, gate
+from slurm_operator.plan.gate import Drained, Ended, NotRunning, Shut, gate
 from slurm_operator.reconcilers.nodeset.causes import Cause, staying_cause
 from slurm_operator.reconcilers.nodeset.marks import marked
 from slurm_operator.reconcilers.nodeset.members import Member
@@ -25,16 +25,23 @@ def keep(member: Member, seen: Seen, now: datetime) -> Stages:
 
 
 def _held(member: Member, cause: Cause, seen: Seen, now: datetime) -> Stages:
-    """Drained for a cordon: when it is free, the one who cordoned may also evict it."""
+    """Drained for a cordon: when it is free and stays so, the one who cordoned may also evict it.
+
+    Whoever was let go and has a job after all, because somebody lifted the drain, is protected again.
+    """
     match gate(member, now):
         case Shut(reason="NotDraining"):
-            return [[drain(member, cause, seen.controller_key)]]
+            return [[*_protect(member, seen), drain(member, cause, seen.controller_key)]]
         case Shut(reason="OldAnswer") if _takes_jobs_still(member):
             return [[drain(member, cause, seen.controller_key)]]
-        case Shut():
-            return []
-        case _:
+        case Shut(reason="Draining" | "Crashed" | "Starting"):
+            return [[*protected] for protected in [_protect(member, seen)] if protected]
+        case Drained() | Ended():
             return [[*released] for released in [_release(member)] if released]
+        case NotRunning() if member.last_record is not None and member.last_record.state.is_drain:
+            return [[*released] for released in [_release(member)] if released]
+        case _:
+            return []  # Not known, or a job may start there in the next moment.
 
 
 def _takes_jobs_still(member: Member) -> bool:
