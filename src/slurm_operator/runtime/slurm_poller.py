@@ -165,9 +165,8 @@ class SlurmPoller:
             if self._ledger.has_unsure or self._failures:
                 self._lists.forget()
             snapshot = await self._lists.snapshot()
-        self._read_at = began_at
-        settled = self._ledger.read(began_at, self._clock.monotonic())
-        cost_s = self._clock.monotonic() - began_at
+        ended_at = self._clock.monotonic()
+        cost_s = ended_at - began_at
         self._cost_s, self._last_cost_s = min(cost_s, self._last_cost_s), cost_s
         if self._failures:
             log.info("slurm read again", url=self._client.url, failures=self._failures)
@@ -176,7 +175,7 @@ class SlurmPoller:
         if self._snapshot is None:
             # The first one is whole: a restart of ours must not look as if slurmctld had nothing to say.
             snapshot = await self._headed(snapshot)
-        await self._publish(snapshot, settled)
+        await self._publish(snapshot, (began_at, ended_at))
 
     async def _look_at_head(self) -> None:
         """What is read less often, when it is time for it."""
@@ -187,7 +186,7 @@ class SlurmPoller:
             snapshot = self._snapshot
             headed = await self._headed(snapshot) if snapshot is not None else None
             if headed is not None and headed is not snapshot:
-                await self._publish(headed, frozenset())
+                await self._publish(headed)
 
     def _with_head(self, snapshot: Snapshot) -> Snapshot:
         """What is read less often, carried over."""
@@ -198,7 +197,6 @@ class SlurmPoller:
             slurmctld_parameters=old.slurmctld_parameters if old else None,
             api_version=self._client.version,
             url=self._client.url,
-            behind=self._ledger.behind,
         )
 
     async def _headed(self, snapshot: Snapshot) -> Snapshot:
@@ -217,13 +215,20 @@ class SlurmPoller:
             return snapshot
         return wire.replace(snapshot, pings=pings, slurmctld_parameters=parameters)
 
-    async def _publish(self, snapshot: Snapshot, settled: frozenset[str]) -> None:
+    async def _publish(self, snapshot: Snapshot, read: tuple[float, float] | None = None) -> None:
+        """`read` is when nodes and jobs were, if they were. What that settles is settled with this snapshot.
+
+        Were it a moment before, the one we have still would count as read since our last write.
+        """
         old = self._announced
         if isinstance(old, Snapshot) and len(old.nodes) + len(old.jobs) > _COMPARED_ON_LOOP:
             found = await asyncio.to_thread(changes, old, snapshot)
         else:
             found = changes(old, snapshot)
-        self._snapshot = self._announced = snapshot
+        settled = frozenset[str]()
+        if read is not None:
+            self._read_at, settled = read[0], self._ledger.read(*read)
+        self._snapshot = self._announced = wire.replace(snapshot, behind=self._ledger.behind)
         self._tell(wire.replace(found, nodes=found.nodes | settled))
 
     def _failed(self, failure: SlurmFailure) -> None:

@@ -248,6 +248,34 @@ async def test_a_node_written_to_is_behind_until_it_is_read_again(
     assert heard[-1].nodes == {"a"}, "whoever waited for the reading hears of it, though nothing differs"
 
 
+async def test_what_is_known_counts_as_old_until_the_new_reading_is_published(
+    slurmrestd: FakeSlurmrestd,
+    poller: SlurmPoller,
+    ledger: Ledger,
+    clock: FakeClock,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """We have resumed it. What thousands of records say is compared in a thread, and meanwhile others decide."""
+    serve(slurmrestd, node_lists=[nodes(a="IDLE+DRAIN"), nodes(a="IDLE")])
+    await poller.poll()
+    ledger.begin(["a"])
+    ledger.end(["a"], at=clock.monotonic(), sure=True)
+    seen: list[tuple[bool, bool]] = []
+
+    async def meanwhile(function, *arguments):
+        seen.append((known(poller).nodes["a"].state.is_drain, known(poller).is_current("a")))
+        return function(*arguments)
+
+    monkeypatch.setattr(slurm_poller, "_COMPARED_ON_LOOP", 0)
+    monkeypatch.setattr(asyncio, "to_thread", meanwhile)
+    clock.advance(1)
+    await poller.poll()
+
+    assert seen == [(True, False)], "the drain that we lifted is no proof any more"
+    assert not known(poller).nodes["a"].state.is_drain
+    assert known(poller).is_current("a")
+
+
 async def test_while_a_write_may_yet_come_true_everything_is_read_whole(
     slurmrestd: FakeSlurmrestd, poller: SlurmPoller, clock: FakeClock, ledger: Ledger
 ) -> None:
