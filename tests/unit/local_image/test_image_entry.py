@@ -1,10 +1,11 @@
 """What the entry points make of files and answers."""
 
+import os
 from pathlib import Path
 
 import pytest
 
-from slurm_operator.local.image.entry import database, ssh
+from slurm_operator.local.image.entry import database, slurmctld, ssh
 from slurm_operator.local.image.entry.__main__ import ENTRIES
 from slurm_operator.local.image.entry.follow import named_main
 from slurm_operator.local.image.entry.leave import drain_reason
@@ -59,6 +60,33 @@ def test_the_successor_is_named_in_a_notice(notice, pid):
 )
 def test_silence_is_not_taken_for_a_forgotten_node(code, text, expected):
     assert record_from(code, text) == expected
+
+
+@pytest.fixture
+def commands(tmp_path, monkeypatch):
+    """Makes a command that says these bytes."""
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+
+    def command(name: str, said: bytes) -> None:
+        (tmp_path / f"{name}.said").write_bytes(said)
+        (tmp_path / name).write_text(f"#!/bin/sh\ncat {tmp_path / name}.said\n")
+        (tmp_path / name).chmod(0o755)
+
+    return command
+
+
+def test_a_reason_in_any_encoding_is_an_answer(commands):
+    commands("scontrol", "NodeName=w-0 State=MIXED+DRAIN Reason=f\u00fcr Wartung\n".encode("latin-1"))
+
+    assert slurmctld.node_record("w-0") == NodeRecord(True, frozenset({"MIXED", "DRAIN"}), "f\ufffdr Wartung")
+
+
+def test_a_command_that_cannot_be_started_is_no_answer(tmp_path, monkeypatch):
+    """As when a job has taken every process that the pod may have."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+    assert slurmctld.unfinished_jobs("w-0") is Unreachable.NO_ANSWER
+    assert slurmctld.node_record("w-0") is Unreachable.NO_ANSWER
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ The pod's grace period is the limit. A drain that is there already keeps its rea
 """
 
 import time
+from contextlib import suppress
 
 from .slurmctld import NodeRecord, Unreachable, command, node_record, unfinished_jobs
 from .steps import steps_here, work_here
@@ -15,7 +16,8 @@ _SILENCE_S = 30.0
 
 def leave(name: str, pod_uid: str) -> int:
     """Comes back when no job, nor the epilog of one, is left on this worker."""
-    LEAVING.touch()
+    with suppress(OSError):  # On a full disk it is more important to wait for the jobs.
+        LEAVING.touch()
     told: set[str] = set()
     heard = time.monotonic()
     while True:

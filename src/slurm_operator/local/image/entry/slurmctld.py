@@ -54,10 +54,15 @@ def unfinished_jobs(name: str) -> list[str] | Unreachable:
 
 
 def command(*argv: str) -> "subprocess.CompletedProcess[str] | None":
-    """The finished command; None when it took too long."""
+    """The finished command; None when it took too long or could not be started.
+
+    A job may have taken every process that the pod may have. And people write comments in any encoding.
+    """
     try:
-        return subprocess.run(argv, capture_output=True, text=True, timeout=_DEADLINE_S, check=False)
-    except subprocess.TimeoutExpired:
+        return subprocess.run(
+            argv, capture_output=True, text=True, errors="replace", timeout=_DEADLINE_S, check=False
+        )
+    except (OSError, subprocess.SubprocessError):
         return None
 
 
