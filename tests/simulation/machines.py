@@ -16,7 +16,7 @@ from slurm_operator.api.meta import ObjectKey
 from slurm_operator.manifests import kinds
 
 SLURMD = "slurmd"
-SURE_AFTER_SECONDS = 2.0  # A worker that slurmctld has forgotten looks twice, this far apart, at least.
+SURE_AFTER_SECONDS = 30.0  # A worker that slurmctld has forgotten looks twice, this far apart, at least.
 SILENCE = timedelta(seconds=30)  # After this long without an answer of slurmctld a free worker ends anyway.
 BAD_IMAGE = "slurmd:broken"
 

@@ -11,6 +11,7 @@ from slurm_operator.local.boxed.box import Box, box_in
 from slurm_operator.local.boxed.head import MYSQL, SLURM
 from slurm_operator.local.daemons import SlurmDaemons
 from slurm_operator.local.errors import LocalError
+from slurm_operator.local.image.entry.watch import SURE_AFTER_S
 from slurm_operator.local.image.images import entry_layer
 from slurm_operator.local.image.tars import File, Link
 
@@ -138,7 +139,9 @@ def test_a_leaving_worker_is_not_registered_again(slurm, worker):
     slurm.run("scontrol", "delete", "nodename=e-0")
 
     with pytest.raises(Exception, match="e-0 to come back"):
-        slurm.wait_for(lambda: "GONE" not in slurm.node_states("e-0"), "e-0 to come back", deadline_s=6)
+        slurm.wait_for(
+            lambda: "GONE" not in slurm.node_states("e-0"), "e-0 to come back", deadline_s=SURE_AFTER_S + 6
+        )
 
 
 def test_ssh_to_a_worker_is_for_users_with_a_job_there(slurm, rootfs, tmp_path):

@@ -1,6 +1,7 @@
 """What the entry points make of files and answers."""
 
 import os
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,9 @@ from slurm_operator.local.image.entry.follow import named_main
 from slurm_operator.local.image.entry.leave import drain_reason
 from slurm_operator.local.image.entry.slurmctld import NodeRecord, Unreachable, node_name, record_from
 from slurm_operator.local.image.entry.steps import steps_here, work_here
+from slurm_operator.local.image.entry.watch import SURE_AFTER_S
 from slurm_operator.local.image.images import SLURM_DAEMONS
+from slurm_operator.plan.gate import PROOF_LIFETIME
 from slurm_operator.slurm.reasons import OurReason
 
 
@@ -87,6 +90,10 @@ def test_a_command_that_cannot_be_started_is_no_answer(tmp_path, monkeypatch):
 
     assert slurmctld.unfinished_jobs("w-0") is Unreachable.NO_ANSWER
     assert slurmctld.node_record("w-0") is Unreachable.NO_ANSWER
+
+
+def test_a_worker_without_a_record_is_not_back_before_its_pod_has_followed():
+    assert timedelta(seconds=SURE_AFTER_S) > 2 * PROOF_LIFETIME
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,9 @@ from .steps import steps_here
 # Made by the command that runs before the pod ends: whoever leaves must not come back.
 LEAVING = Path("/run/slurm-operator-leaving")
 
-_SURE_AFTER_S = 2.0
+# The operator removes the record of a worker that goes, and the pod within five seconds: until then nobody
+# must be back. After this long it has either gone or stays.
+SURE_AFTER_S = 30.0
 
 
 def watch(name: str, every_s: float, main: Main) -> None:
@@ -29,7 +31,7 @@ def watch(name: str, every_s: float, main: Main) -> None:
         # Workers that were started together must not ask together.
         time.sleep(every_s * random.uniform(0.8, 1.2))  # noqa: S311
         if _is_forgotten(name):
-            time.sleep(_SURE_AFTER_S)
+            time.sleep(SURE_AFTER_S)
             if _is_forgotten(name) and not steps_here():
                 print(
                     f"slurmctld does not know {name} any more: registering again", file=sys.stderr, flush=True
