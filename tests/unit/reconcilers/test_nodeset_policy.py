@@ -15,6 +15,7 @@ from support.workers import (
     NOW,
     controller,
     job,
+    machine,
     nodeset,
     ours,
     planned,
@@ -208,6 +209,23 @@ TOLD = wire.replace(RERUNS, admin_comment=NOTICE)
 )
 def test_jobs_of_a_pod_that_somebody_deleted_go_back_into_the_queue_before_it_ends(made, story):
     assert ends(made) == story
+
+
+def test_a_deleted_pod_takes_no_job_along_that_is_in_another_pod_of_its_name():
+    spec = nodeset(scalingMode="DaemonSet")
+    revision = revision_of(spec)
+    of_n1 = {
+        "mode": "DaemonSet",
+        "hostname": "n1",
+        "revision": revision.metadata.labels["controller-revision-hash"],
+    }
+    ending = worker(None, name="gpu-aaaa", terminating=True, grace=5, **of_n1)
+    other = worker(None, name="gpu-bbbb", **of_n1)
+    known = slurm(slurm_node(other, "MIXED"), jobs=[job(8, "n1", is_requeueable=True)])
+
+    made = world(spec, controller(), ending, other, machine("n1"), revisions_=[revision], slurm_=known)
+
+    assert ends(made) == []
 
 
 def test_the_owner_reads_who_ended_the_job():

@@ -117,9 +117,12 @@ def _of_policy(member: Member, cause: Cause, seen: Seen) -> Iterator[Holdup]:
 
 
 def _of_pod(member: Member, seen: Seen) -> Iterator[Holdup]:
-    """What happens to its jobs when somebody deleted the pod, and its grace period runs out."""
+    """What happens to its jobs when somebody deleted the pod, and its grace period runs out.
+
+    Its own: jobs of its name are another pod's, when that one is registered by it.
+    """
     ends_at = _pod_ends_at(member)
-    if ends_at is None:
+    if ends_at is None or not member.is_registered:
         return
     cause = Cause(Leaving.TERMINATING, f"somebody deleted pod {member.name}")
     why = f"somebody deleted pod {member.name}, and its grace period is over"
