@@ -52,4 +52,7 @@ class SlurmJob(wire.Record):
         """When it ends at the latest; None when it may run forever or has not begun."""
         if self.start_time is None or self.time_limit is None:
             return None
-        return self.start_time + self.time_limit
+        try:
+            return self.start_time + self.time_limit
+        except OverflowError:  # A limit of thousands of years: slurmctld takes any.
+            return None

@@ -146,3 +146,18 @@ def test_a_snapshot_survives_being_recorded() -> None:
 
     assert again == seen
     assert not seen.is_current("a")
+
+
+@pytest.mark.parametrize(
+    ("began", "limit", "ends"),
+    [
+        pytest.param(NOON, timedelta(hours=1), NOON + timedelta(hours=1), id="an hour"),
+        pytest.param(None, timedelta(hours=1), None, id="not begun"),
+        pytest.param(NOON, None, None, id="no limit"),
+        pytest.param(NOON, timedelta(minutes=4294967000), None, id="thousands of years: for ever"),
+    ],
+)
+def test_a_job_ends_when_its_time_is_up(
+    began: datetime | None, limit: timedelta | None, ends: datetime | None
+) -> None:
+    assert job(1, "a", start_time=began, time_limit=limit).deadline == ends
