@@ -60,8 +60,8 @@ class Session:
         """The decoded body. `decode` must raise DecodeError on a body of another shape."""
         try:
             if len(reply.body) <= ON_LOOP_BYTES:
-                return decode(reply.body)
-            return await asyncio.to_thread(decode, reply.body)
+                return _decoded(reply.body, decode)
+            return await asyncio.to_thread(_decoded, reply.body, decode)
         except (wire.DecodeError, ValueError, OverflowError, OSError, RecursionError) as error:
             raise errors.SlurmAnswerUnreadable(attempt, str(error)) from error
 
@@ -108,6 +108,14 @@ def failure(attempt: str, troubles: list[Trouble], status: int = 200) -> errors.
 def segment(name: str) -> str:
     """A name as one part of a path, whatever characters it has."""
     return quote(name, safe="")
+
+
+def _decoded(body: bytes, decode: Callable[[bytes], T]) -> T:
+    """Slurm passes on whatever bytes people use in names and comments: one job must not hide all others."""
+    try:
+        return decode(body)
+    except UnicodeDecodeError:
+        return decode(body.decode(errors="replace").encode())
 
 
 def _failure(attempt: str, reply: Reply) -> errors.SlurmFailure:

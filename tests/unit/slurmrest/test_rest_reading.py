@@ -8,6 +8,7 @@ from fake_slurmrestd import FakeSlurmrestd, answer, body_of, http
 
 from slurm_operator.slurmrest import errors
 from slurm_operator.slurmrest.client import SlurmRest
+from slurm_operator.slurmrest.session import ON_LOOP_BYTES
 
 NODES = "GET /slurm/{v}/nodes/"
 JOBS = "GET /slurm/{v}/jobs/"
@@ -164,6 +165,21 @@ async def test_a_hostlist_that_makes_no_sense_hides_no_job(
 
     with pytest.raises(errors.SlurmAnswerUnreadable):
         await client.read.jobs()
+
+
+@pytest.mark.parametrize("padding", [0, ON_LOOP_BYTES])
+async def test_a_name_in_another_encoding_hides_no_job(
+    slurmrestd: FakeSlurmrestd, client: SlurmRest, padding: int
+) -> None:
+    """slurmrestd passes on the bytes that people gave."""
+    body = copy.deepcopy(body_of("jobs"))
+    body["jobs"] = [body["jobs"][0] | {"name": "f_r", "comment": "x" * padding, "job_state": ["RUNNING"]}]
+    slurmrestd.on(JOBS, http(200, body).replace(b'"f_r"', b'"f\xfcr"'))
+
+    listing = await client.read.jobs()
+
+    assert listing is not None
+    assert [job.name for job in listing.records.values()] == ["f\ufffdr"]
 
 
 async def test_guesses_of_the_scheduler_do_not_count_as_news(
