@@ -18,7 +18,6 @@ from slurm_operator.slurm.reasons import (
     MAX_REASON_CHARACTERS,
     OurReason,
     is_our_reason,
-    is_slurms_own_reason,
     sanitised,
 )
 from slurm_operator.slurm.snapshot import Snapshot
@@ -113,7 +112,7 @@ def undraining(
 
 def whose(node: SlurmNode) -> str:
     """Who drained it and why, in words. What came through slurmrestd was set by `slurm`; the reason tells."""
-    if is_slurms_own_reason(node.reason):
+    if node.is_marked_by_slurm:
         who = " by Slurm itself"
     elif is_our_reason(node.reason):
         who = " by the operator"

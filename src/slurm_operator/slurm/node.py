@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from slurm_operator import wire
-from slurm_operator.slurm.reasons import is_our_reason, is_slurms_own_drain
+from slurm_operator.slurm.reasons import is_our_reason, is_slurms_own_drain, is_slurms_own_reason
 from slurm_operator.slurm.states import NodeState
 
 
@@ -60,9 +60,14 @@ class SlurmNode(wire.Record):
         return self.state.is_drain and not is_our_reason(self.reason)
 
     @property
+    def is_marked_by_slurm(self) -> bool:
+        """slurmctld or slurmd wrote the reason by themselves, with or without a drain."""
+        return is_slurms_own_reason(self.reason, self.reason_set_by)
+
+    @property
     def is_drained_by_slurm(self) -> bool:
         """slurmctld or slurmd drained it by themselves, for something about the slurmd that runs there."""
-        return self.state.is_drain and is_slurms_own_drain(self.reason)
+        return self.state.is_drain and is_slurms_own_drain(self.reason, self.reason_set_by)
 
     @property
     def is_drained_by_people(self) -> bool:

@@ -14,29 +14,32 @@ MAX_REASON_CHARACTERS = 256
 
 # What slurmctld and slurmd write by themselves when they drain a node (the texts stand in the daemons of
 # 26.05). They are about the slurmd that runs there now: with its pod, they go.
-SLURMS_OWN_DRAINS = (
+SLURMS_OWN_DRAINS = {
     "Kill task failed",
-    "Low CPUs",
-    "Low RealMemory",
-    "Low TmpDisk",
-    "Low socket*core*thread count",
     "Prolog error",
     "Epilog error",
     "batch job complete failure",
     "Duplicate jobid",
+}
+
+# Drains of its own, too, that go on with numbers or with the next of them: `gres/gpu count reported lower
+# than configured (0 < 4), Low CPUs`.
+_TOO_LITTLE = re.compile(
+    r"Low (CPUs|RealMemory|TmpDisk|socket\*core\*thread count)\b"
+    r"|gres/\S+ count reported lower than configured\b"
 )
 
 # And what they write when they set a node down. Where a drain stands beside one of these, somebody else made
 # it and gave no reason: slurmctld puts its own words where there are none.
-SLURMS_OWN_DOWNS = (
+SLURMS_OWN_DOWNS = {
     "Not responding",
     "Node unexpectedly rebooted",
     "reboot timed out",
     "ResumeTimeout reached",
-)
+}
 
-# A drain of its own, too, that begins with a name: `gres/gpu count reported lower than configured (0 < 4)`.
-_TOO_FEW_GRES = re.compile(r"gres/\S+ count reported lower than configured")
+# As whom daemons of Slurm set a reason. Where nobody is named it may be theirs.
+SLURMS_OWN_USERS = {"", "root", "slurm"}
 
 _POD = re.compile(r" ?\(pod (?P<uid>[0-9a-f-]{4,36})\)$")
 _PODS = re.compile(r" ?\(pods made until (?P<until>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)\)$")
@@ -59,14 +62,16 @@ def is_our_reason(reason: str) -> bool:
     return reason.startswith(OUR_REASON_PREFIX)
 
 
-def is_slurms_own_reason(reason: str) -> bool:
-    """Whether slurmctld or slurmd wrote it by themselves."""
-    return is_slurms_own_drain(reason) or reason.startswith(SLURMS_OWN_DOWNS)
+def is_slurms_own_reason(reason: str, set_by: str) -> bool:
+    """Whether slurmctld or slurmd wrote it by themselves. People use the same words, and add their own."""
+    is_down = reason in SLURMS_OWN_DOWNS and set_by in SLURMS_OWN_USERS
+    return is_down or is_slurms_own_drain(reason, set_by)
 
 
-def is_slurms_own_drain(reason: str) -> bool:
+def is_slurms_own_drain(reason: str, set_by: str) -> bool:
     """Whether slurmctld or slurmd drained the node by themselves, as this reason of a drained node says."""
-    return reason.startswith(SLURMS_OWN_DRAINS) or _TOO_FEW_GRES.match(reason) is not None
+    is_theirs = reason in SLURMS_OWN_DRAINS or _TOO_LITTLE.match(reason) is not None
+    return is_theirs and set_by in SLURMS_OWN_USERS
 
 
 @dataclass(frozen=True, slots=True)

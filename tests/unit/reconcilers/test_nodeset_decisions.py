@@ -123,6 +123,10 @@ LONG_AGO = wire.replace(slurm(slurm_node(A, "IDLE"), slurm_node(B, "IDLE")), nod
             ["resume gpu-0"], id="slurmctld's own drain goes with the pod it was about",
         ),
         pytest.param(
+            world(TWO, HEAD, A, B, revisions_=[R], slurm_=slurm(slurm_node(A, "IDLE", "DRAIN", reason="Epilog error again, hold it", changed_at=NOW - timedelta(hours=2)), slurm_node(B, "IDLE", "DRAIN", reason="Epilog error", reason_set_by="ada", changed_at=NOW - timedelta(hours=2)))),
+            [], id="what people say in its words is theirs",
+        ),
+        pytest.param(
             world(TWO, HEAD, A, B, revisions_=[R], slurm_=slurm(slurm_node(A, "IDLE", "DRAIN", reason="Kill task failed", changed_at=NOW), slurm_node(B, "IDLE"))),
             [], id="but not before",
         ),

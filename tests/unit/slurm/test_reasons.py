@@ -36,24 +36,31 @@ def test_a_drain_is_ours_only_when_its_reason_begins_with_our_name(reason, ours)
 
 
 @pytest.mark.parametrize(
-    ("reason", "own"),
+    ("reason", "set_by", "own"),
     [
-        ("Kill task failed", True),
-        ("Low RealMemory (reported:10 < 100.00% of configured:20)", True),
-        ("gres/gpu count reported lower than configured (0 < 4)", True),
-        ("Not responding", True),
-        ("broken fan", False),
-        ("low on coffee", False),
-        ("", False),
+        ("Kill task failed", "root", True),
+        ("Kill task failed", "", True),
+        ("Kill task failed", "ada", False),
+        ("Low RealMemory (reported:10 < 100.00% of configured:20)", "slurm", True),
+        ("Low socket*core*thread count, Low CPUs", "slurm", True),
+        ("gres/gpu count reported lower than configured (0 < 4)", "slurm", True),
+        ("Low CPUs, and I know why", "ada", False),
+        ("Low CPUsage", "slurm", False),
+        ("Not responding", "slurm", True),
+        ("Not responding to anybody", "slurm", False),
+        ("Epilog error again, hold for the vendor (ada)", "slurm", False),
+        ("broken fan", "slurm", False),
+        ("low on coffee", "slurm", False),
+        ("", "slurm", False),
     ],
 )
-def test_what_slurm_wrote_by_itself_is_told_from_a_humans_word(reason, own):
-    assert is_slurms_own_reason(reason) == own
+def test_what_slurm_wrote_by_itself_is_told_from_a_humans_word(reason, set_by, own):
+    assert is_slurms_own_reason(reason, set_by) == own
 
 
 @pytest.mark.parametrize("reason", ["Not responding", "Node unexpectedly rebooted", "broken fan", ""])
 def test_a_drain_beside_slurms_word_for_a_lost_node_is_somebody_elses(reason):
-    assert not is_slurms_own_drain(reason)
+    assert not is_slurms_own_drain(reason, "slurm")
 
 
 def test_a_reason_is_one_line_without_control_characters():

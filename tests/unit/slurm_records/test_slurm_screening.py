@@ -20,8 +20,8 @@ THEIRS = "bad fan, ask Mara"
 LOST = "Not responding"
 
 
-def node(*words: str, reason: str = "") -> SlurmNode:
-    return SlurmNode(name="n", state=NodeState.of(*words), reason=reason, reason_set_by="mara")
+def node(*words: str, reason: str = "", by: str = "mara") -> SlurmNode:
+    return SlurmNode(name="n", state=NodeState.of(*words), reason=reason, reason_set_by=by)
 
 
 DRAIN = DrainNodes(nodes=("n",), reason=OURS)
@@ -60,7 +60,15 @@ SEND = None
         pytest.param(DRAIN_IDLE, node("MIXED"), Verdict.LATE, id="drain: it has come back in the meantime"),
         pytest.param(DRAIN_IDLE, node("IDLE", "NOT_RESPONDING"), SEND, id="drain: it is still away"),
         pytest.param(DRAIN, None, Verdict.UNKNOWN, id="drain: nobody"),
-        pytest.param(DELETE, node("IDLE", "DRAIN", reason="Low CPUs"), SEND, id="delete: slurmctld's drain"),
+        pytest.param(
+            DELETE, node("IDLE", "DRAIN", reason="Low CPUs", by="slurm"), SEND, id="delete: slurmctld's drain"
+        ),
+        pytest.param(
+            DELETE,
+            node("IDLE", "DRAIN", reason="Low CPUs"),
+            Verdict.FOREIGN,
+            id="delete: a human's, in its words",
+        ),
         pytest.param(
             DELETE, node("DOWN", "DRAIN", reason=LOST), Verdict.FOREIGN, id="delete: drained, then lost"
         ),

@@ -10,7 +10,6 @@ from slurm_operator.reconcilers.nodeset.marks import marked
 from slurm_operator.reconcilers.nodeset.members import Member
 from slurm_operator.reconcilers.nodeset.observe import Seen
 from slurm_operator.reconcilers.nodeset.retire import Stages, drain
-from slurm_operator.slurm.reasons import is_slurms_own_drain
 from slurm_operator.slurm.snapshot import Snapshot
 from slurm_operator.slurm.writes import ResumeNodes
 
@@ -78,7 +77,7 @@ def _is_about_an_earlier_pod(member: Member) -> bool:
     record, created = member.record, member.pod.metadata.creation_timestamp
     return (
         record is not None
-        and is_slurms_own_drain(record.reason)
+        and record.is_drained_by_slurm
         and record.reason_changed_at is not None
         and created is not None
         and record.reason_changed_at < created

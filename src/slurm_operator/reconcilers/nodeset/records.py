@@ -5,7 +5,7 @@ from slurm_operator.plan.actions import Fence, WriteSlurm
 from slurm_operator.reconcilers.nodeset.causes import Leaving
 from slurm_operator.reconcilers.nodeset.members import Member
 from slurm_operator.slurm.forgetting import may_forget
-from slurm_operator.slurm.reasons import OurReason, is_slurms_own_reason
+from slurm_operator.slurm.reasons import OurReason
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
 from slurm_operator.slurm.writes import DeleteNodes
 
@@ -43,7 +43,7 @@ def is_refused(member: Member) -> bool:
         return False
     noted = OurReason.read(record.reason)
     is_by_us = noted is not None and noted.cause in (Leaving.RESOURCES, Leaving.UPDATE)
-    return is_by_us or is_slurms_own_reason(record.reason)
+    return is_by_us or record.is_marked_by_slurm
 
 
 def forget(

@@ -22,7 +22,7 @@ from slurm_operator.reconcilers.nodeset.members import Member
 from slurm_operator.reconcilers.nodeset.records import forget
 from slurm_operator.slurm.forgetting import may_forget
 from slurm_operator.slurm.node import SlurmNode
-from slurm_operator.slurm.reasons import OurReason, is_our_reason, is_slurms_own_reason
+from slurm_operator.slurm.reasons import OurReason, is_our_reason
 from slurm_operator.slurm.snapshot import Snapshot
 from slurm_operator.slurm.writes import DrainNodes
 
@@ -170,7 +170,7 @@ def drain(member: Member, cause: Cause, controller: ObjectKey) -> WriteSlurm:
 
 def _replaceable(record: SlurmNode | None) -> frozenset[str]:
     """Slurm's own note, unless people drained: into a drain without a reason it writes one, too."""
-    if record is None or record.is_drained_by_people or not is_slurms_own_reason(record.reason):
+    if record is None or record.is_drained_by_people or not record.is_marked_by_slurm:
         return frozenset()
     return frozenset({record.reason})
 
@@ -178,8 +178,9 @@ def _replaceable(record: SlurmNode | None) -> frozenset[str]:
 def _is_marked_by_others(member: Member) -> bool:
     """A human left a reason on a node that does not drain, as `state=down reason=...` does."""
     record = member.last_record
-    reason = record.reason if record is not None else ""
-    return bool(reason) and not is_our_reason(reason) and not is_slurms_own_reason(reason)
+    if record is None or not record.reason:
+        return False
+    return not is_our_reason(record.reason) and not record.is_marked_by_slurm
 
 
 def _told_to_drain(member: Member) -> Wait:
