@@ -1,9 +1,24 @@
 """Without the right to look at machines: to see none is not the same as that there are none."""
 
+import pytest
+
 from slurm_operator.plan.plan import Outcome
 from slurm_operator.reconcilers.nodeset import RECONCILER
 from slurm_operator.reconcilers.nodeset.identity import daemon_pod_name
-from support.workers import KEY, NOW, controller, nodeset, revision_of, slurm, slurm_node, told, worker, world
+from support.workers import (
+    CONTROLLER,
+    KEY,
+    NOW,
+    controller,
+    nodeset,
+    ours,
+    revision_of,
+    slurm,
+    slurm_node,
+    told,
+    worker,
+    world,
+)
 
 
 def blind(spec, *pods):
@@ -64,3 +79,25 @@ def test_a_deleted_nodeset_goes_all_the_same():
     assert [line for line in told(blind(spec, daemon(spec))) if line.startswith("drain")] == [
         "drain m1 for Deletion"
     ]
+
+
+EARLIER = worker(0, name="earlier")
+
+
+@pytest.mark.parametrize(
+    ("drained", "story"),
+    [
+        pytest.param("NodeCordon", [], id="its machine may still be cordoned"),
+        pytest.param("NodeTaint", [], id="or about to go"),
+        pytest.param("PodCordon", ["resume gpu-0"], id="a pod can be seen"),
+    ],
+)
+def test_a_drain_for_a_machine_that_cannot_be_seen_stands(drained, story):
+    spec = nodeset(replicas=1)
+    pod = worker(0, revision=hash_of(spec))
+    made = blind(spec, pod)
+    made.slurms[CONTROLLER] = slurm(slurm_node(pod, "IDLE", "DRAIN", reason=ours(pod, drained)))
+
+    assert told(made) == story
+    made.slurms[CONTROLLER] = slurm(slurm_node(pod, "IDLE", "DRAIN", reason=ours(EARLIER, drained)))
+    assert told(made) == ["resume gpu-0"], "the worker before it was on that machine"

@@ -5,13 +5,16 @@ from datetime import datetime
 from slurm_operator.api import names
 from slurm_operator.plan.actions import Action, PatchObject, WriteSlurm
 from slurm_operator.plan.gate import Drained, Ended, NotRunning, Shut, gate
-from slurm_operator.reconcilers.nodeset.causes import Cause, staying_cause
+from slurm_operator.reconcilers.nodeset.causes import Cause, Staying, staying_cause
 from slurm_operator.reconcilers.nodeset.marks import marked
 from slurm_operator.reconcilers.nodeset.members import Member
 from slurm_operator.reconcilers.nodeset.observe import Seen
 from slurm_operator.reconcilers.nodeset.retire import Stages, drain
 from slurm_operator.slurm.snapshot import Snapshot
 from slurm_operator.slurm.writes import ResumeNodes
+
+# Drains that last as long as something is so on a machine.
+OF_MACHINES = {Staying.NODE_CORDON, Staying.NODE_TAINT}
 
 
 def keep(member: Member, seen: Seen, now: datetime) -> Stages:
@@ -56,7 +59,7 @@ def _takes_jobs_still(member: Member) -> bool:
 def _resume(member: Member, seen: Seen) -> list[Action]:
     """Lift our own drain, and what slurmctld noted about the pod before this one. Never a human's."""
     record = member.record
-    if record is None or not record.state.is_drain:
+    if record is None or not record.state.is_drain or _may_be_held(member, seen):
         return []
     over = frozenset[str]()
     if not record.is_drained_by_us:
@@ -71,6 +74,13 @@ def _resume(member: Member, seen: Seen) -> list[Action]:
             message=f"{member.slurm_node} takes jobs again: nothing holds it back any more",
         )
     ]
+
+
+def _may_be_held(member: Member, seen: Seen) -> bool:
+    """Drained for its machine, which cannot be seen now: it may be cordoned as before."""
+    ours = member.drain
+    is_about_machine = ours is not None and ours.cause in OF_MACHINES and member.is_drained_itself
+    return is_about_machine and not seen.sees_machines
 
 
 def _is_about_an_earlier_pod(member: Member) -> bool:
