@@ -44,7 +44,11 @@ def screen(write: NodeWrite, nodes: Mapping[str, SlurmNode]) -> Screened:
 
 def needs_fresh_nodes(write: NodeWrite) -> bool:
     """Whether the answer depends on what others may have done a second ago."""
-    return not isinstance(write, UpdateNodes | PowerNodes)
+    match write:
+        case UpdateNodes(comment=comment):
+            return comment is not None
+        case _:
+            return not isinstance(write, PowerNodes)
 
 
 def _answer(write: NodeWrite, name: str, node: SlurmNode | None) -> Answer | None:
@@ -68,6 +72,9 @@ def _answer(write: NodeWrite, name: str, node: SlurmNode | None) -> Answer | Non
             return _foreign(node, over)
         case DeleteNodes():
             return _foreign(node, frozenset()) if node.is_drained_by_people else None
+        case UpdateNodes(comment=str(), comment_over=over) if node.comment not in ("", over, write.comment):
+            message = f"{name} has the comment {node.comment!r} by now, which is not ours to replace"
+            return Answer(verdict=Verdict.FOREIGN, message=message)
         case UpdateNodes() | PowerNodes():
             return None
 

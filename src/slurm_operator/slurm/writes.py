@@ -49,10 +49,14 @@ class ResumeNodes(wire.Record, tag="ResumeNodes"):
 
 
 class UpdateNodes(wire.Record, tag="UpdateNodes"):
-    """Set fields of these nodes; None leaves a field as it is. Not for states: a drain has its own verbs."""
+    """Set fields of these nodes; None leaves a field as it is. Not for states: a drain has its own verbs.
+
+    A comment is set where there is none, or the one that stands in `comment_over`, word for word.
+    """
 
     nodes: tuple[str, ...]
     comment: str | None = None
+    comment_over: str = ""
     extra: str | None = None
     features: tuple[str, ...] | None = None
     active_features: tuple[str, ...] | None = None

@@ -24,6 +24,11 @@ def node(*words: str, reason: str = "", by: str = "mara") -> SlurmNode:
     return SlurmNode(name="n", state=NodeState.of(*words), reason=reason, reason_set_by=by)
 
 
+def commented(comment: str) -> SlurmNode:
+    return wire.replace(node("IDLE"), comment=comment)
+
+
+COMMENT = UpdateNodes(nodes=("n",), comment="our new one", comment_over="our old one")
 DRAIN = DrainNodes(nodes=("n",), reason=OURS)
 DRAIN_IDLE = DrainNodes(nodes=("n",), reason=OURS, unless_in_use=True)
 DRAIN_LOST = DrainNodes(nodes=("n",), reason=OURS, over=frozenset({LOST}))
@@ -31,7 +36,7 @@ DOWN = SetNodesDown(nodes=("n",), reason=OURS)
 RESUME = ResumeNodes(nodes=("n",))
 RESUME_KILL = ResumeNodes(nodes=("n",), over=frozenset({"Kill task failed"}))
 DELETE = DeleteNodes(nodes=("n",))
-UPDATE = UpdateNodes(nodes=("n",), comment="x")
+UPDATE = UpdateNodes(nodes=("n",), weight=7)
 SEND = None
 
 
@@ -91,6 +96,11 @@ SEND = None
         pytest.param(DELETE, None, Verdict.ALREADY, id="delete: gone already"),
         pytest.param(UPDATE, node("IDLE", "DRAIN", reason=THEIRS), SEND, id="update: not about the drain"),
         pytest.param(UPDATE, None, Verdict.UNKNOWN, id="update: nobody"),
+        pytest.param(COMMENT, node("IDLE"), SEND, id="comment: none there"),
+        pytest.param(COMMENT, commented("our old one"), SEND, id="comment: the one we saw"),
+        pytest.param(
+            COMMENT, commented("flaky NIC, ask Mara"), Verdict.FOREIGN, id="comment: a human's, since"
+        ),
     ],
 )
 def test_a_write_touches_only_what_it_may(
@@ -127,6 +137,7 @@ def test_the_others_go_on() -> None:
         (DOWN, True),
         (DELETE, True),
         (UPDATE, False),
+        (COMMENT, True),
         (PowerNodes(nodes=("n",), up=True), False),
     ],
 )

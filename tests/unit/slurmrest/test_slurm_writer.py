@@ -162,15 +162,15 @@ async def test_a_write_without_an_answer_is_not_repeated_but_read(
     assert [heard.query for heard in slurmrestd.calls(NODES)] == [{}, {"update_time": "1000"}, {}]
 
 
-async def test_a_comment_without_an_answer_is_read_before_the_next(
+async def test_an_update_without_an_answer_is_read_before_the_next(
     slurmrestd: FakeSlurmrestd, cluster: Cluster
 ) -> None:
     slurmrestd.on(UPDATE, answer("nodes-slurmctld-hung"), OK)
-    comment = UpdateNodes(nodes=("a",), comment="x")
-    assert await cluster.write(comment) == [{"a": Verdict.UNSURE}]
+    update = UpdateNodes(nodes=("a",), weight=7)
+    assert await cluster.write(update) == [{"a": Verdict.UNSURE}]
     assert slurmrestd.calls(NODES) == []
 
-    assert await cluster.write(comment) == [{"a": Verdict.DONE}]
+    assert await cluster.write(update) == [{"a": Verdict.DONE}]
 
     assert [heard.query for heard in slurmrestd.calls(NODES)] == [{}]
 

@@ -113,7 +113,8 @@ def _comment(member: Member, record: SlurmNode, seen: Seen) -> Iterator[Action]:
         "nodeSetUID": meta.uid,
     }
     if (not record.comment or _is_ours(record.comment)) and _read(record.comment) != info:
-        write = UpdateNodes(nodes=(record.name,), comment=wire.encode(info).decode())
+        said = wire.encode(info).decode()
+        write = UpdateNodes(nodes=(record.name,), comment=said, comment_over=record.comment)
         yield _write(seen, write, "Comment", f"{record.name} says that it is Pod {member.name}")
 
 
