@@ -14,7 +14,7 @@ from slurm_operator.manifests.worker_names import speaks_from
 from slurm_operator.slurm.forgetting import may_forget
 from slurm_operator.slurm.job import SlurmJob
 from slurm_operator.slurm.node import SlurmNode
-from slurm_operator.slurm.snapshot import Snapshot, Unreachable
+from slurm_operator.slurm.snapshot import CLOCK_SLACK, Snapshot, Unreachable
 
 SLURMD = "slurmd"
 
@@ -166,10 +166,10 @@ def _may_be_in(job: SlurmJob, pod: Pod) -> bool:
 
 
 def _old_answer(name: str, snapshot: Snapshot, now: datetime) -> Shut | None:
-    age = now - snapshot.asked_at
-    if age > PROOF_LIFETIME:
-        message = f"what is known of Slurm is {age.total_seconds():.0f} s old; it is read again"
-        return Shut(reason="OldAnswer", message=message)
+    if not snapshot.is_fresh(now, PROOF_LIFETIME):
+        age_s = (now - snapshot.asked_at).total_seconds()
+        told = f"is {age_s:.0f} s old" if age_s > 0 else "was read before the clock was set back"
+        return Shut(reason="OldAnswer", message=f"what is known of Slurm {told}; it is read again")
     if not snapshot.is_current(name):
         return Shut(reason="OldAnswer", message="Slurm has not been read since our last write to the node")
     return None
@@ -242,7 +242,7 @@ def was_open(worker: Worker, now: datetime) -> Drained | None:
     By itself it opens nothing any more: before anything goes, Slurm is read again and the gate asked anew.
     """
     slurm = worker.slurm
-    if not isinstance(slurm, Snapshot) or now - slurm.asked_at > WORTH_ASKING_WITHIN:
+    if not isinstance(slurm, Snapshot) or not slurm.is_fresh(now, WORTH_ASKING_WITHIN):
         return None
     verdict = gate(worker, slurm.asked_at)
     return verdict if isinstance(verdict, Drained) else None
@@ -283,7 +283,7 @@ def why_no_longer(
                 verdict = gate(worker, now)
                 return verdict.message if isinstance(verdict, Shut) else None
             age = now - (fenced_at or asked_at)
-            is_old = age > PROOF_LIFETIME
+            is_old = not -CLOCK_SLACK <= age <= PROOF_LIFETIME
             return f"what was known of Slurm is {age.total_seconds():.0f} s old by now" if is_old else None
 
 

@@ -74,7 +74,7 @@ class Fencing:
 
     def _is_old(self) -> bool:
         facts = self._poller.facts()
-        return not isinstance(facts, Snapshot) or self._clock.now() - facts.asked_at > PROOF_LIFETIME
+        return not isinstance(facts, Snapshot) or not facts.is_fresh(self._clock.now(), PROOF_LIFETIME)
 
     def _unopposed(self, names: Sequence[str]) -> list[str]:
         facts = self._poller.facts()

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TypeVar
 
 from slurm_operator import wire
@@ -14,6 +14,9 @@ from slurm_operator.slurm.reservation import Reservation
 
 K = TypeVar("K")
 V = TypeVar("V")
+
+# Clocks are corrected by this much all the time.
+CLOCK_SLACK = timedelta(seconds=1)
 
 
 class Unreachable(wire.Record, tag="Unreachable"):
@@ -49,6 +52,10 @@ class Snapshot(wire.Record, tag="Snapshot"):
     def asked_at(self) -> datetime:
         """How old the oldest part is on which a decision about nodes and jobs rests."""
         return min(self.nodes_asked_at, self.jobs_asked_at)
+
+    def is_fresh(self, now: datetime, lifetime: timedelta) -> bool:
+        """Asked for within the last of this time. Who set the clock back has made nothing fresh by that."""
+        return -CLOCK_SLACK <= now - self.asked_at <= lifetime
 
     def is_current(self, node: str) -> bool:
         """Nodes and jobs were both asked for after our last write to `node`."""

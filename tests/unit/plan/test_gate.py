@@ -121,6 +121,8 @@ CASES = [
     pytest.param(pod(), slurm(node("DOWN", "DRAIN")), Drained, id="down and drained: Slurm has ended its jobs"),
     pytest.param(pod(), slurm(node("DOWN")), "NotDraining", id="down: it may return to service"),
     pytest.param(pod(), slurm(IDLE_DRAIN, age=timedelta(seconds=6)), "OldAnswer", id="old answer: read again"),
+    pytest.param(pod(), slurm(IDLE_DRAIN, age=-timedelta(seconds=35)), "OldAnswer", id="the clock was set back: read again"),
+    pytest.param(pod(), slurm(IDLE_DRAIN, age=-timedelta(seconds=0.5)), Drained, id="the clock was corrected a little"),
     pytest.param(pod(), slurm(IDLE_DRAIN, behind=["gpu-3"]), "OldAnswer", id="read before our write: read again"),
     pytest.param(pod(), slurm(), "UnknownToSlurm", id="Slurm forgot it: its job may still run"),
     pytest.param(pod(), slurm(node("IDLE", "DRAIN", address="10.0.0.9")), "AnotherWorker", id="another address"),

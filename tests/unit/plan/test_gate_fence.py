@@ -80,6 +80,7 @@ def test_a_removed_record_is_a_fence(now_known, is_fenced, holds):
         pytest.param(None, 6, False, id="nobody removed its record for us"),
         pytest.param(2, 6, True, id="an old proof: the fence was put up by a newer one"),
         pytest.param(2, 8, False, id="a worker without a record registers again in the end"),
+        pytest.param(2, -50, False, id="the clock was set back"),
     ],
 )
 def test_a_fence_lives_as_long_as_a_proof(now_known, fenced, sent, holds):

@@ -482,6 +482,8 @@ def test_what_was_read_of_slurm_before_a_change_was_asked_for_does_not_tell_what
     [read] = made.world.slurms.values()
     now = read.asked_at + timedelta(seconds=2)
     assert "JobsAtStake" not in waits(made.world, now)
+    set_back = read.asked_at - timedelta(minutes=1)
+    assert "Slurm is read again" in waits(made.world, set_back)["JobsAtStake"]
 
     younger = wire.replace(begun.metadata, creation_timestamp=read.asked_at + timedelta(seconds=1))
     others = [one for one in made.world.children_[kinds.CONFIG_MAP] if one is not begun]

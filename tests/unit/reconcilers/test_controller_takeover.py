@@ -70,7 +70,7 @@ def all_ready(made: Play, **labels: str) -> Play:
 
 
 def actions(made: Play) -> list:
-    return list(RECONCILER.decide(RECONCILER.observe(KEY, made.world), NOON).actions())
+    return list(RECONCILER.decide(RECONCILER.observe(KEY, made.world), made.now).actions())
 
 
 def selector(made: Play) -> dict:

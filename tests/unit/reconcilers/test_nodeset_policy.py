@@ -159,8 +159,18 @@ def test_the_deadline_is_looked_at_when_it_comes():
     assert planned(leaving("Requeue", since=HOUR / 2)).look_again == HOUR / 2
 
 
+AHEAD = NOW + timedelta(seconds=9)
+
+
 @pytest.mark.parametrize(
-    "change", [{"nodes_asked_at": NOW - timedelta(seconds=9)}, {"behind": frozenset({"gpu-0"})}]
+    "change",
+    [
+        pytest.param({"nodes_asked_at": NOW - timedelta(seconds=9)}, id="read a while ago"),
+        pytest.param({"behind": frozenset({"gpu-0"})}, id="read before our write"),
+        pytest.param(
+            {"nodes_asked_at": AHEAD, "jobs_asked_at": AHEAD}, id="read before the clock was set back"
+        ),
+    ],
 )
 def test_nothing_is_ended_on_an_old_answer(change):
     """The job may have been requeued since, and run on another worker."""

@@ -48,11 +48,11 @@ def _unseen(seen: Seen, now: datetime) -> str:
     """
     if not isinstance(seen.slurm, Snapshot):
         return f"cannot be seen: {seen.slurm.why}"
-    age = now - seen.slurm.asked_at
+    age_s = max(0.0, (now - seen.slurm.asked_at).total_seconds())  # The clock may have been set back.
     begun = [one.metadata.creation_timestamp for one in seen.rehearsals]
     is_older = any(moment is not None and seen.slurm.asked_at < moment for moment in begun)
-    is_old = is_older or age > PROOF_LIFETIME
-    return f"was last seen {age.total_seconds():.0f} s ago; Slurm is read again" if is_old else ""
+    is_old = is_older or not seen.slurm.is_fresh(now, PROOF_LIFETIME)
+    return f"was last seen {age_s:.0f} s ago; Slurm is read again" if is_old else ""
 
 
 def may_have_jobs(seen: Seen) -> bool:

@@ -126,7 +126,7 @@ def _steps(member: Member, seen: Seen, cause: Cause | None, now: datetime) -> St
 
 
 def _is_old(slurm: Snapshot | Unreachable, now: datetime) -> bool:
-    return not isinstance(slurm, Snapshot) or now - slurm.asked_at > PROOF_LIFETIME
+    return not isinstance(slurm, Snapshot) or not slurm.is_fresh(now, PROOF_LIFETIME)
 
 
 def _awaits_slurm(seen: Seen, now: datetime) -> bool:

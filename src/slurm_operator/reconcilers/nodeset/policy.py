@@ -168,7 +168,7 @@ def _is_fresh(member: Member, now: datetime) -> bool:
     slurm = member.slurm
     return (
         isinstance(slurm, Snapshot)
-        and now - slurm.asked_at <= PROOF_LIFETIME
+        and slurm.is_fresh(now, PROOF_LIFETIME)
         and slurm.is_current(member.slurm_node)
     )
 
