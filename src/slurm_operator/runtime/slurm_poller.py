@@ -3,12 +3,13 @@
 import asyncio
 import contextlib
 from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
 
 import structlog
 
 from slurm_operator import wire
 from slurm_operator.runtime.clock import Clock
-from slurm_operator.runtime.slurm_ledger import Ledger
+from slurm_operator.runtime.slurm_ledger import SETTLE_SECONDS, Ledger
 from slurm_operator.runtime.slurm_lists import Lists
 from slurm_operator.slurm.node import SlurmNode
 from slurm_operator.slurm.snapshot import Changes, Snapshot, Unreachable, changes
@@ -69,6 +70,7 @@ class SlurmPoller:
         self._cost_s = self._last_cost_s = 0.0
         self._read_at = self._ended_at = clock.monotonic()
         self._head_at: float | None = None
+        self._settles_at: datetime | None = None
         self._at_once = True
 
     def facts(self) -> Snapshot | Unreachable:
@@ -175,6 +177,8 @@ class SlurmPoller:
         if self._snapshot is None:
             # The first one is whole: a restart of ours must not look as if slurmctld had nothing to say.
             snapshot = await self._headed(snapshot)
+            self._settles_at = self._clock.now() + timedelta(seconds=SETTLE_SECONDS)
+            snapshot = wire.replace(snapshot, settles_at=self._settles_at)
         await self._publish(snapshot, (began_at, ended_at))
 
     async def _look_at_head(self) -> None:
@@ -197,6 +201,7 @@ class SlurmPoller:
             slurmctld_parameters=old.slurmctld_parameters if old else None,
             api_version=self._client.version,
             url=self._client.url,
+            settles_at=self._settles_at,
         )
 
     async def _headed(self, snapshot: Snapshot) -> Snapshot:

@@ -30,7 +30,8 @@ class Snapshot(wire.Record, tag="Snapshot"):
     """Nodes, and then the jobs that are not finished, read one after the other.
 
     The times say when each request *started*: what happened before is here, what came later may be missing.
-    `behind` are nodes that we have written to since, so what stands here about them may be old.
+    `behind` are nodes that we have written to since, so what stands here about them may be old. Until
+    `settles_at` that may be so of any: whoever was in charge before us may have written without an answer.
     """
 
     nodes: Mapping[str, SlurmNode]
@@ -46,6 +47,7 @@ class Snapshot(wire.Record, tag="Snapshot"):
     api_version: str = ""
     url: str = ""  # The slurmrestd that was asked, of several.
     behind: frozenset[str] = frozenset()
+    settles_at: datetime | None = None
     jobs_by_node: Mapping[str, tuple[int, ...]] = {}
 
     @property
@@ -60,6 +62,11 @@ class Snapshot(wire.Record, tag="Snapshot"):
     def is_current(self, node: str) -> bool:
         """Nodes and jobs were both asked for after our last write to `node`."""
         return node not in self.behind
+
+    @property
+    def is_settled(self) -> bool:
+        """What was written by others of us before we began to read has happened, or never does."""
+        return self.settles_at is None or self.asked_at >= self.settles_at
 
     def jobs_naming(self, node: str) -> list[SlurmJob]:
         """Unfinished jobs that are on the node or insist on it, pending ones included."""

@@ -506,6 +506,23 @@ def test_a_crashed_worker_has_its_whole_grace_period_where_no_drain_stands(known
     assert told(world(NONE, HEAD, asked, revisions_=[R], slurm_=slurm())) == ["wait gpu-0: Terminating"]
 
 
+@pytest.mark.parametrize(
+    ("cause", "story"),
+    [
+        pytest.param("Update", ["wait gpu-0: OldAnswer"], id="its drain is all that keeps jobs away"),
+        pytest.param("ScaleIn", ["Retired gpu-0", "forget gpu-0", "delete gpu-0 (Drained)"], id="slurmctld refuses under a job"),
+    ],
+)  # fmt: skip
+def test_right_after_a_start_nobody_goes_whose_drain_another_operator_may_just_have_lifted(cause, story):
+    old = worker(0, revision="old")
+    spec = ONE if cause == "Update" else NONE
+    known = slurm(slurm_node(old, "IDLE", "DRAIN", reason=ours(old, cause)))
+    made = world(spec, HEAD, old, revisions_=[revision_of(spec)], slurm_=wire.replace(known, settles_at=NOW + timedelta(seconds=1)))  # fmt: skip
+
+    assert told(made) == story
+    assert planned(made).look_again == (timedelta(seconds=1) if cause == "Update" else None)
+
+
 def test_proofs_are_of_the_pod_they_were_made_for():
     made = world(
         nodeset(replicas=0),

@@ -8,7 +8,7 @@ from fake_slurmrestd import FakeSlurmrestd, answer, http
 from slurmrest_replies import CONF, JOBS, NODES, PING, jobs, nodes, serve
 
 from slurm_operator.runtime import slurm_poller
-from slurm_operator.runtime.slurm_ledger import Ledger
+from slurm_operator.runtime.slurm_ledger import SETTLE_SECONDS, Ledger
 from slurm_operator.runtime.slurm_lists import WHOLE_EVERY_SECONDS
 from slurm_operator.runtime.slurm_poller import SlurmPoller, backoff_seconds, pause_seconds
 from slurm_operator.slurm.snapshot import Changes, Snapshot, Unreachable
@@ -274,6 +274,19 @@ async def test_what_is_known_counts_as_old_until_the_new_reading_is_published(
     assert seen == [(True, False)], "the drain that we lifted is no proof any more"
     assert not known(poller).nodes["a"].state.is_drain
     assert known(poller).is_current("a")
+
+
+async def test_a_new_operator_waits_for_what_the_one_before_may_have_written(
+    slurmrestd: FakeSlurmrestd, poller: SlurmPoller, clock: FakeClock
+) -> None:
+    serve(slurmrestd, node_lists=[nodes(a="IDLE+DRAIN")])
+    settled = []
+    for _ in range(3):
+        await poller.poll()
+        settled.append(known(poller).is_settled)
+        clock.advance(SETTLE_SECONDS / 2)
+
+    assert settled == [False, False, True]
 
 
 async def test_while_a_write_may_yet_come_true_everything_is_read_whole(

@@ -67,6 +67,9 @@ def retire(member: Member, cause: Cause, controller: ObjectKey, now: datetime) -
             return [[drain(member, cause, controller)]]
         case Drained() if _takes_record_along(member, cause):
             return _fenced(member, cause, verdict, controller)
+        case Drained() if isinstance(member.slurm, Snapshot) and not member.slurm.is_settled:
+            message = "a write of the operator before this one may yet lift its drain; Slurm is read again"
+            return [[_wait(member, "OldAnswer", message)]]
         case NotRunning():
             return _crashed(member, cause, verdict, controller)
         case Ended() if _leaves_record_behind(member, cause):
