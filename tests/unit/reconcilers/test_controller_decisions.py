@@ -310,6 +310,30 @@ def test_a_pod_that_does_not_run_is_replaced_without_asking():
     assert made.restarts == 1
 
 
+@pytest.mark.parametrize(
+    ("has_volume", "restarts"),
+    [
+        pytest.param(False, 0, id="its jobs are in the pod, and there again when it starts again"),
+        pytest.param(True, 1, id="its jobs are on the volume"),
+    ],
+)
+def test_a_slurmctld_whose_container_crashed_is_replaced_only_if_that_costs_no_jobs(has_volume, restarts):
+    made = up(spec={"persistence": {"enabled": has_volume}}, jobs=(job(3),))
+    made.spec(slurmctld={"image": "slurmctld:26.11"})
+    made.round()
+    with_pods(made, crashing(made.pods()[0], "Killed", began=NOON))
+    made.has_restapi = False
+    made._slurm()
+    for _ in range(2):
+        made.round()
+
+    assert made.restarts == restarts
+    if not restarts:
+        told = waits(made.world, made.now)["RestartPostponed"]
+        assert "whether jobs are left cannot be seen" in told
+        assert told.endswith("To begin anew without them, delete pod slurm-controller-0.")
+
+
 HA = {"ha": {"enabled": True}, "persistence": {"enabled": True, "existingClaim": "shared"}}
 
 

@@ -51,10 +51,10 @@ def why_replace(seen: Seen, pod: Pod) -> str:
 
 def why_not_replace(seen: Seen, pod: Pod, now: datetime) -> str:
     """Why slurmctld in this pod must go on for now."""
-    if live.started_at(pod) is None:
-        return ""  # It does not run, so there is nothing to interrupt.
+    if not _has_something_to_lose(seen, pod):
+        return ""
     if not is_persistent(seen) and (trouble := unfinished(seen, now)):
-        return f"without persistence slurmctld would forget its jobs; {trouble}"
+        return f"without persistence slurmctld would forget its jobs; {trouble}{_way_out(pod)}"
     if signs_otherwise(seen, pod) and (trouble := unfinished(seen, now)):
         return f"with a new Slurm key it would not understand workers that still have the old one; {trouble}"
     return ""
@@ -82,6 +82,23 @@ def labels(seen: Seen) -> list[Action]:
     if not seen.controller.spec.ha.enabled or head is None:
         return []
     return [_label(pod, pod is head) for pod in seen.pods if _is_labelled(pod) != (pod is head)]
+
+
+def _has_something_to_lose(seen: Seen, pod: Pod) -> bool:
+    """What runs is interrupted, and without a volume the state goes with the pod, not with its container."""
+    status = live.slurmctld_of(pod)
+    has_state = not is_persistent(seen) and status is not None and status.has_ever_started
+    return has_state or live.started_at(pod) is not None
+
+
+def _way_out(pod: Pod) -> str:
+    """For people, when slurmctld itself may never answer again."""
+    if live.started_at(pod) is not None:
+        return ""
+    return (
+        "; it does not run at the moment, and has all of them again when it does. "
+        f"To begin anew without them, delete pod {pod.metadata.name}"
+    )
 
 
 def _runs(pod: Pod) -> bool:
