@@ -41,7 +41,7 @@ from slurm_operator.slurm.node import SlurmNode
 from slurm_operator.slurm.snapshot import Snapshot
 from slurm_operator.slurm.states import NodeState
 from support.controller_cases import CASES
-from support.controller_play import NOON, Play, crashing, job, running
+from support.controller_play import NOON, Play, crashing, job, parameters, running
 from support.controllers import KEY, NS, child, controller, files, put, secret, thing, world
 
 RESTAPI = thing("RestApi", "rest", {"controllerRef": {"name": "slurm"}})
@@ -514,6 +514,89 @@ def test_what_was_read_of_slurm_before_a_change_was_asked_for_does_not_tell_what
     made.world.children_[kinds.CONFIG_MAP] = [*others, wire.replace(begun, metadata=younger)]
 
     assert "Slurm is read again" in waits(made.world, now)["JobsAtStake"]
+
+
+def leaving(extra: str = "", **more) -> Play:
+    """Files without partition debug are in place, and slurmctld has not been told of them."""
+    made = up(spec={"extraConf": "PartitionName=debug Nodes=ALL\n", **more})
+    before = made.mounted()
+    made.spec(extraConf=extra)
+    while made.mounted() == before:
+        made.round()
+    return made
+
+
+def has_debug(files) -> bool:
+    return "PartitionName=debug" in files.texts["slurm.conf"]
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [
+        pytest.param("", id="to be read by a slurmctld that runs"),
+        pytest.param("SlurmctldPort=7817\n", id="to be read by one that starts anew"),
+    ],
+)
+def test_a_job_that_comes_to_a_partition_before_slurmctld_is_told_that_it_goes_keeps_it(extra):
+    made = leaving(extra)
+    assert not has_debug(made.mounted())
+    made.has_restapi = False
+    made._slurm()
+    for _ in range(3):
+        made.round()
+    made.jobs, made.has_restapi = (job(77, "debug"),), True
+    made._slurm()
+    for _ in range(8):
+        made.round()
+        assert has_debug(made.running)
+
+    assert has_debug(made.mounted()), "one that crashes finds the partition too"
+    assert made.restarts == 0
+    assert "unfinished jobs: 77" in waits(made.world, made.now)["JobsAtStake"]
+    assert conditions(made.world, made.now)["Degraded"].status == "False"
+
+    made.jobs = ()
+    made._slurm()
+    made.rounds()
+    assert not has_debug(made.running)
+
+
+def test_another_image_does_not_bring_files_to_slurmctld_that_would_cost_jobs():
+    made = leaving()
+    made.jobs = (job(77, "debug"),)
+    made._slurm()
+    made.spec(slurmctld={"image": "slurmctld:26.11"})
+    for _ in range(12):
+        made.round()
+        assert has_debug(made.running)
+
+    assert made.restarts == 1, "with the former files it may start anew"
+
+
+def test_files_are_not_taken_back_for_a_reading_that_is_old():
+    made = leaving()
+    made.now += timedelta(seconds=20)
+    files_before = made.mounted()
+
+    assert "Slurm is read again" in waits(made.world, made.now)["JobsAtStake"]
+    made.rounds()
+    assert made.mounted() == made.running == files_before
+
+
+def test_files_are_not_taken_back_from_a_slurmctld_that_may_have_them():
+    """Partition debug was renamed. slurmctld knows the new name already, and says so only later."""
+    made = leaving("PartitionName=new Nodes=ALL\n")
+    slow = made.running
+    while not any("told slurmctld" in line for line in made.transcript[-2:]):
+        made.round()
+    made.jobs = (job(5, "new"), job(6, "debug"))
+    made.now += timedelta(seconds=12)
+    made._slurm()
+    late = wire.replace(made.world.slurms[KEY], slurmctld_parameters=parameters(slow))
+    made.world.slurms[KEY] = late
+
+    assert "unfinished jobs: 6" in waits(made.world, made.now)["JobsAtStake"]
+    assert not [a for a in decide(made.world, made.now)[2] if a.reason == "ConfigWithdrawn"]
 
 
 def test_a_rehearsal_that_cannot_start_is_told_and_holds_nothing_else():

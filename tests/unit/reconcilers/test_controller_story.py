@@ -96,6 +96,23 @@ def partition_with_jobs_leaves():
     return made.rounds()
 
 
+def job_comes_while_its_partition_leaves():
+    made = play(spec={"extraConf": "PartitionName=debug Nodes=ALL\n"})
+    before = made.mounted()
+    made.spec(extraConf="")
+    while made.mounted() == before:
+        made.round()
+    made.jobs = (job(7, "debug"),)
+    made._slurm()
+    made.transcript.append("-- somebody submits a job to partition debug")
+    for _ in range(4):
+        made.round()
+    made.jobs = ()
+    made.transcript.append("-- the job ends")
+    made._slurm()
+    return made.rounds()
+
+
 def never_taken():
     made = play(takes=lambda found: "/stubborn" not in found.texts["slurm.conf"])
     made.spec(extraConf="MailProg=/stubborn\n")
@@ -135,7 +152,8 @@ TOLD = {
     story.__name__: story
     for story in (
         first_start, first_start_with_a_broken_file, good_change, bad_grammar, bad_rehearsal, restart_key,
-        restart_key_in_place, costs_all_jobs, partition_with_jobs_leaves, never_taken, crashes_on_it,
+        restart_key_in_place, costs_all_jobs, partition_with_jobs_leaves,
+        job_comes_while_its_partition_leaves, never_taken, crashes_on_it,
         without_a_restapi,
     )
 }  # fmt: skip

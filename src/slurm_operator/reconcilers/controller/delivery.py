@@ -18,6 +18,7 @@ from slurm_operator.reconcilers.controller.marks import (
     REFUSED_REASON,
 )
 from slurm_operator.reconcilers.controller.observe import Seen
+from slurm_operator.reconcilers.controller.stakes import at_stake, at_stake_now, is_old
 from slurm_operator.reconcilers.controller.step import NOTHING, Step, step, wait
 from slurm_operator.slurm.snapshot import Snapshot
 from slurm_operator.slurm.writes import Reconfigure
@@ -43,6 +44,8 @@ def next_step(seen: Seen, now: datetime) -> Step:
     crash = crashes(seen)
     if crash and _has_former(seen, files):
         return _put_back(seen, files, f"slurmctld did not start with it: {crash}", now)
+    if not _is_awaited(seen, files, now) and (stakes := at_stake_now(seen, now)):
+        return _withdrawn(seen, files, stakes, now)
     if not isinstance(seen.slurm, Snapshot):
         return _unseen(seen, files, now)
     return _reconfigure(seen, files, now)
@@ -76,6 +79,26 @@ def _had_other_files(seen: Seen, ended: ContainerStateTerminated) -> bool:
     files, (asked, _, _) = live.held(seen), live.asked(seen)
     is_told = files is not None and asked == files.digest
     return not is_told and ended.started_at is not None and ended.started_at <= live.held_since(seen)
+
+
+def _is_awaited(seen: Seen, files: Files, now: datetime) -> bool:
+    """slurmctld was told to read them a moment ago, and may have done so."""
+    digest, _, last = live.asked(seen)
+    return digest == files.digest and now < last + PATIENCE
+
+
+def _withdrawn(seen: Seen, files: Files, stakes: str, now: datetime) -> Step:
+    """Jobs came after the files were written: the former ones go back until the change costs nobody a job."""
+    former = live.good(seen)
+    assert former is not None
+    is_told = live.asked(seen)[0] == files.digest
+    may_have_them = is_told and at_stake(seen, files, former, now)
+    if live.applied(seen) != former.digest or may_have_them or is_old(seen, now):
+        return wait(_SUBJECT, "JobsAtStake", stakes, seconds=2.0, asks_slurm=True)
+    writes, sent = written(seen, former, now)
+    message = f"took the new configuration back before slurmctld read it. {stakes}"
+    told = [wire.replace(write, reason="ConfigWithdrawn", message=message) for write in writes]
+    return step(told, sent, seconds=ARRIVAL.total_seconds(), asks_slurm=True)
 
 
 def _reconfigure(seen: Seen, files: Files, now: datetime) -> Step:

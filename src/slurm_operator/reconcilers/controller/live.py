@@ -91,6 +91,12 @@ def is_behind(seen: Seen, pod: Pod) -> bool:
     return started_at(pod) is not None and started_with_files(seen, pod) is None
 
 
+def has_begun_with_files(seen: Seen) -> bool:
+    """Every slurmctld that runs found the mounted files when it started."""
+    running = [pod for pod in seen.pods if started_at(pod) is not None]
+    return bool(running) and not any(is_behind(seen, pod) for pod in running)
+
+
 def restarts_due(seen: Seen) -> list[Pod]:
     """Pods whose slurmctld has to start anew, because it cannot take the new files while it runs."""
     former, files = good(seen), held(seen)

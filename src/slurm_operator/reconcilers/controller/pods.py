@@ -10,7 +10,7 @@ from slurm_operator.manifests.workloads import rollout
 from slurm_operator.plan.actions import Action, DeleteDaemonPod, PatchObject
 from slurm_operator.reconcilers.controller import live
 from slurm_operator.reconcilers.controller.observe import Seen
-from slurm_operator.reconcilers.controller.stakes import is_persistent, unfinished
+from slurm_operator.reconcilers.controller.stakes import at_stake_now, is_persistent, unfinished
 from slurm_operator.reconcilers.controller.step import NOTHING, Step, step, wait
 
 LOOK_SECONDS = 10.0
@@ -28,6 +28,9 @@ def next_step(seen: Seen, now: datetime) -> Step:
     if busy := [one.metadata.name for one in seen.pods if one is not pod and not _runs(one)]:
         message = f"It is replaced ({why}) when {', '.join(busy)} runs again."
         return wait(subject, "OneAtATime", message, seconds=LOOK_SECONDS)
+    if stakes := at_stake_now(seen, now):
+        message = f"It should be replaced ({why}), and would begin with the new configuration. {stakes}"
+        return wait(subject, "RestartPostponed", message, seconds=LOOK_SECONDS, asks_slurm=True)
     if trouble := why_not_replace(seen, pod, now):
         message = f"It should be replaced ({why}), but {trouble}."
         return wait(subject, "RestartPostponed", message, seconds=LOOK_SECONDS, asks_slurm=True)

@@ -5,7 +5,13 @@ from datetime import datetime
 
 from slurm_operator.plan.gate import PROOF_LIFETIME
 from slurm_operator.reconcilers.controller.files import SLURM_CONF, Files
-from slurm_operator.reconcilers.controller.live import good, needs_restart
+from slurm_operator.reconcilers.controller.live import (
+    applied,
+    good,
+    has_begun_with_files,
+    held,
+    needs_restart,
+)
 from slurm_operator.reconcilers.controller.observe import Seen
 from slurm_operator.slurm.conf.changes import changes
 from slurm_operator.slurm.conf.grammar import TABLES
@@ -23,6 +29,14 @@ _BY_NAME = {"PartitionName", "NodeName"}
 def at_stake(seen: Seen, old: Files, new: Files, now: datetime) -> str:
     """What would be lost if slurmctld took `new` for `old` now; empty when nothing would."""
     return next(_stakes(seen, old, new, now), "")
+
+
+def at_stake_now(seen: Seen, now: datetime) -> str:
+    """What would be lost if slurmctld took the files that it mounts, and does not run with yet, now."""
+    former, files = good(seen), held(seen)
+    if former is None or files is None or files.digest in {former.digest, applied(seen)}:
+        return ""
+    return "" if has_begun_with_files(seen) else at_stake(seen, former, files, now)
 
 
 def is_persistent(seen: Seen) -> bool:
@@ -49,10 +63,16 @@ def _unseen(seen: Seen, now: datetime) -> str:
     if not isinstance(seen.slurm, Snapshot):
         return f"cannot be seen: {seen.slurm.why}"
     age_s = max(0.0, (now - seen.slurm.asked_at).total_seconds())  # The clock may have been set back.
+    return f"was last seen {age_s:.0f} s ago; Slurm is read again" if is_old(seen, now) else ""
+
+
+def is_old(seen: Seen, now: datetime) -> bool:
+    """What was read of Slurm, if anything, is from before this moment or the one in which a change began."""
+    if not isinstance(seen.slurm, Snapshot):
+        return True
     begun = [one.metadata.creation_timestamp for one in seen.rehearsals]
     is_older = any(moment is not None and seen.slurm.asked_at < moment for moment in begun)
-    is_old = is_older or not seen.slurm.is_fresh(now, PROOF_LIFETIME)
-    return f"was last seen {age_s:.0f} s ago; Slurm is read again" if is_old else ""
+    return is_older or not seen.slurm.is_fresh(now, PROOF_LIFETIME)
 
 
 def may_have_jobs(seen: Seen) -> bool:
