@@ -199,6 +199,7 @@ class SlurmPoller:
             snapshot,
             pings=old.pings if old else (),
             slurmctld_parameters=old.slurmctld_parameters if old else None,
+            is_config_known=old is not None and old.is_config_known,
             api_version=self._client.version,
             url=self._client.url,
             settles_at=self._settles_at,
@@ -207,18 +208,28 @@ class SlurmPoller:
     async def _headed(self, snapshot: Snapshot) -> Snapshot:
         """With pings and live configuration. Nice to know: without an answer the rest still stands."""
         self._head_at = self._clock.monotonic()
-        pings, parameters = snapshot.pings, snapshot.slurmctld_parameters
+        pings = snapshot.pings
         async with self._reading:
+            configured = await self._configured(snapshot)
             try:
                 pings = await self._client.read.ping()
-                parameters = await self._client.read.slurmctld_parameters()
-            except NotServed:
-                parameters = None
             except SlurmFailure as failure:
                 log.info("slurmctld not pinged", url=self._client.url, error=str(failure))
-        if (pings, parameters) == (snapshot.pings, snapshot.slurmctld_parameters):
+        return configured if pings == snapshot.pings else wire.replace(configured, pings=pings)
+
+    async def _configured(self, snapshot: Snapshot) -> Snapshot:
+        """With the live configuration, or as before. A dead standby makes the ping slow, but not this."""
+        parameters: tuple[str, ...] | None = None
+        try:
+            parameters = await self._client.read.slurmctld_parameters()
+        except NotServed:
+            pass  # This version never says.
+        except SlurmFailure as failure:
+            log.info("slurmctld's configuration not read", url=self._client.url, error=str(failure))
             return snapshot
-        return wire.replace(snapshot, pings=pings, slurmctld_parameters=parameters)
+        if snapshot.is_config_known and parameters == snapshot.slurmctld_parameters:
+            return snapshot
+        return wire.replace(snapshot, slurmctld_parameters=parameters, is_config_known=True)
 
     async def _publish(self, snapshot: Snapshot, read: tuple[float, float] | None = None) -> None:
         """`read` is when nodes and jobs were, if they were. What that settles is settled with this snapshot.

@@ -32,6 +32,8 @@ class Snapshot(wire.Record, tag="Snapshot"):
     The times say when each request *started*: what happened before is here, what came later may be missing.
     `behind` are nodes that we have written to since, so what stands here about them may be old. Until
     `settles_at` that may be so of any: whoever was in charge before us may have written without an answer.
+    `slurmctld_parameters` are None where the API version does not show them, and in the beginning, as long as
+    `is_config_known` is false: then nobody has answered yet.
     """
 
     nodes: Mapping[str, SlurmNode]
@@ -42,6 +44,7 @@ class Snapshot(wire.Record, tag="Snapshot"):
     partitions: Mapping[str, Partition] = {}
     pings: tuple[ControllerPing, ...] = ()
     slurmctld_parameters: tuple[str, ...] | None = None
+    is_config_known: bool = True
     cluster: str = ""
     release: str = ""
     api_version: str = ""
@@ -128,7 +131,8 @@ def _head(snapshot: Snapshot) -> tuple[object, ...]:
     """What is about slurmctld itself; how long a ping took is not."""
     pings = tuple((ping.hostname, ping.is_primary, ping.is_responding) for ping in snapshot.pings)
     ways = (snapshot.url, snapshot.api_version)
-    return (pings, snapshot.slurmctld_parameters, snapshot.cluster, snapshot.release, ways)
+    config = (snapshot.is_config_known, snapshot.slurmctld_parameters)
+    return (pings, config, snapshot.cluster, snapshot.release, ways)
 
 
 def _changed_nodes(old: Mapping[str, SlurmNode], new: Mapping[str, SlurmNode]) -> Iterator[str]:

@@ -599,6 +599,79 @@ def test_files_are_not_taken_back_from_a_slurmctld_that_may_have_them():
     assert not [a for a in decide(made.world, made.now)[2] if a.reason == "ConfigWithdrawn"]
 
 
+def reporting(made: Play, **report) -> None:
+    """From now on slurmctld is said to run with this, whatever it really does."""
+    slurm = made._slurm
+
+    def late():
+        slurm()
+        made.world.slurms[KEY] = wire.replace(made.world.slurms[KEY], **report)
+
+    made._slurm = late
+    late()
+
+
+def test_files_that_slurmctld_does_not_report_are_not_put_back_under_jobs_that_need_them():
+    made = up()
+    reporting(made, slurmctld_parameters=parameters(made.running))
+    made.spec(extraConf="PartitionName=new Nodes=ALL\n")
+    for _ in range(60):
+        made.round()
+        if "PartitionName=new" in made.running.texts["slurm.conf"]:
+            made.jobs = (job(5, "new"),)
+
+    assert "PartitionName=new" in made.mounted().texts["slurm.conf"]
+    assert "Without partition new its jobs would end at once" in waits(made.world, made.now)["ConfigNotTaken"]
+
+    made.jobs = ()
+    made.rounds()
+    assert made.condition("Degraded").reason == "ConfigPutBack"
+
+
+def test_a_slurmctld_that_runs_with_other_files_than_were_kept_is_not_told_to_leave_its_jobs():
+    made = up()
+    kept_files = parameters(made.running)
+    made.spec(extraConf="PartitionName=new Nodes=ALL\n")
+    reporting(made, slurmctld_parameters=kept_files)
+    for _ in range(60):
+        made.round()
+    assert made.condition("Degraded").reason == "ConfigPutBack"
+
+    made.jobs = (job(5, "new"),)
+    del made._slurm
+    made.now += timedelta(minutes=2)
+    made._slurm()
+    for _ in range(6):
+        made.round()
+        assert "PartitionName=new" in made.running.texts["slurm.conf"]
+    assert "unfinished jobs: 5" in waits(made.world, made.now)["JobsAtStake"]
+
+    made.jobs = ()
+    made._slurm()
+    made.rounds()
+    assert made.mounted() == made.running
+
+
+def test_a_report_that_could_not_be_read_yet_proves_nothing_and_tells_slurmctld_nothing():
+    made = up(takes=lambda found: "PartitionName=new" not in found.texts["slurm.conf"])
+    assert not unread(made), "what was proven before needs no proof"
+
+    made.spec(extraConf="PartitionName=new Nodes=ALL\n")
+    while not any("told slurmctld" in line for line in made.transcript[-3:]):
+        made.round()
+
+    [waiting] = unread(made)
+    assert (waiting.reason, "could not be read yet" in waiting.message) == ("Verifying", True)
+
+
+def unread(made: Play) -> list:
+    """What is done when the first question for the configuration got no answer."""
+    made._slurm()
+    unknown = wire.replace(made.world.slurms[KEY], slurmctld_parameters=None, is_config_known=False)
+    made.world.slurms[KEY] = unknown
+    return decide(made.world, made.now)[2]
+
+
 def test_a_rehearsal_that_cannot_start_is_told_and_holds_nothing_else():
     made = Play(world(controller()))
     made.round()

@@ -421,6 +421,34 @@ async def test_a_ping_that_fails_spoils_nothing(slurmrestd: FakeSlurmrestd, poll
     assert known(poller).pings == ()
 
 
+async def test_a_ping_without_answer_does_not_hide_what_slurmctld_runs_with(
+    slurmrestd: FakeSlurmrestd, poller: SlurmPoller
+) -> None:
+    serve(slurmrestd, node_lists=[nodes(a="IDLE")])
+    slurmrestd.on(PING, answer("ping"), http(500, "a standby hangs"))
+
+    await poller.poll()
+
+    assert known(poller).slurmctld_parameters == ("enable_configless",)
+    assert known(poller).is_config_known
+
+
+async def test_a_configuration_that_could_not_be_read_yet_is_no_version_that_never_shows_it(
+    slurmrestd: FakeSlurmrestd, poller: SlurmPoller, heard: list[Changes]
+) -> None:
+    serve(slurmrestd, node_lists=[nodes(a="IDLE")])
+    slurmrestd.on(CONF, http(500, "oops"), answer("conf"))
+
+    await poller.poll()
+    assert not known(poller).is_config_known
+
+    poller.read_again(head=True)
+    await poller.poll()
+    assert known(poller).is_config_known
+    assert known(poller).slurmctld_parameters == ("enable_configless",)
+    assert heard[-1].everything
+
+
 async def test_an_older_version_leaves_the_configuration_unknown(
     slurmrestd: FakeSlurmrestd, poller: SlurmPoller
 ) -> None:
@@ -430,5 +458,6 @@ async def test_an_older_version_leaves_the_configuration_unknown(
     await poller.poll()
 
     assert known(poller).slurmctld_parameters is None
+    assert known(poller).is_config_known, "and nothing more will be known"
     assert known(poller).pings
     assert slurmrestd.calls(CONF) == []

@@ -48,6 +48,8 @@ def next_step(seen: Seen, now: datetime) -> Step:
         return _withdrawn(seen, files, stakes, now)
     if not isinstance(seen.slurm, Snapshot):
         return _unseen(seen, files, now)
+    if not seen.slurm.is_config_known:
+        return _unread(seen)
     return _reconfigure(seen, files, now)
 
 
@@ -146,9 +148,15 @@ def _ask(seen: Seen, files: Files, now: datetime) -> Step:
 
 def _give_up(seen: Seen, files: Files, times: int, now: datetime) -> Step:
     why = f"slurmctld was told {times} times to read it and goes on with the former files; its log says why"
-    if _has_former(seen, files):
-        return _put_back(seen, files, why, now)
-    return wait(_SUBJECT, "ConfigNotTaken", f"The configuration is not in force: {why}.")
+    message = f"The configuration is not in force: {why}."
+    former = live.good(seen)
+    if former is None or not _has_former(seen, files):
+        return wait(_SUBJECT, "ConfigNotTaken", message)
+    if stakes := at_stake(seen, files, former, now):
+        # What it reports may be old, and people may use what only the new files have.
+        message = f"{message} It is not put back to the former one yet. {stakes}"
+        return wait(_SUBJECT, "ConfigNotTaken", message, seconds=PATIENCE.total_seconds(), asks_slurm=True)
+    return _put_back(seen, files, why, now)
 
 
 def _put_back(seen: Seen, files: Files, why: str, now: datetime) -> Step:
@@ -173,6 +181,14 @@ def _unseen(seen: Seen, files: Files, now: datetime) -> Step:
     message = f"The new files are in place, but slurmctld cannot be told: {seen.slurm.why}.{needs}"
     waiting = wait(_SUBJECT, "CannotReconfigure", message, asks_slurm=True)
     return Step((*step(live.send_files(late, files.digest, now)).stages, *waiting.stages), asks_slurm=True)
+
+
+def _unread(seen: Seen) -> Step:
+    """Slurm answers, but has not said yet which files slurmctld runs with."""
+    if live.is_proven(seen):
+        return NOTHING
+    message = "What slurmctld runs with could not be read yet; it is asked for again."
+    return wait(_SUBJECT, "Verifying", message, seconds=2.0, asks_slurm=True)
 
 
 def _has_former(seen: Seen, files: Files) -> bool:

@@ -48,8 +48,8 @@ def is_proven(seen: Seen) -> bool:
 
 
 def applied(seen: Seen) -> str | None:
-    """The digest of the files that slurmctld has read; empty if it tells none, None if it cannot be asked."""
-    if not isinstance(seen.slurm, Snapshot):
+    """The digest of the files that slurmctld has read; empty if it tells none, None if it did not answer."""
+    if not isinstance(seen.slurm, Snapshot) or not seen.slurm.is_config_known:
         return None
     if seen.slurm.slurmctld_parameters is not None:
         return digest_in(seen.slurm.slurmctld_parameters)

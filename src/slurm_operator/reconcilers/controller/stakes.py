@@ -33,10 +33,12 @@ def at_stake(seen: Seen, old: Files, new: Files, now: datetime) -> str:
 
 def at_stake_now(seen: Seen, now: datetime) -> str:
     """What would be lost if slurmctld took the files that it mounts, and does not run with yet, now."""
-    former, files = good(seen), held(seen)
-    if former is None or files is None or files.digest in {former.digest, applied(seen)}:
+    former, files, running = good(seen), held(seen), applied(seen)
+    if former is None or files is None or files.digest == running or has_begun_with_files(seen):
         return ""
-    return "" if has_begun_with_files(seen) else at_stake(seen, former, files, now)
+    if running and running != former.digest:
+        return next(_left_out(seen, files, now), "")
+    return at_stake(seen, former, files, now) if files.digest != former.digest else ""
 
 
 def is_persistent(seen: Seen) -> bool:
@@ -105,6 +107,15 @@ def _stakes(seen: Seen, old: Files, new: Files, now: datetime) -> Iterator[str]:
                     f"{change.key} needs a restart, and a slurmctld without persistence forgets its jobs; "
                     f"{trouble}."
                 )
+
+
+def _left_out(seen: Seen, files: Files, now: datetime) -> Iterator[str]:
+    """The same when slurmctld runs with files that nobody kept: only its jobs tell what stands in them."""
+    jobs = seen.slurm.jobs.values() if isinstance(seen.slurm, Snapshot) else ()
+    named = {name for job in jobs for name in job.partition.split(",") if name}
+    for partition in sorted(named - _partitions(files)):
+        if trouble := _jobs_of(seen, now, f"partition {partition}", partition=partition):
+            yield f"Without partition {partition} its jobs would end at once; {trouble}."
 
 
 def _jobs_of(seen: Seen, now: datetime, what: str, *, partition: str = "", node: str = "") -> str:
