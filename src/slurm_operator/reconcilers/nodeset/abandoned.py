@@ -3,9 +3,14 @@
 Kubernetes takes the namespace apart in no order: slurmctld goes at once, and cannot come back. Then no job
 can start any more, and nobody but the worker itself can say when its last one is over. So it loses its
 protection: asked to end, it waits for its jobs, for as long as its grace period lets it.
+
+A slurmctld elsewhere goes on, and only the slurmrestd between us and it may go with the namespace. Jobs run
+and start all the same, so the worker stays protected until it is seen to have none, or a person lets it go.
 """
 
 from slurm_operator.api import names
+from slurm_operator.api.controller import Controller
+from slurm_operator.api.meta import ObjectKey
 from slurm_operator.api.nodeset import NodeSet
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.platform import Namespace
@@ -18,19 +23,49 @@ from slurm_operator.slurm.snapshot import Unreachable
 
 
 def is_abandoned(nodeset: NodeSet, world: World) -> bool:
-    """There is no slurmctld, and in a namespace that is being deleted there will be none."""
-    meta = nodeset.metadata
-    namespace = world.get(Namespace, "", meta.namespace)
-    if namespace is None or not (namespace.metadata.is_terminating and meta.is_terminating):
-        return False
+    """There is no slurmctld, and in a namespace that is being deleted there will be none.
+
+    Of a Controller that is gone nobody knows any more where its slurmctld was. Its workers are let go too.
+    """
     workload = names.controller_workload(nodeset.spec.controller)
-    is_gone = world.child(kinds.STATEFUL_SET, meta.namespace, workload) is None
-    return is_gone and isinstance(world.slurm(meta.namespace, nodeset.spec.controller), Unreachable)
+    is_gone = world.child(kinds.STATEFUL_SET, nodeset.metadata.namespace, workload) is None
+    return _is_out_of_sight(nodeset, world) and is_gone and not _is_elsewhere(nodeset, world)
+
+
+def is_cut_off(nodeset: NodeSet, world: World) -> bool:
+    """slurmctld is elsewhere and goes on, but nobody in this namespace can ask it any more."""
+    return _is_out_of_sight(nodeset, world) and _is_elsewhere(nodeset, world)
 
 
 def let_go(member: Member) -> Stages:
     """Whoever deletes the namespace may delete it from now on."""
-    message = f"{member.slurm_node} may be deleted: its namespace goes, and slurmctld is gone already"
+    message = f"{member.slurm_node} may be deleted: its namespace goes, and no slurmctld is left to ask"
     released = marked(member, "Released", message, labels={names.LABEL_POD_PROTECT: None})
-    waiting = "slurmctld is gone with its namespace; the worker ends when its own processes show no job"
+    waiting = (
+        "its namespace goes, and no slurmctld is left to ask; the worker ends when it sees no job of its own"
+    )
     return [[*released, Wait(subject=member.slurm_node, reason="Abandoned", message=waiting)]]
+
+
+def stay(member: Member, controller: ObjectKey) -> Stages:
+    """It keeps its protection, and a person is told how it can go all the same."""
+    message = (
+        "its namespace goes, and slurmrestd with it, but slurmctld is elsewhere and may have jobs here. "
+        "To let each worker end after its own jobs, within its grace period, annotate "
+        f"Controller {controller.name} with {names.FORCE_DELETION}=true"
+    )
+    return [[Wait(subject=member.slurm_node, reason="CutOff", message=message)]]
+
+
+def _is_out_of_sight(nodeset: NodeSet, world: World) -> bool:
+    """It goes with its namespace, and Slurm does not answer."""
+    meta = nodeset.metadata
+    namespace = world.get(Namespace, "", meta.namespace)
+    if namespace is None or not (namespace.metadata.is_terminating and meta.is_terminating):
+        return False
+    return isinstance(world.slurm(meta.namespace, nodeset.spec.controller), Unreachable)
+
+
+def _is_elsewhere(nodeset: NodeSet, world: World) -> bool:
+    controller = world.get(Controller, nodeset.metadata.namespace, nodeset.spec.controller)
+    return controller is not None and controller.spec.external

@@ -12,7 +12,7 @@ from slurm_operator.plan.gate import PROOF_LIFETIME, Shut, gate
 from slurm_operator.plan.leaving import UNREACHABLE
 from slurm_operator.plan.plan import Lane, Plan, lane, plan
 from slurm_operator.reconcilers.nodeset import failures, policy, revisions
-from slurm_operator.reconcilers.nodeset.abandoned import let_go
+from slurm_operator.reconcilers.nodeset.abandoned import let_go, stay
 from slurm_operator.reconcilers.nodeset.adoption import adopted
 from slurm_operator.reconcilers.nodeset.arrivals import arrivals
 from slurm_operator.reconcilers.nodeset.causes import Cause
@@ -120,8 +120,8 @@ def _worker(member: Member, seen: Seen, cause: Cause | None, now: datetime) -> l
 def _steps(member: Member, seen: Seen, cause: Cause | None, now: datetime) -> Stages:
     if cause is None:
         return keep(member, seen, now)
-    if seen.is_abandoned and isinstance(gate(member, now), Shut):
-        return let_go(member)
+    if (seen.is_abandoned or seen.is_cut_off) and isinstance(gate(member, now), Shut):
+        return let_go(member) if seen.is_abandoned else stay(member, seen.controller_key)
     return retire(member, cause, seen.controller_key, now)
 
 

@@ -18,7 +18,7 @@ from slurm_operator.plan.leaving import Stays, is_configured, may_leave_config
 from slurm_operator.plan.needs import with_shared_keys
 from slurm_operator.plan.world import NOBODY, OWNER, World
 from slurm_operator.reconcilers.nodeset import identity
-from slurm_operator.reconcilers.nodeset.abandoned import is_abandoned
+from slurm_operator.reconcilers.nodeset.abandoned import is_abandoned, is_cut_off
 from slurm_operator.reconcilers.nodeset.members import Member
 from slurm_operator.reconcilers.nodeset.volumes import Claims, all_claim_names, claim_names
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
@@ -40,6 +40,7 @@ class Seen:
     in_config: Stays | None = None
     is_configured: bool = False
     is_abandoned: bool = False
+    is_cut_off: bool = False
     sees_machines: bool = True
     awaits_keys_of: str = ""  # An Accounting that is not there yet and may bring its own.
 
@@ -84,6 +85,7 @@ def observe(key: ObjectKey, world: World, propagated: tuple[str, ...] = ()) -> S
         in_config=may_leave_config(nodeset, world),
         is_configured=is_configured(nodeset, world),
         is_abandoned=is_abandoned(nodeset, world),
+        is_cut_off=is_cut_off(nodeset, world),
         awaits_keys_of=_awaited(controller, world) if controller is not None else "",
     )
 
