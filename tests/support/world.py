@@ -21,6 +21,7 @@ class HandmadeWorld:
     named: dict[tuple[type, ObjectKey], Secret | ConfigMap | Unread] = field(default_factory=dict)
     served: set[Kind] = field(default_factory=lambda: {KUBE_NODE})
     slurms: dict[ObjectKey, Snapshot | Unreachable] = field(default_factory=dict)
+    undecoded: list[tuple[type, ObjectKey]] = field(default_factory=list)
     now: datetime = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
     def get(self, type_, namespace, name):
@@ -29,6 +30,9 @@ class HandmadeWorld:
     def all(self, type_, namespace=""):
         found = (t for t in self.things if type(t) is type_ and namespace in ("", t.metadata.namespace))
         return sorted(found, key=key_of)
+
+    def unreadable(self, type_, namespace):
+        return sorted(key.name for kind, key in self.undecoded if (kind, key.namespace) == (type_, namespace))
 
     def find(self, type_, index, value):
         assert index == "owner", "this world has no other index"

@@ -111,10 +111,19 @@ class Reflector(Generic[T]):
     async def _pages(self, limit: int) -> tuple[list[T], str]:
         things: list[T] = []
         version = ""
-        self.unreadable.clear()
+        gone = set(
+            self.unreadable
+        )  # They count until all pages are there: what is not readable is not absent.
         async for page in self._client.list_pages(self.selection, limit=limit):
             version = page.resource_version
-            things += [thing for body in page.items if (thing := self._read(body)) is not None]
+            for body in page.items:
+                thing = self._read(body)
+                if thing is not None:
+                    things.append(thing)
+                elif (named := _name(body)) is not None:
+                    gone.discard(named.key)
+        for key in gone:
+            self.unreadable.pop(key, None)
         return things, version
 
     async def _watch(self) -> None:

@@ -91,6 +91,10 @@ _BY_REASON: dict[str, _Way] = {
     "JobsAtStake": _Way(
         "Wait for these jobs, or ask their owners; then the change is made by itself.", ("squeue",)
     ),
+    "NodeSetUnreadable": _Way(
+        "Correct the field of the NodeSet that the operator's log names, or delete the NodeSet.",
+        ("kubectl -n {ns} get nodesets -o yaml",),
+    ),
     "StateLost": _Way("See the message; running jobs go on without slurmctld knowing them.", (_SHOW,)),
 }
 

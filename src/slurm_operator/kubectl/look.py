@@ -14,8 +14,9 @@ from slurm_operator import wire
 from slurm_operator.api.images import images_named, named_images
 from slurm_operator.api.kind import Kind
 from slurm_operator.api.meta import HasMeta, ObjectKey, key_of
+from slurm_operator.kube import envelope
 from slurm_operator.kube.client import Client, Decode
-from slurm_operator.kube.errors import Forbidden, KubeError, NotFound
+from slurm_operator.kube.errors import Forbidden, KubeError, NotFound, Unreadable
 from slurm_operator.kube.referenced import read_secret
 from slurm_operator.kube.request import Selection
 from slurm_operator.kube.secret_values import decode_secret
@@ -163,7 +164,7 @@ class Looker:
             sight.unseen.append(_unlisted(kind, error))
             return
         sight.picture.served.add(kind)
-        for thing in _decoded(sight, kind, found, decode):
+        for thing in _decoded(sight, kind, found, decode, type_):
             if type_ is None:
                 sight.picture.put_child(kind, thing)
             else:
@@ -213,13 +214,22 @@ class Looker:
         return poller.facts()
 
 
-def _decoded(sight: Sight, kind: Kind, items: Iterable[memoryview], decode: Decode[Any]) -> list[Any]:
+def _decoded(
+    sight: Sight,
+    kind: Kind,
+    items: Iterable[memoryview],
+    decode: Decode[Any],
+    type_: type[HasMeta] | None,
+) -> list[Any]:
     found = []
     for item in items:
         try:
             found.append(decode(item))
         except (wire.DecodeError, ValueError, KeyError) as error:
             sight.unseen.append(Unseen(what=f"one of the {kind.plural}", why=f"it does not decode: {error}"))
+            if type_ is not None:
+                with contextlib.suppress(Unreadable):
+                    sight.picture.undecoded.setdefault(type_, set()).add(envelope.name(item).key)
     return found
 
 

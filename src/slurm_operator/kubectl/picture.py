@@ -36,6 +36,7 @@ class Picture:
     config_maps: dict[ObjectKey, ConfigMap | Unread | None] = field(default_factory=dict)
     slurms: dict[ObjectKey, Snapshot | Unreachable] = field(default_factory=dict)
     served: set[Kind] = field(default_factory=set)
+    undecoded: dict[type, set[ObjectKey]] = field(default_factory=dict)
     is_whole: bool = False
     taken_at: datetime | None = None  # When `now` has moved on since.
     missed_secrets: set[ObjectKey] = field(default_factory=set)
@@ -48,6 +49,9 @@ class Picture:
     def all(self, type_: type[T], namespace: str = "") -> Sequence[T]:
         things = self.records.get(type_, {}).values()
         return sorted((t for t in things if namespace in ("", t.metadata.namespace)), key=key_of)
+
+    def unreadable(self, type_: type[T], namespace: str) -> Sequence[str]:
+        return sorted(key.name for key in self.undecoded.get(type_, ()) if key.namespace == namespace)
 
     def find(self, type_: type[T], index: str, value: str) -> Sequence[T]:
         assert index == OWNER, f"a picture has no index {index!r}"
@@ -106,6 +110,7 @@ class Picture:
             config_maps=dict(self.config_maps),
             slurms=dict(self.slurms),
             served=set(self.served),
+            undecoded=self.undecoded,
             is_whole=self.is_whole,
             taken_at=self.taken_at,
             missed_secrets=self.missed_secrets,

@@ -52,6 +52,12 @@ def may_leave_config(nodeset: NodeSet, world: World) -> Stays | None:
     return _jobs_of(nodeset, world)
 
 
+def unread_nodesets(namespace: str, world: World) -> tuple[str, ...]:
+    """NodeSets that are there but do not decode, and never did: any Controller may be theirs."""
+    known = {nodeset.metadata.name for nodeset in world.all(NodeSet, namespace)}
+    return tuple(name for name in world.unreadable(NodeSet, namespace) if name not in known)
+
+
 def _goes_as_a_whole(controller: Controller, world: World) -> bool:
     """It is being deleted, or the Cluster is that it belongs to: then there is no configuration to leave."""
     meta = controller.metadata

@@ -33,6 +33,10 @@ class World(Protocol):
         """Every object of a watched type, in one namespace or in all, sorted by name."""
         ...
 
+    def unreadable(self, type_: type[T], namespace: str) -> Sequence[str]:
+        """The names of objects of a watched type that are there and do not decode, sorted."""
+        ...
+
     def find(self, type_: type[T], index: str, value: str) -> Sequence[T]:
         """The objects of a watched type that an index lists under `value`, sorted by name."""
         ...

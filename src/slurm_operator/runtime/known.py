@@ -143,6 +143,10 @@ class View:
         things = self._known.records[type_].values()
         return sorted((t for t in things if namespace in ("", t.metadata.namespace)), key=key_of)
 
+    def unreadable(self, type_: type[T], namespace: str) -> Sequence[str]:
+        keys = self._known.records[type_].unreadable
+        return sorted(key.name for key in keys if key.namespace == namespace)
+
     def find(self, type_: type[T], index: str, value: str) -> Sequence[T]:
         return self._known.records[type_].by_index(index, value)
 

@@ -56,6 +56,10 @@ class Witness:
     def all(self, type_: type[T], namespace: str = "") -> Sequence[T]:
         return self._keep(("all", type_.__name__, namespace), self._world.all(type_, namespace))
 
+    def unreadable(self, type_: type[T], namespace: str) -> Sequence[str]:
+        question = ("unreadable", type_.__name__, namespace)
+        return self._keep(question, self._world.unreadable(type_, namespace))
+
     def find(self, type_: type[T], index: str, value: str) -> Sequence[T]:
         return self._keep(("find", type_.__name__, index, value), self._world.find(type_, index, value))
 
@@ -101,6 +105,10 @@ class Retold:
         found: Sequence[T] = self._answer(("all", type_.__name__, namespace))
         return found
 
+    def unreadable(self, type_: type[T], namespace: str) -> Sequence[str]:
+        found: Sequence[str] = self._answer(("unreadable", type_.__name__, namespace))
+        return found
+
     def find(self, type_: type[T], index: str, value: str) -> Sequence[T]:
         found: Sequence[T] = self._answer(("find", type_.__name__, index, value))
         return found
@@ -134,12 +142,12 @@ class Retold:
         return self._answers[question]
 
 
-def written(answer: Any) -> Manifest | list[Manifest] | bool | None:
-    """An answer as plain data that says of what type it is."""
+def written(answer: Any) -> Manifest | list[Manifest | str] | bool | None:
+    """An answer as plain data that says of what type it is; names and yes or no speak for themselves."""
     if answer is None or isinstance(answer, bool):
         return answer
     if isinstance(answer, list | tuple):
-        return [_one(item) for item in answer]
+        return [item if isinstance(item, str) else _one(item) for item in answer]
     return _one(answer)
 
 
@@ -151,7 +159,7 @@ def _one(thing: Any) -> Manifest:
 
 def read(answer: Any) -> Any:
     """The answer that was written."""
-    if answer is None or isinstance(answer, bool):
+    if answer is None or isinstance(answer, bool | str):
         return answer
     if isinstance(answer, list):
         return [read(item) for item in answer]

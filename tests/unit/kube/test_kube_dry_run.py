@@ -4,9 +4,10 @@ import json
 from datetime import UTC, datetime
 
 import pytest
-from fake_api_server import Answer, FakeApi, listing, refusal
+from fake_api_server import Answer, FakeApi, listing, refusal, thing
 
 from slurm_operator.api.meta import ObjectKey
+from slurm_operator.api.nodeset import NodeSet
 from slurm_operator.kubectl.look import Looker
 from slurm_operator.kubectl.plan import LAST_APPLIED, Refused, ServerSide, tried
 from slurm_operator.manifests.objects import Pod
@@ -104,3 +105,16 @@ async def test_a_look_reads_every_kind_once_and_writes_nothing() -> None:
     assert "/api/v1/namespaces/ns/pods" in {path for path, _, _ in asked}
     assert sight.picture.get(Pod, *ObjectKey("ns", "a")) is None
     assert sight.picture.now <= datetime.now(UTC)
+
+
+async def test_a_look_tells_what_is_there_and_cannot_be_read() -> None:
+    async def strange(answer: Answer) -> None:
+        things = [thing("strange", 90, spec=[])] if answer.asked.path.endswith("/nodesets") else []
+        await listing(*things)(answer)
+
+    async with FakeApi(lists=[strange]) as api, api.client(may_write=lambda: False) as client:
+        sight = await Looker(client, program(Settings()), "ns").look()
+
+    assert sight.picture.unreadable(NodeSet, "ns") == ["strange"]
+    assert sight.picture.all(NodeSet, "ns") == []
+    assert "one of the nodesets" in {unseen.what for unseen in sight.unseen}

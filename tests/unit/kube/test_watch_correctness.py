@@ -14,6 +14,9 @@ from slurm_operator.kube.cache import Cache
 from slurm_operator.kube.client import Client
 from slurm_operator.kube.errors import Forbidden, Timeout
 from slurm_operator.manifests.kinds import POD
+from slurm_operator.runtime.known import Known
+from slurm_operator.runtime.slurm_clusters import SlurmClusters
+from slurm_operator.runtime.sources import Source, Sources
 
 VIRTUAL_TIME = True
 
@@ -236,6 +239,21 @@ async def test_an_object_that_does_not_decode_is_passed_over_and_the_rest_goes_o
     assert "nodeName" in unreadable[ObjectKey("ns", "bad")]
 
 
+async def test_reconcilers_are_told_what_is_there_and_cannot_be_read() -> None:
+    api = FakeApi(lists=[listing(thing("a", 90), thing("bad", 91, spec=[]))])
+    async with api, api.client() as client:
+        sources = Sources(records=(Source(Pod, POD, wire.decoder(Pod)),), children=(), child_selector="")
+        known = Known(client, sources, ("ns",), SlurmClusters(client, lambda: False))
+        running = asyncio.create_task(known.records[Pod].run())
+        await known.records[Pod].synced.wait()
+        view = known.view()
+        running.cancel()
+
+    assert [pod.metadata.name for pod in view.all(Pod, "ns")] == ["a"]
+    assert view.unreadable(Pod, "ns") == ["bad"]
+    assert view.unreadable(Pod, "other") == []
+
+
 async def test_a_list_that_cannot_be_read_in_part_keeps_what_was_known_of_that_part() -> None:
     api = FakeApi(
         lists=[
@@ -250,6 +268,24 @@ async def test_a_list_that_cannot_be_read_in_part_keeps_what_was_known_of_that_p
 
     assert it.versions() == {"a": "90"}
     assert unreadable == {ObjectKey("ns", "a")}, "the other one is gone, and is no trouble any more"
+
+
+async def test_what_cannot_be_read_is_not_absent_while_it_is_listed_again() -> None:
+    async def late(answer: Answer) -> None:
+        await asyncio.Event().wait()
+
+    api = FakeApi(
+        lists=[
+            listing(thing("bad", 91, spec=[])),
+            listing(thing("a", 95), version="1000", next_page="more"),
+            late,
+        ],
+        watches=[refusal(410, "Expired", "too old"), hang],
+    )
+    async with watched(api) as it:
+        await eventually(lambda: len(api.lists_asked()) == 3)
+
+        assert set(it.cache.unreadable) == {ObjectKey("ns", "bad")}
 
 
 async def test_a_watch_that_ends_in_peace_is_opened_anew_at_once_every_time() -> None:

@@ -8,6 +8,7 @@ import pytest
 from slurm_operator import wire
 from slurm_operator.api.images import PATTERN_VARIABLE, default_image, images_named
 from slurm_operator.api.meta import ObjectKey, key_of
+from slurm_operator.api.nodeset import NodeSet
 from slurm_operator.kubectl.picture import Picture
 from slurm_operator.kubectl.record import decided, read_files, recorded, replay, taken
 from slurm_operator.manifests.objects import Pod
@@ -73,6 +74,17 @@ def test_a_recording_replays_where_nobody_names_the_images_of_that_operator(
     assert any("there/slurmd:1" in str(one.flight.plan) for one in found)
     assert [replay(one, RECONCILERS) for one in found if not replay(one, RECONCILERS).is_same] == []
     assert default_image("slurmd") != "there/slurmd:1"
+
+
+def test_what_could_not_be_read_is_recorded_by_name(tmp_path: Path, busy: Picture) -> None:
+    made = busy.copy()
+    strange = {key_of(nodeset) for nodeset in made.all(NodeSet)}
+    made.records[NodeSet], made.undecoded = {}, {NodeSet: strange}
+    write(tmp_path, made)
+    found = list(recorded(read_files(tmp_path)))
+
+    assert any("NodeSetUnreadable" in str(one.flight.plan) for one in found)
+    assert [replay(one, RECONCILERS) for one in found if not replay(one, RECONCILERS).is_same] == []
 
 
 def test_a_recording_of_now_replays_too(busy: Picture) -> None:

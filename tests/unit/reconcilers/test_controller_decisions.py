@@ -8,6 +8,7 @@ from slurm_operator import wire
 from slurm_operator.api import names, reading
 from slurm_operator.api.accounting import AccountingStatus
 from slurm_operator.api.meta import Meta, ObjectKey
+from slurm_operator.api.nodeset import NodeSet
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.compare import TEMPLATE_DIGEST
 from slurm_operator.manifests.objects import ContainerStatus, Pod, PodCondition, PodStatus, Secret, Unread
@@ -766,6 +767,56 @@ def test_a_controller_is_held_while_others_name_it():
     assert "NodeSet gpu, LoginSet login, RestApi rest" in waits(made)["InUse"]
     assert any(isinstance(a, Apply) for a in decide(made)[2]), "it goes on working meanwhile"
     assert conditions(made)["Progressing"].reason == "InUse"
+
+
+CPU = thing("NodeSet", "cpu", {"controllerRef": {"name": "slurm"}, "partition": {"enabled": True}})
+UNREAD = (NodeSet, ObjectKey(NS, "cpu"))
+
+
+def test_a_nodeset_that_cannot_be_read_is_not_one_that_is_gone():
+    """An operator that was started anew knows of it only that it is there."""
+    made = up(CPU)
+    made.world.things = [t for t in made.world.things if t is not CPU]
+    made.world.undecoded = [UNREAD]
+    for _ in range(12):
+        made.round()
+
+    assert "PartitionName=cpu" in made.running.texts["slurm.conf"]
+    assert "PartitionName=cpu" in made.mounted().texts["slurm.conf"]
+    assert made.condition("Degraded").reason == "NodeSetUnreadable"
+    assert "does not understand NodeSet cpu" in made.condition("Degraded").message
+
+    made.world.undecoded = []
+    made.rounds()
+    assert "PartitionName=cpu" not in made.running.texts["slurm.conf"], "somebody deleted it"
+
+
+def test_a_nodeset_that_cannot_be_read_holds_up_only_what_it_may_need():
+    made = up(CPU)
+    made.world.undecoded = [(NodeSet, ObjectKey(NS, "new"))]
+    made.spec(extraConf="KillWait=5\n")
+    for _ in range(30):
+        made.round()
+
+    assert "KillWait=5" in made.running.texts["slurm.conf"]
+    assert made.condition("Degraded").status == "False"
+
+
+def test_a_nodeset_that_was_understood_before_still_counts_as_it_was():
+    made = up(CPU)
+    made.world.undecoded = [UNREAD]
+    made.spec(extraConf="KillWait=5\n")
+    made.rounds()
+
+    assert "KillWait=5" in made.running.texts["slurm.conf"]
+
+
+def test_a_controller_is_held_for_a_nodeset_that_cannot_be_read_and_looks_after_it():
+    made = world(deleted())
+    made.undecoded = [UNREAD]
+
+    assert "NodeSet cpu (cannot be read)" in waits(made)["InUse"]
+    assert decide(made)[1].look_again is not None, "nobody tells when it is gone"
 
 
 def test_a_deletion_in_the_foreground_does_not_take_its_children_first():

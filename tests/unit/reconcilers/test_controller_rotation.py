@@ -8,6 +8,7 @@ from slurm_operator import wire
 from slurm_operator.api import names, reading
 from slurm_operator.api.loginset import LoginSet
 from slurm_operator.api.meta import Meta, ObjectKey
+from slurm_operator.api.nodeset import NodeSet
 from slurm_operator.manifests import key_ring, kinds
 from slurm_operator.manifests.key_ring import Ring, ring_of
 from slurm_operator.manifests.objects import (
@@ -95,6 +96,12 @@ def rotating(ring: Ring, *, key: str = "k2", told: bool = True, snapshot=None, w
     return made
 
 
+def unread(made):
+    """The same with a NodeSet that does not decode."""
+    made.undecoded = [(NodeSet, ObjectKey(NS, "gpu"))]
+    return made
+
+
 def due(made) -> list:
     plan = RECONCILER.decide(RECONCILER.observe(KEY, made), NOON)
     [lane] = [lane for lane in plan.lanes if lane.name == "key ring"] or [None]
@@ -157,6 +164,7 @@ FRESH = wire.replace(BOTH, since=NOON - timedelta(seconds=30))
         pytest.param(rotating(BOTH, snapshot=slurm()), "waiting for cpu-0", id="a slurmd that Slurm does not know"),
         pytest.param(rotating(BOTH, snapshot=Unreachable(since=NOON, why="no answer")), "cannot be asked: no answer", id="Slurm is away"),
         pytest.param(rotating(BOTH, worker=pod("cpu-0", "slurmd", has_ring=False, owner=CPU.metadata.uid)), "have only one key and take part when they are replaced: cpu-0", id="a worker of an older operator"),
+        pytest.param(unread(rotating(BOTH)), "NodeSet gpu cannot be read", id="workers that nobody knows"),
         pytest.param(rotating(BOTH, login="k1"), "LoginSet login is replaced", id="login pods that know the old one only"),
     ],
 )  # fmt: skip

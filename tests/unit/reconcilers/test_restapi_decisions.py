@@ -252,6 +252,15 @@ def test_the_last_restapi_stays_while_there_are_nodesets(made, more, finalizers,
         assert "NodeSet gpu" in report(RECONCILER, seen, plan)["Progressing"][2]
 
 
+def test_a_nodeset_that_cannot_be_read_may_need_it_too():
+    there = world(restapi(**GOING))
+    there.undecoded = [(NodeSet, ObjectKey(KEY.namespace, "strange"))]
+    _, plan = decide(there)
+
+    assert ["NodeSet strange (cannot be read)" in wait.message for wait in plan.waits] == [True]
+    assert plan.look_again is not None, "nobody tells when it is gone"
+
+
 def test_who_wakes_a_restapi():
     there = world(restapi(), NODESET, OTHER)
     both = {KEY, ObjectKey("ns", "second")}

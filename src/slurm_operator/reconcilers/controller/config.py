@@ -20,7 +20,7 @@ from slurm_operator.reconcilers.controller.marks import (
 )
 from slurm_operator.reconcilers.controller.marks import rehearsal as rehearsal_name
 from slurm_operator.reconcilers.controller.observe import Seen
-from slurm_operator.reconcilers.controller.stakes import at_stake
+from slurm_operator.reconcilers.controller.stakes import at_stake, leaves_out
 from slurm_operator.reconcilers.controller.step import Step, step, wait
 from slurm_operator.slurm.snapshot import Snapshot
 
@@ -57,6 +57,8 @@ def next_step(seen: Seen, now: datetime) -> Step:
     mounted = live.held(seen)
     if mounted is not None and mounted.digest == files.digest:
         return _settled(seen, files)
+    if mounted is not None and seen.unread_nodesets and (dropped := leaves_out(mounted, files)):
+        return wait(_SUBJECT, "NodeSetUnreadable", _unreadable(seen, dropped))
     if mounted is not None and (stakes := at_stake(seen, mounted, files, now)):
         return wait(_SUBJECT, "JobsAtStake", stakes, seconds=JOBS_LOOK_SECONDS, asks_slurm=True)
     return _first_workers(seen, now) or _rehearse(seen, files, now)
@@ -68,6 +70,15 @@ def refused(seen: Seen) -> Refusal | None:
         return None
     files = wanted(seen)
     return refusal(seen, files) or _not_taken(seen, files) or _failed_rehearsal(seen, files)
+
+
+def _unreadable(seen: Seen, dropped: list[str]) -> str:
+    """For people: one of them may need what would go."""
+    return (
+        f"The operator does not understand NodeSet {', '.join(seen.unread_nodesets)}, and without it the "
+        f"configuration would lose {', '.join(dropped)}. So slurmctld goes on with the former one. "
+        "The log of the operator says what does not decode; correct it, or delete the NodeSet."
+    )
 
 
 def written(

@@ -1,7 +1,7 @@
 """What is to be done about one Controller, lane by lane: none of them waits for an unrelated one."""
 
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from slurm_operator.api import names
 from slurm_operator.api.accounting import Accounting
@@ -25,6 +25,8 @@ from slurm_operator.reconcilers.controller.workload import managed_as, stateful_
 # Fields of a StatefulSet that the API server never lets anybody change.
 _FIXED = ("serviceName", "podManagementPolicy", "selector", "volumeClaimTemplates")
 
+UNREAD_LOOK = timedelta(seconds=30)
+
 
 def decide(seen: Seen, now: datetime) -> Plan:
     held = lane("deletion", holding(Controller.KIND, seen.controller.metadata, seen.dependents))
@@ -37,7 +39,9 @@ def decide(seen: Seen, now: datetime) -> Plan:
     # A pod that is replaced before its StatefulSet has been written would have to be replaced twice.
     replaced = NOTHING if seen.controller.spec.external or made else pods.next_step(seen, now)
     ring = rotation.next_step(seen, now)
-    steps = (files, told, replaced, ring)
+    # That one of them is gone wakes nobody.
+    unread = Step(look_again=UNREAD_LOOK) if seen.unread_nodesets else NOTHING
+    steps = (files, told, replaced, ring, unread)
     return plan(
         held,
         lane("keys", keys(seen)),

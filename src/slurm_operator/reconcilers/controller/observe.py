@@ -19,7 +19,7 @@ from slurm_operator.manifests.meta import Child
 from slurm_operator.manifests.objects import ConfigMap, Pod, Secret, Unread
 from slurm_operator.manifests.platform import VolumeClaim
 from slurm_operator.manifests.troubles import refusals
-from slurm_operator.plan.leaving import may_leave_config
+from slurm_operator.plan.leaving import may_leave_config, unread_nodesets
 from slurm_operator.plan.needs import with_shared_keys
 from slurm_operator.plan.world import World
 from slurm_operator.reconcilers.controller.marks import MEMBER, SERVICE_ROLE, is_rehearsal
@@ -44,6 +44,7 @@ class Seen:
     signing_key: Key
     accounting: Accounting | None = None
     nodesets: tuple[NodeSet, ...] = ()
+    unread_nodesets: tuple[str, ...] = ()  # They may be ours; nobody can tell what they ask for.
     dependents: tuple[str, ...] = ()
     has_restapi: bool = False
     references: Mapping[str, ConfigMap | Unread | None] = field(default_factory=dict)
@@ -110,6 +111,7 @@ def observe(key: ObjectKey, world: World) -> Seen | None:
         ),
         accounting=_accounting(controller, world),
         nodesets=tuple(nodeset for nodeset in nodesets if may_leave_config(nodeset, world) is not None),
+        unread_nodesets=unread_nodesets(key.namespace, world),
         dependents=tuple(_dependents(key, nodesets, world)),
         has_restapi=any(_is_of(key, restapi) for restapi in world.all(RestApi, key.namespace)),
         references={name: world.config_map(key.namespace, name) for name in referenced(controller)},
@@ -202,6 +204,7 @@ def _claim(controller: Controller, world: World) -> VolumeClaim | None:
 def _dependents(key: ObjectKey, nodesets: tuple[NodeSet, ...], world: World) -> Iterator[str]:
     """Who would be left without a head."""
     yield from (f"NodeSet {nodeset.metadata.name}" for nodeset in nodesets)
+    yield from (f"NodeSet {name} (cannot be read)" for name in unread_nodesets(key.namespace, world))
     for loginset in world.all(LoginSet, key.namespace):
         if loginset.spec.controller_ref.name == key.name:
             yield f"LoginSet {loginset.metadata.name}"

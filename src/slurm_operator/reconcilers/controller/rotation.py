@@ -99,6 +99,10 @@ def _unread(seen: Seen, there: Ring, now: datetime) -> Step | None:
     """What has to happen before everybody has read the ring; None when everybody has."""
     assert there.since is not None and seen.sharing is not None  # noqa: PT018
     arrived = there.since + ARRIVAL
+    if seen.unread_nodesets:
+        return _wait(
+            there, f"NodeSet {_told([*seen.unread_nodesets])} cannot be read, nor who its workers are"
+        )
     late = [
         one.subject for one in seen.sharing.readers if one.key_hash != there.hash or not one.rollout.is_done
     ]

@@ -57,6 +57,11 @@ def unfinished(seen: Seen, now: datetime) -> str:
     return f"unfinished jobs: {told(jobs)}" if jobs else ""
 
 
+def leaves_out(old: Files, new: Files) -> list[str]:
+    """Which NodeSets and partitions of `old` are not in `new`."""
+    return sorted((_partitions(old) | _nodesets(old)) - _partitions(new) - _nodesets(new))
+
+
 def _unseen(seen: Seen, now: datetime) -> str:
     """Why nobody can tell which jobs there are now: a job may have started since Slurm was last read.
 
@@ -129,6 +134,10 @@ def _jobs_of(seen: Seen, now: datetime, what: str, *, partition: str = "", node:
 def _partitions(files: Files) -> set[str]:
     lines = load(files.texts, SLURM_CONF).all("PartitionName")
     return {name for line in lines for name in line.value.split(",")} - {"DEFAULT"}
+
+
+def _nodesets(files: Files) -> set[str]:
+    return {line.value for line in load(files.texts, SLURM_CONF).all("NodeSet")}
 
 
 def _nodes(files: Files) -> set[str]:

@@ -17,6 +17,7 @@ from slurm_operator.manifests.troubles import troubles
 from slurm_operator.manifests.workloads import Rollout, rollout
 from slurm_operator.plan import needs
 from slurm_operator.plan.children import seen_children, seen_pods
+from slurm_operator.plan.leaving import unread_nodesets
 from slurm_operator.plan.needs import Need
 from slurm_operator.plan.world import World
 from slurm_operator.slurm.conf.rest import startup_settings
@@ -91,4 +92,5 @@ def dependents(restapi: RestApi, world: World) -> list[str]:
         if is_another and other.spec.controller_ref.name == served:
             return []
     nodesets = world.all(NodeSet, namespace)
-    return [f"NodeSet {one.metadata.name}" for one in nodesets if one.spec.controller == served]
+    unread = [f"NodeSet {name} (cannot be read)" for name in unread_nodesets(namespace, world)]
+    return [f"NodeSet {one.metadata.name}" for one in nodesets if one.spec.controller == served] + unread
