@@ -36,7 +36,7 @@ LATE = story(
 CLOSED = story(
     Scene(PARTS, nodeset=(("replicas", 3), ("scalingMode", "DaemonSet")), accounting="managed", is_persistent=False),
     (2.1, "rotate_signing_key"), (2.9, "delete_child", 10), (37.4, "delete_kind", 9), (4.5, "crash_operator"),
-    (4.7, "drain"), (1.8, "submit_array", 1, 34), (61.7, "fail_daemon", 9), seed=17,
+    (4.7, "drain"), (7.4, "submit_array", 1, 34), (61.7, "fail_daemon", 9), seed=17,
 )  # fmt: skip
 FORGETS = story(FORGETFUL, (60, "submit", 1, 39), (6, "change_daemon_image", 0, 3), (20, "calm"))
 
