@@ -14,6 +14,8 @@ from slurm_operator.local.errors import LocalError
 from slurm_operator.local.image.entry.watch import SURE_AFTER_S
 from slurm_operator.local.image.images import entry_layer
 from slurm_operator.local.image.tars import File, Link
+from slurm_operator.manifests.shell import one_word
+from slurm_operator.slurm.conf.merge import worker_conf
 
 ENTRY = "/usr/local/bin/slurm-entry"
 
@@ -50,11 +52,11 @@ def ssh_as(slurm: SlurmDaemons, box: Box, user: str, address: str) -> list[str]:
 class EntryWorker:
     """A worker that the entry point started."""
 
-    def __init__(self, slurm: SlurmDaemons, rootfs: Path, log: Path) -> None:
+    def __init__(self, slurm: SlurmDaemons, rootfs: Path, log: Path, conf: str = "") -> None:
         self.box = add_entry_points(box_in(log.parent, rootfs, "e-0"))
         self.address = slurm.head.switch.plug_in(self.box)
         self.box.write_secret("/etc/slurm/slurm.key", slurm.head.slurm_key, (0, 0))
-        conf = "'Features=all Topology='\"$SLINKY_TOPOLOGY\"' Weight=3'"
+        conf = conf or "'Features=all Topology='\"$SLINKY_TOPOLOGY\"' Weight=3'"
         arguments = ["-Z", "--conf-server", f"{slurm.head.address}:6817", "--conf", conf]
         env = {"POD_CPUS": "1", "POD_MEMORY": "1000", "SLINKY_TOPOLOGY": "", "SLURMD_WATCH_SECONDS": "1"}
         self.process = self.box.start([ENTRY, "slurmd", *arguments], log, env=env)
@@ -89,6 +91,19 @@ def test_a_worker_sets_aside_what_is_not_its_own(slurm, worker):
     shown = slurm.run("scontrol", "show", "node", "e-0")
 
     assert "MemSpecLimit=" in shown
+    assert "Weight=3" in shown
+    assert "AvailableFeatures=all" in shown
+
+
+def test_a_worker_says_all_that_its_pod_was_given(slurm, rootfs, tmp_path):
+    conf = one_word(worker_conf("all", 'Weight=3 Reason="not $HOME, it\'s two words"'))
+    worker = EntryWorker(slurm, rootfs, tmp_path / "slurmd.log", conf)
+    [command] = [argv for _, argv in worker.box.processes() if argv[0] == "slurmd"]
+    shown = slurm.run("scontrol", "show", "node", "e-0")
+    worker.close()
+
+    items = command[command.index("--conf") + 1]
+    assert items.startswith('Features=all Reason="not $HOME, it\'s two words" Weight=3 ')
     assert "Weight=3" in shown
     assert "AvailableFeatures=all" in shown
 

@@ -26,6 +26,20 @@ MACHINE = {"CPUs": "16", "ThreadsPerCore": "2", "RealMemory": "64000"}
             ["--conf", "Features=gpu Weight=10"],
             id="one argument with a space stays one word",
         ),
+        pytest.param(
+            ["--conf", "'Features=gpu Reason=$PLACE'"],
+            ["--conf", "Features=gpu Reason=$PLACE"],
+            id="between single quotes a variable is text",
+        ),
+        pytest.param(
+            ["'a'\\''b '\"\\$PLACE $PLACE\"\\ c"],
+            ["a'b $PLACE default:sw1 c"],
+            id="escaped: as it is written",
+        ),
+        pytest.param(
+            ["'Reason='$'\\x22''two words'$'\\x22'"], ['Reason="two words"'], id="spelled by number"
+        ),
+        pytest.param(["-a '' -b"], ["-a", "", "-b"], id="quotes around nothing are a word"),
         pytest.param(["-N name -vv"], ["-N", "name", "-vv"], id="options in one argument are taken apart"),
         pytest.param(["${PLACE}"], ["default:sw1"], id="a variable in braces"),
         pytest.param(["$UNKNOWN"], [""], id="an unknown variable is empty, as in a shell"),
@@ -86,6 +100,12 @@ def test_what_is_not_the_pods_is_set_aside(environment, expected):
             {},
             ["--conf-server", "ctld:6817", "--conf", "A=1"],
             id="--conf-server is another option",
+        ),
+        pytest.param(
+            ["--conf", 'Features=a Reason="two words" Weight=3'],
+            {},
+            ["--conf", 'Features=a Reason="two words" Weight=3'],
+            id="a value in quotes stays whole",
         ),
     ],
 )

@@ -17,6 +17,7 @@ from slurm_operator.manifests.dns import controller_address, worker_domain
 from slurm_operator.manifests.merge import merged_pod
 from slurm_operator.manifests.meta import Manifest
 from slurm_operator.manifests.owners import owner_reference
+from slurm_operator.manifests.shell import one_word
 from slurm_operator.reconcilers.nodeset import host_network, identity
 from slurm_operator.reconcilers.nodeset.placement import DAEMON_TOLERATED, TOLERATED
 from slurm_operator.reconcilers.nodeset.volumes import mounted
@@ -156,7 +157,7 @@ def slurmd(nodeset: NodeSet, controller: Controller, slot: Slot) -> Manifest:
     base = {
         "name": "slurmd",
         "image": image(nodeset),
-        "args": ["-Z", "--conf-server", controller_address(controller), "--conf", conf],
+        "args": ["-Z", "--conf-server", controller_address(controller), "--conf", one_word(conf)],
         "env": [*environment(nodeset), *([] if controller.spec.external else [key_ring.ENVIRONMENT])],
         "ports": ports,
         "startupProbe": parts.http_probe("/livez", "slurmd", period_seconds=1, failures=60),

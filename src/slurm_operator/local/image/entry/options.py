@@ -1,15 +1,52 @@
 """Command lines from variables and pod arguments, and what one worker says about itself."""
 
 import re
-import shlex
 from collections.abc import Mapping, Sequence
 
 _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 
+# What a shell takes for one thing. Pieces without a gap between them are one word.
+_PIECE = re.compile(
+    r"""
+      '(?P<as_is>[^']*)'
+    | \$'(?P<spelled>[^']*)'
+    | "(?P<filled_in>(?:[^"\\]|\\.)*)"
+    | \\(?P<escaped>.)
+    | (?P<gap>\s+)
+    | (?P<bare>\$\{\w+\} | \$\w+ | [^\s'"\\$]+ | .)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_SPELLED = re.compile(r"\\x([0-9a-fA-F]{2})")
+_ESCAPED = re.compile(r'\\([\\"$`])')
+
+# An item of --conf, as Slurm reads it: a value with a space stands in quotes.
+_ITEM = re.compile(r'([^\s=]+)=("[^"]*"(?=\s|$)|\S*)')
+
 
 def words(text: str, environment: Mapping[str, str]) -> list[str]:
     """The words of an option variable, quotes and `$NAME` read as a shell would."""
-    return [_expanded(word, environment) for word in shlex.split(text)]
+    found: list[str] = []
+    follows_a_gap = True
+    for piece in _PIECE.finditer(text):
+        if follows_a_gap and not piece["gap"]:
+            found.append("")
+        if not piece["gap"]:
+            found[-1] += _meant(piece, environment)
+        follows_a_gap = bool(piece["gap"])
+    return found
+
+
+def _meant(piece: re.Match[str], environment: Mapping[str, str]) -> str:
+    kind = piece.lastgroup or ""
+    text = piece[kind]
+    if kind == "spelled":
+        return _SPELLED.sub(lambda found: chr(int(found[1], 16)), text)
+    if kind == "filled_in":
+        parts = _ESCAPED.split(text)  # Between the others, what was escaped and so stays.
+        parts[::2] = [_expanded(part, environment) for part in parts[::2]]
+        return "".join(parts)
+    return _expanded(text, environment) if kind == "bare" else text
 
 
 def argument_words(arguments: Sequence[str], environment: Mapping[str, str]) -> list[str]:
@@ -62,8 +99,7 @@ def resource_items(environment: Mapping[str, str], hardware: Mapping[str, str]) 
 
 
 def _node_items(text: str) -> dict[str, str]:
-    pairs = (word.partition("=") for word in text.split())
-    return {name: value for name, _, value in pairs}
+    return dict(_ITEM.findall(text))
 
 
 def _positive(name: str, value: int) -> dict[str, str]:
