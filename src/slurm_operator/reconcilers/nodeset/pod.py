@@ -19,23 +19,13 @@ from slurm_operator.manifests.meta import Manifest
 from slurm_operator.manifests.owners import owner_reference
 from slurm_operator.manifests.shell import one_word
 from slurm_operator.reconcilers.nodeset import host_network, identity
+from slurm_operator.reconcilers.nodeset.leave import LEAVE
 from slurm_operator.reconcilers.nodeset.placement import DAEMON_TOLERATED, TOLERATED
 from slurm_operator.reconcilers.nodeset.volumes import mounted
 from slurm_operator.slurm.conf.merge import worker_conf
 
 # What a worker tells Slurm about its resources. When it changes, the record in Slurm has to go with the pod.
 RESOURCES_DIGEST = "nodeset.slinky.slurm.net/resources-digest"
-
-# Drains this worker and waits for its jobs and their epilogs, for as long as the pod's grace period lets it.
-# Images without our helper do the same with Slurm's own commands.
-LEAVE = """\
-if command -v slurm-entry >/dev/null; then exec slurm-entry leave; fi
-me=${SLURMD_NODENAME:-$(hostname)}
-scontrol update nodename="$me" state=drain reason="slurm-operator: PodTerminating: asked to end" || true
-while squeue --noheader --nodelist="$me" 2>/dev/null | grep -q . ||
-  scontrol show node "$me" 2>/dev/null | grep -q COMPLETING
-do sleep 2; done
-"""
 
 # ssh lets in whom Slurm puts into a job of theirs, and nobody when that fails.
 ADOPT_OPTIONS = "action_adopt_failure=deny action_generic_failure=deny"

@@ -45,7 +45,8 @@ def record_from(code: int, text: str) -> NodeRecord | Unreachable:
 def unfinished_jobs(name: str) -> list[str] | Unreachable:
     """Ids of all jobs that hold the node, suspended and completing ones included."""
     states = "--states=RUNNING,SUSPENDED,COMPLETING,CONFIGURING,STOPPED,SIGNALING,RESIZING,STAGE_OUT"
-    done = command("squeue", "--noheader", "--format=%A", states, f"--nodelist={name}")
+    # Without --all, jobs in hidden partitions are left out.
+    done = command("squeue", "--noheader", "--all", "--format=%A", states, f"--nodelist={name}")
     if done is None:
         return Unreachable.NO_ANSWER
     if done.returncode != 0:
