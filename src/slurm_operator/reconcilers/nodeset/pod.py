@@ -1,5 +1,6 @@
 """The pod of one worker: our slurmd, the user's wishes over it."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
@@ -183,12 +184,15 @@ def environment(nodeset: NodeSet) -> list[Manifest]:
 
 
 def limits(nodeset: NodeSet) -> tuple[str, str]:
-    """CPUs and mebibytes that the container, else the pod, is limited to; 0 is no limit."""
+    """CPUs and mebibytes that the container, else the pod, is limited to; 0 is no limit.
+
+    Half a CPU is one, as everywhere in Kubernetes: rounded down it would be none, and that is no limit.
+    """
     own = (nodeset.spec.slurmd.get("resources") or {}).get("limits") or {}
     pods = (nodeset.spec.template.spec.get("resources") or {}).get("limits") or {}
     cpus = amount(own.get("cpu") or pods.get("cpu") or 0)
     memory = amount(own.get("memory") or pods.get("memory") or 0)
-    return str(int(cpus)), str(int(memory / 2**20))
+    return str(math.ceil(cpus)), str(int(memory / 2**20))
 
 
 def amount(quantity_: str | int | float) -> Decimal:
