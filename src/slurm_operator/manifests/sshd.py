@@ -1,5 +1,6 @@
 """Configuration of sshd and sssd in pods."""
 
+import re
 from collections.abc import Iterable, Sequence
 
 from slurm_operator.api import names
@@ -28,7 +29,9 @@ proxy_pam_target = sssd-shadowutils
 """
 
 
-def sshd_config(extra: str, *, port: int = names.SSH_PORT, host_keys: Sequence[str] = ()) -> str:
+def sshd_config(
+    extra: str, *, port: int = names.SSH_PORT, host_keys: Sequence[str] = (), forwards_x11: bool = False
+) -> str:
     """sshd_config with the user's lines. sshd goes by the first value of a keyword, so ours stand."""
     return "\n".join(
         [
@@ -37,12 +40,21 @@ def sshd_config(extra: str, *, port: int = names.SSH_PORT, host_keys: Sequence[s
             # Named one by one: a key that only one pod has made for itself must not be offered to anybody.
             *(f"HostKey /etc/ssh/{name}" for name in host_keys),
             "UsePAM yes",
-            "X11Forwarding yes",
+            *(["X11Forwarding yes"] if forwards_x11 else []),
             "Subsystem sftp internal-sftp",
             *extra.splitlines(),
             "",
         ]
     )
+
+
+def is_set_for_all(keyword: str, lines: str) -> bool:
+    """Whether these lines of sshd_config say something about it that is not just for some (`Match`)."""
+    for line in lines.splitlines():
+        first = re.split(r"[\s=]", line.strip(), maxsplit=1)[0].lower()
+        if first in ("match", keyword.lower()):
+            return first != "match"
+    return False
 
 
 def keys_of_root() -> str:

@@ -4,10 +4,12 @@ from datetime import UTC, datetime
 
 import pytest
 
+from slurm_operator.api import names
 from slurm_operator.api.controller import Controller
 from slurm_operator.api.loginset import LoginSet
 from slurm_operator.api.meta import ObjectKey
 from slurm_operator.manifests import kinds
+from slurm_operator.manifests.digests import digest
 from slurm_operator.manifests.key_ring import Ring
 from slurm_operator.manifests.objects import Secret, Unread
 from slurm_operator.manifests.secrets import SSH_FINGERPRINTS
@@ -101,6 +103,33 @@ def one(manifests: list[dict], kind: str) -> dict:
 )  # fmt: skip
 def test_the_objects_of_a_loginset(name, spec, controller):
     assert_golden("loginset", name, written(world(loginset(spec), controller)))
+
+
+@pytest.mark.parametrize(
+    ("extra", "forwards"),
+    [
+        pytest.param("", ["yes"], id="unless told otherwise"),
+        pytest.param("MaxAuthTries 3\nx11forwarding = no", ["no"], id="the user's word stands"),
+        pytest.param("X11Forwarding yes", ["yes"], id="the same word"),
+        pytest.param("Match Group guests\n    X11Forwarding no", ["yes", "no"], id="a word about some"),
+        pytest.param("X11Forwarding no\nMatch Group us\n    X11Forwarding yes", ["no", "yes"], id="about all, and some"),
+        pytest.param("# X11Forwarding no", ["yes"], id="a comment"),
+    ],
+)  # fmt: skip
+def test_x11_is_forwarded_unless_the_user_says_otherwise(extra, forwards):
+    made = written(world(loginset({**SMALLEST, "extraSshdConfig": extra})))
+    lines = [line.split() for line in one(made, "ConfigMap")["data"]["sshd_config"].splitlines()]
+
+    assert [line[-1] for line in lines if line and line[0].lower() == "x11forwarding"] == forwards
+
+
+def test_a_user_whose_word_on_x11_had_no_effect_keeps_their_sessions():
+    made = written(world(loginset({**SMALLEST, "extraSshdConfig": "X11Forwarding no"})))
+    text = one(made, "ConfigMap")["data"]["sshd_config"]
+    before = text.replace("Subsystem sftp", "X11Forwarding yes\nSubsystem sftp")
+    noted = one(made, "Deployment")["spec"]["template"]["metadata"]["annotations"][names.SSHD_CONF_HASH]
+
+    assert noted == digest(before)
 
 
 @pytest.mark.parametrize("spec", [SMALLEST, EVERYTHING])

@@ -52,6 +52,13 @@ def test_the_configuration_comes_first():
     assert applied(made)["metadata"]["labels"][names.LABEL_CLUSTER] == "slurm"
 
 
+def test_workers_forward_x11_only_where_the_user_says_so():
+    asked = {**SSH, "extraSshdConfig": "X11Forwarding yes"}
+
+    assert "X11" not in applied(seen(ssh=SSH))["data"]["sshd_config"]
+    assert applied(seen(ssh=asked))["data"]["sshd_config"].count("X11Forwarding yes") == 1
+
+
 def test_pods_say_what_their_sshd_was_started_with_and_admit_only_jobs():
     made = seen(ssh=SSH)
     pod = next(action.manifest for action in planned(made).actions() if isinstance(action, Create))

@@ -58,5 +58,5 @@ def login_pods(seen: Seen) -> Lane:
     waits = {need.wait: None for need in seen.needs}
     if waits:
         return lane("login", written, waits)
-    pods = missing_among([desired.deployment(seen, config)], seen.children)
+    pods = missing_among([desired.deployment(seen)], seen.children)
     return lane("login", written, before_writing(pods, among(seen.children)), pods)

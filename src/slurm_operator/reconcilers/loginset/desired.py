@@ -55,16 +55,22 @@ def service(loginset: LoginSet) -> Manifest:
 
 def ssh_config(loginset: LoginSet, host_keys: Secret) -> Manifest:
     spec = loginset.spec
-    files = sshd.host_key_files(host_keys.digests)
-    config = sshd.sshd_config(spec.extra_sshd_config, port=ssh_port(loginset), host_keys=files)
+    forwards_x11 = not sshd.is_set_for_all("X11Forwarding", spec.extra_sshd_config)
     data = {
-        "sshd_config": config + sshd.keys_of_root(),
+        "sshd_config": sshd_config(loginset, host_keys, forwards_x11=forwards_x11),
         "authorized_keys": sshd.authorized_keys(spec.root_ssh_authorized_keys),
     }
     return owner(loginset).config_map(names.ssh_config(loginset.metadata.name), data)
 
 
-def deployment(seen: Seen, config: Manifest) -> Manifest:
+def sshd_config(loginset: LoginSet, host_keys: Secret, *, forwards_x11: bool) -> str:
+    extra, files = loginset.spec.extra_sshd_config, sshd.host_key_files(host_keys.digests)
+    port = ssh_port(loginset)
+    lines = sshd.sshd_config(extra, port=port, host_keys=files, forwards_x11=forwards_x11)
+    return lines + sshd.keys_of_root()
+
+
+def deployment(seen: Seen) -> Manifest:
     """Login pods, once they have all that they need. New keys of root reach them while they run."""
     assert isinstance(seen.slurm_key, SecretHandle)
     assert isinstance(seen.sssd_conf, SecretHandle)
@@ -73,7 +79,9 @@ def deployment(seen: Seen, config: Manifest) -> Manifest:
     loginset, spec, ours = seen.loginset, seen.loginset.spec, owner(seen.loginset)
     hashes = {
         names.SLURM_KEY_HASH: seen.key_hash,
-        names.SSHD_CONF_HASH: digest(config["data"]["sshd_config"]),
+        # Always with the line that the user's own replaces, as it once was written for everybody: that it is
+        # left out now is no reason to end sessions.
+        names.SSHD_CONF_HASH: digest(sshd_config(loginset, seen.host_keys, forwards_x11=True)),
         names.SSSD_CONF_HASH: seen.sssd_conf.digest,
         names.SSH_HOST_KEYS_HASH: digest(seen.host_keys.digests),
     }
