@@ -2,13 +2,31 @@
 
 import pytest
 
+from slurm_operator import wire
 from slurm_operator.api import names
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.meta import Child, Meta
 from slurm_operator.manifests.objects import Secret
-from slurm_operator.plan.actions import Apply, Create
+from slurm_operator.plan.actions import Apply, Create, DeleteWorker, WriteSlurm
+from slurm_operator.plan.conditions import DEGRADED
+from slurm_operator.plan.plan import Outcome
+from slurm_operator.reconcilers.nodeset import RECONCILER
+from slurm_operator.reconcilers.nodeset.pod import RESOURCES_DIGEST
 from support.children import secret, with_secrets
-from support.workers import controller, nodeset, planned, revision_of, told, worker, world
+from support.workers import (
+    CONTROLLER,
+    KEY,
+    NOW,
+    controller,
+    nodeset,
+    planned,
+    revision_of,
+    slurm,
+    slurm_node,
+    told,
+    worker,
+    world,
+)
 
 SSH = {
     "enabled": True,
@@ -75,6 +93,42 @@ def test_without_ssh_there_is_none_of_it():
 
     assert names.SSHD_CONF_HASH not in pod["metadata"]["annotations"]
     assert "PAM_SLURM_ADOPT_OPTIONS" not in {item["name"] for item in pod["spec"]["containers"][0]["env"]}
+
+
+def noting(**notes: str):
+    """A worker as it was made, with what it notes about sssd.conf."""
+    made = nodeset(replicas=1, ssh=SSH)
+    return worker(0, revision=revision_of(made).metadata.labels[names.LABEL_REVISION], annotations=notes)
+
+
+def of_another_operator():
+    there = noting(**{names.SSSD_CONF_HASH: "d0"})
+    kept = {key: value for key, value in there.metadata.annotations.items() if key != RESOURCES_DIGEST}
+    return wire.replace(there, metadata=wire.replace(there.metadata, annotations=kept))
+
+
+@pytest.mark.parametrize(
+    ("there", "is_told"),
+    [
+        pytest.param(noting(**{names.SSSD_CONF_HASH: "d1"}), False, id="it has the present one"),
+        pytest.param(noting(**{names.SSSD_CONF_HASH: "d0"}), True, id="it was made with another one"),
+        pytest.param(noting(), False, id="it notes none"),
+        pytest.param(of_another_operator(), False, id="another operator made it: its digests are not ours"),
+    ],
+)
+def test_a_worker_with_an_old_sssd_conf_is_told_of_and_stays(there, is_told):
+    before = live(seen(ssh=SSH))
+    made = seen(there, ssh=SSH, there=[before])
+    made.slurms[CONTROLLER] = slurm(slurm_node(there, "IDLE"))
+    found = RECONCILER.observe(KEY, made)
+    plan = RECONCILER.decide(found, NOW)
+    [degraded] = [one for one in RECONCILER.status(found, plan, Outcome()).conditions if one.type == DEGRADED]
+
+    assert (degraded.reason == "OldSssdConf") is is_told
+    assert (
+        "gpu-0 has the sssd.conf that was in Secret 'sssd' when its pod was made" in degraded.message
+    ) is is_told
+    assert [action for action in plan.actions() if isinstance(action, DeleteWorker | WriteSlurm)] == []
 
 
 def test_a_missing_secret_holds_up_no_worker():

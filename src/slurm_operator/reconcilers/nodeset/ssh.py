@@ -10,6 +10,7 @@ from slurm_operator.manifests.sshd import sshd_config
 from slurm_operator.plan.actions import Action, DeleteObject
 from slurm_operator.plan.children import missing_write
 from slurm_operator.reconcilers.nodeset.observe import Seen
+from slurm_operator.reconcilers.nodeset.pod import RESOURCES_DIGEST
 from slurm_operator.reconcilers.nodeset.revisions import Revision
 
 # Either will do. The line stands before the user's, and sshd goes by the first.
@@ -56,5 +57,30 @@ def notes(seen: Seen) -> dict[str, str]:
         return {}
     found = {names.SSHD_CONF_HASH: digest(config_map(seen.nodeset)["data"]["sshd_config"])}
     if ssh.sssd_conf_ref is not None and isinstance(seen.sssd_conf, Secret):
-        found[names.SSSD_CONF_HASH] = seen.sssd_conf.digests.get(ssh.sssd_conf_ref.key, "")
+        found[names.SSSD_CONF_HASH] = _sssd_digest(seen)
     return found
+
+
+def with_old_sssd_conf(seen: Seen) -> list[str]:
+    """Workers, by name, that were made with another sssd.conf than there is now. It never reaches them.
+
+    Pods of another operator note its digest in their own way, so nothing is said about those.
+    """
+    now = _sssd_digest(seen)
+    if not now:
+        return []
+    return [
+        member.name
+        for member in seen.members
+        if not member.is_terminating
+        and RESOURCES_DIGEST in (notes := member.pod.metadata.annotations)
+        and notes.get(names.SSSD_CONF_HASH, "") not in ("", now)
+    ]
+
+
+def _sssd_digest(seen: Seen) -> str:
+    """Of the sssd.conf that new workers get; empty when there is none, or it cannot be read."""
+    ssh = seen.nodeset.spec.ssh
+    if not ssh.enabled or ssh.sssd_conf_ref is None or not isinstance(seen.sssd_conf, Secret):
+        return ""
+    return seen.sssd_conf.digests.get(ssh.sssd_conf_ref.key, "")

@@ -15,7 +15,7 @@ from slurm_operator.plan.conditions import DEGRADED, PROGRESSING, READY, Conditi
 from slurm_operator.plan.gate import told
 from slurm_operator.plan.plan import Outcome, Plan
 from slurm_operator.plan.wiring import StatusReport
-from slurm_operator.reconcilers.nodeset import failures, maintenance, placement, revisions
+from slurm_operator.reconcilers.nodeset import failures, maintenance, placement, revisions, ssh
 from slurm_operator.reconcilers.nodeset.choices import desired
 from slurm_operator.reconcilers.nodeset.members import FOREVER, Member
 from slurm_operator.reconcilers.nodeset.mismatches import mismatches
@@ -179,7 +179,20 @@ def _degraded(seen: Seen, outcome: Outcome, wrong: list[Manifest]) -> Condition:
     if wrong:
         more = f" (and {len(wrong) - 1} more in status.mismatches)" if len(wrong) > 1 else ""
         return true(DEGRADED, "Mismatch", f"{wrong[0]['slurmNode']}: {wrong[0]['message']}{more}.")
+    if behind := ssh.with_old_sssd_conf(seen):
+        return true(DEGRADED, "OldSssdConf", _old_sssd_conf(behind, seen))
     return false(DEGRADED, "AsExpected")
+
+
+def _old_sssd_conf(behind: list[str], seen: Seen) -> str:
+    ref = seen.nodeset.spec.ssh.sssd_conf_ref
+    assert ref is not None
+    more = f" (and {len(behind) - 1} more)" if len(behind) > 1 else ""
+    return (
+        f"{behind[0]}{more} has the sssd.conf that was in Secret {ref.name!r} when its pod was made, not the "
+        "present one. New pods have that. To have all replaced, each when its jobs are over, change an "
+        "annotation in spec.template.metadata."
+    )
 
 
 def _is_slurm_starting(seen: Seen) -> bool:
