@@ -1,7 +1,7 @@
-"""Images that run where a manifest names none.
+"""What goes into pods that no manifest names: images, and the domain of the cluster.
 
 Whoever runs the operator may name others in its environment: one pattern for the daemons of Slurm, with
-`{daemon}` where the daemon's name belongs, and one image for MariaDB.
+`{daemon}` where the daemon's name belongs, one image for MariaDB, and the domain of Services.
 """
 
 import os
@@ -11,9 +11,12 @@ from typing import Final
 
 PATTERN_VARIABLE: Final = "SLURM_OPERATOR_IMAGES"
 MARIADB_VARIABLE: Final = "SLURM_OPERATOR_MARIADB_IMAGE"
+DOMAIN_VARIABLE: Final = "SLURM_OPERATOR_CLUSTER_DOMAIN"
+VARIABLES: Final = (PATTERN_VARIABLE, MARIADB_VARIABLE, DOMAIN_VARIABLE)
 
 SLURM_IMAGES: Final = "ghcr.io/slinkyproject/{daemon}:26.05-ubuntu26.04"
 MARIADB_IMAGE: Final = "docker.io/library/mariadb:11.8"
+CLUSTER_DOMAIN: Final = "cluster.local"
 
 
 def default_image(daemon: str) -> str:
@@ -23,9 +26,14 @@ def default_image(daemon: str) -> str:
     return (os.environ.get(PATTERN_VARIABLE) or SLURM_IMAGES).replace("{daemon}", daemon)
 
 
+def cluster_domain() -> str:
+    """Where names of Services end."""
+    return os.environ.get(DOMAIN_VARIABLE) or CLUSTER_DOMAIN
+
+
 def named_images() -> dict[str, str]:
     """What the environment says about them, by variable."""
-    found = {variable: os.environ.get(variable, "") for variable in (PATTERN_VARIABLE, MARIADB_VARIABLE)}
+    found = {variable: os.environ.get(variable, "") for variable in VARIABLES}
     return {variable: value for variable, value in found.items() if value}
 
 
@@ -41,6 +49,6 @@ def images_named(named: Mapping[str, str]) -> Iterator[None]:
 
 
 def _name(named: Mapping[str, str]) -> None:
-    for variable in (PATTERN_VARIABLE, MARIADB_VARIABLE):
+    for variable in VARIABLES:
         os.environ.pop(variable, None)
     os.environ.update(named)

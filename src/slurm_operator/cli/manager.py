@@ -1,6 +1,7 @@
 """`slurm-operator manager`: every flag of ours, and those that existing Deployments pass."""
 
 import asyncio
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -9,14 +10,18 @@ from typing import Any
 import click
 import structlog
 
+from slurm_operator.api.images import DOMAIN_VARIABLE
 from slurm_operator.cli.flags import comma_separated as comma_separated
 from slurm_operator.cli.flags import log_options, log_style, switch
 from slurm_operator.kube import config
 from slurm_operator.kube.errors import ConfigProblem
+from slurm_operator.manifests.dns import domain_in
 from slurm_operator.operator import RECONCILER_NAMES, program
 from slurm_operator.runtime.logs import configure
 from slurm_operator.runtime.manager import Manager
 from slurm_operator.runtime.settings import Address, Settings, SettingsProblem, with_file
+
+RESOLV_CONF = Path("/etc/resolv.conf")
 
 
 def worker_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -58,6 +63,12 @@ def worker_options(command: Callable[..., None]) -> Callable[..., None]:
     help="Node conditions to quote in drain reasons, comma-separated.",
 )
 @click.option(
+    "--cluster-domain",
+    default="",
+    envvar=DOMAIN_VARIABLE,
+    help="Where names of Services end; empty is what our own /etc/resolv.conf says, else cluster.local.",
+)
+@click.option(
     "--record",
     type=click.Path(path_type=Path),
     help="Keep the last plans, with the facts they came from, in this folder.",
@@ -78,9 +89,15 @@ def manager(**flags: Any) -> None:
         access = config.find(settings.kubeconfig, settings.context)
     except (SettingsProblem, ConfigProblem) as problem:
         raise click.ClickException(str(problem)) from problem
+    os.environ[DOMAIN_VARIABLE] = flags["cluster_domain"] or domain_found(RESOLV_CONF)
     for note in access.notes:
         structlog.get_logger(__name__).warning(note)
     sys.exit(asyncio.run(Manager(access, program(settings), settings).run()))
+
+
+def domain_found(resolv_conf: Path) -> str:
+    """The cluster domain that our own pod was given; empty when it was given none."""
+    return domain_in(resolv_conf.read_text(errors="replace")) if resolv_conf.is_file() else ""
 
 
 def settings_of(flags: dict[str, Any]) -> Settings:

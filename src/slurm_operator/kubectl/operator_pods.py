@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from slurm_operator import wire
-from slurm_operator.api.images import MARIADB_VARIABLE, PATTERN_VARIABLE, named_images
+from slurm_operator.api.images import VARIABLES, named_images
 from slurm_operator.api.meta import Meta
 from slurm_operator.kube.client import Client
 from slurm_operator.kube.errors import KubeError
@@ -65,4 +65,4 @@ def told_images(pods: Iterable[OperatorPod]) -> dict[str, str]:
     if first is None:
         return named_images()
     variables = (variable for container in first.spec.containers for variable in container.env)
-    return {one.name: one.value for one in variables if one.name in (PATTERN_VARIABLE, MARIADB_VARIABLE)}
+    return {one.name: one.value for one in variables if one.name in VARIABLES}

@@ -2,13 +2,22 @@
 
 from slurm_operator.api import names
 from slurm_operator.api.controller import Controller
-
-CLUSTER_DOMAIN = "cluster.local"
+from slurm_operator.api.images import cluster_domain
 
 
 def worker_domain(controller: str, namespace: str) -> str:
     """The search domain in which workers of a Controller have their bare host names."""
-    return f"{names.worker_service(controller)}.{namespace}.svc.{CLUSTER_DOMAIN}"
+    return f"{names.worker_service(controller)}.{namespace}.svc.{cluster_domain()}"
+
+
+def domain_in(resolv_conf: str) -> str:
+    """The domain of the cluster, as the kubelet writes it for pods: `search ns.svc.DOMAIN svc.DOMAIN DOMAIN`.
+
+    Empty outside of one.
+    """
+    lines = (line.split() for line in resolv_conf.splitlines())
+    searched = [word for words in lines if words[:1] == ["search"] for word in words[1:]]
+    return next((word.removeprefix("svc.").rstrip(".") for word in searched if word.startswith("svc.")), "")
 
 
 def controller_address(controller: Controller) -> str:

@@ -6,6 +6,7 @@ import pytest
 
 from slurm_operator.api import names
 from slurm_operator.api.controller import Controller
+from slurm_operator.api.images import DOMAIN_VARIABLE
 from slurm_operator.api.loginset import LoginSet
 from slurm_operator.api.meta import ObjectKey
 from slurm_operator.manifests import kinds
@@ -103,6 +104,15 @@ def one(manifests: list[dict], kind: str) -> dict:
 )  # fmt: skip
 def test_the_objects_of_a_loginset(name, spec, controller):
     assert_golden("loginset", name, written(world(loginset(spec), controller)))
+
+
+def test_another_cluster_domain_is_for_pods_to_come(monkeypatch):
+    there = settled(world(loginset(SMALLEST)))
+    monkeypatch.setenv(DOMAIN_VARIABLE, "k8s.example.org")
+
+    assert list(decide(there)[1].actions()) == [], "sessions go on"
+    pod = one(written(world(loginset(SMALLEST))), "Deployment")["spec"]["template"]["spec"]
+    assert pod["dnsConfig"]["searches"] == ["slurm-workers-slurm.ns.svc.k8s.example.org"]
 
 
 @pytest.mark.parametrize(

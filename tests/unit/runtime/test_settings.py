@@ -2,6 +2,7 @@ from pathlib import Path
 
 import pytest
 
+from slurm_operator.cli.manager import domain_found
 from slurm_operator.operator import RECONCILER_NAMES, reconcilers
 from slurm_operator.runtime.settings import Address, Settings, SettingsProblem, with_file
 
@@ -38,6 +39,14 @@ def file(tmp_path: Path):
         return path
 
     return write
+
+
+def test_the_cluster_domain_is_that_of_our_own_pod(tmp_path):
+    mine = tmp_path / "resolv.conf"
+    mine.write_text("search slurm-operator.svc.k8s.example.org svc.k8s.example.org k8s.example.org\n")
+
+    assert domain_found(mine) == "k8s.example.org"
+    assert domain_found(tmp_path / "missing") == ""
 
 
 def test_the_settings_file_goes_over_the_flags(file):
