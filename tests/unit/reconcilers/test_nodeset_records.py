@@ -27,9 +27,9 @@ GONE = worker(5)
 DOWN = ("DOWN", "NOT_RESPONDING")
 
 
-def left(*words, reason="", jobs=(), reservations=(), features=("gpu",), name="gpu-5"):
+def left(*words, reason="", jobs=(), reservations=(), features=("gpu",), name="gpu-5", gres=""):
     """A Slurm with the record of a worker that has no pod."""
-    record = slurm_node(GONE, *words, reason=reason, features=features)
+    record = slurm_node(GONE, *words, reason=reason, features=features, gres=gres)
     return slurm(wire.replace(record, name=name), jobs=jobs, reservations=reservations)
 
 
@@ -86,6 +86,22 @@ def test_a_record_goes_first_when_the_worker_comes_back_with_other_resources_aft
     made = seen(left(*DOWN, reason="Not responding", name="gpu-0"), replicas=1, extraConf="CPUs=9")
 
     assert told(made) == ["forget gpu-0", "create Pod gpu-0"]
+
+
+@pytest.mark.parametrize(
+    ("extra", "gres", "story"),
+    [
+        pytest.param("Gres=gpu:2", "", ["forget gpu-0", "create Pod gpu-0"], id="the worker before it never told of them"),
+        pytest.param("Gres=gpu:2", "gpu:a100:4(S:0-1)", ["forget gpu-0", "create Pod gpu-0"], id="others"),
+        pytest.param("Gres=gpu:2", "gpu:a100:2(S:0-1)", ["create Pod gpu-0"], id="the same"),
+        pytest.param("Weight=1", "gpu:2", ["create Pod gpu-0"], id="nothing is declared"),
+        pytest.param("Gres=gpu:lots:of", "gpu:2", ["create Pod gpu-0"], id="what cannot be read is not compared"),
+    ],
+)  # fmt: skip
+def test_a_record_with_other_gres_goes_before_its_worker_comes_back(extra, gres, story):
+    there = left("IDLE", "DRAIN", reason=ours(GONE, "Update"), name="gpu-0", gres=gres)
+
+    assert told(seen(there, replicas=1, extraConf=extra)) == story
 
 
 def test_the_record_of_a_numbered_worker_goes_in_daemonset_mode_too():

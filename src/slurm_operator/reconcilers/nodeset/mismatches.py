@@ -109,9 +109,19 @@ def _series(version: str) -> tuple[int, ...]:
 
 def declares_otherwise(record: SlurmNode, nodeset: NodeSet) -> bool:
     """A worker that comes now would not be what this record says: extraConf has other numbers."""
-    said = Declared.by(nodeset).conf
+    declared = Declared.by(nodeset)
+    said = declared.conf
     pairs = ((said.get("cpus", ""), record.cpus), (said.get("realmemory", ""), record.real_memory_mb))
-    return any(wanted.isdecimal() and int(wanted) != there for wanted, there in pairs)
+    is_other = any(wanted.isdecimal() and int(wanted) != there for wanted, there in pairs)
+    return is_other or _has_other_gres(record, said.get("gres", ""))
+
+
+def _has_other_gres(record: SlurmNode, said: str) -> bool:
+    try:
+        wanted, there = gres_counts(gres(said)), gres_counts(gres(record.gres))
+    except TresError:
+        return False
+    return any(count != there.get(name, 0) for name, count in wanted.items())
 
 
 def _cpus(record: SlurmNode, declared: Declared) -> Iterator[str]:
