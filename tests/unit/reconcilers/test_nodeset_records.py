@@ -5,6 +5,9 @@ from datetime import timedelta
 import pytest
 
 from slurm_operator import wire
+from slurm_operator.api import reading
+from slurm_operator.api.controller import Controller
+from slurm_operator.api.nodeset import NodeSet
 from slurm_operator.plan.actions import Create
 from slurm_operator.slurm.reservation import Reservation
 from support.workers import (
@@ -27,9 +30,9 @@ GONE = worker(5)
 DOWN = ("DOWN", "NOT_RESPONDING")
 
 
-def left(*words, reason="", jobs=(), reservations=(), features=("gpu",), name="gpu-5", gres=""):
+def left(*words, reason="", jobs=(), reservations=(), features=("gpu",), name="gpu-5", gres="", comment=""):
     """A Slurm with the record of a worker that has no pod."""
-    record = slurm_node(GONE, *words, reason=reason, features=features, gres=gres)
+    record = slurm_node(GONE, *words, reason=reason, features=features, gres=gres, comment=comment)
     return slurm(wire.replace(record, name=name), jobs=jobs, reservations=reservations)
 
 
@@ -128,23 +131,127 @@ def test_the_record_of_a_cordoned_machine_goes_when_workers_get_numbers(words, r
     )
 
 
+def says(namespace="ns", name="gpu", uid="set-uid"):
+    """The comment that a worker of this NodeSet has in Slurm."""
+    info = {"namespace": namespace, "podName": "x", "node": "rack1", "nodeSetName": name, "nodeSetUID": uid}
+    return wire.encode(info).decode()
+
+
+OURS = {"comment": says(), "name": "rack1"}
+
+
 @pytest.mark.parametrize(
-    ("policy", "there", "words", "goes"),
+    ("policy", "there", "state", "goes"),
     [
-        pytest.param("Never", "elsewhere", DOWN, False, id="Never: a machine may come back"),
-        pytest.param("NodeNotFound", "elsewhere", DOWN, True, id="NodeNotFound: its machine is gone"),
-        pytest.param("NodeNotFound", "rack1", DOWN, False, id="its machine is there"),
-        pytest.param("NodeNotFound", "elsewhere", ("IDLE",), False, id="Slurm still hears it"),
+        pytest.param("Never", "elsewhere", left(*DOWN, **OURS), False, id="Never: a machine may come back"),
+        pytest.param("NodeNotFound", "elsewhere", left(*DOWN, **OURS), True, id="NodeNotFound: its machine is gone"),
+        pytest.param("NodeNotFound", "rack1", left(*DOWN, **OURS), False, id="its machine is there"),
+        pytest.param("NodeNotFound", "rack1.site", left(*DOWN, **OURS), False, id="its machine is there, with a domain"),
+        pytest.param("NodeNotFound", "elsewhere", left("IDLE", **OURS), False, id="Slurm still hears it"),
+        pytest.param("NodeNotFound", "elsewhere", left(*DOWN, name="rack1"), False, id="anybody may have given it our feature"),
+        pytest.param("NodeNotFound", "elsewhere", left(*DOWN, name="rack1", comment="ask Ada"), False, id="somebody else wrote the comment"),
+        pytest.param("NodeNotFound", "elsewhere", left(*DOWN, name="rack1", comment=says(name="cpu")), False, id="it says that it is of another NodeSet"),
+        pytest.param("NodeNotFound", "elsewhere", left(*DOWN, name="rack1", comment=says(uid="x")), False, id="it says that it is of a NodeSet elsewhere"),
+        pytest.param("NodeNotFound", "elsewhere", left(*DOWN, "DRAIN", name="rack1", reason=ours(GONE, "NodeTaint")), True, id="we drained it before its machine went"),
     ],
-)
-def test_records_of_daemons_follow_their_machines(policy, there, words, goes):
-    state = left(*words, name="rack1")
+)  # fmt: skip
+def test_records_of_daemons_follow_their_machines(policy, there, state, goes):
     made = seen(
         state,
         machine(there, taints=[("busy", "NoExecute")]),
         scalingMode="DaemonSet",
         pruneSlurmNodeRecords=policy,
     )
+
+    assert told(made) == (["forget rack1"] if goes else [])
+
+
+ON_THE_HOST = {"template": {"spec": {"hostNetwork": True}}}
+DRAINED = {"name": "rack1", "reason": ours(GONE, "NodeTaint")}
+
+
+@pytest.mark.parametrize(
+    ("spec", "there", "state", "goes"),
+    [
+        pytest.param(ON_THE_HOST, "elsewhere", left(*DOWN, **OURS), True, id="on the host's network: its machine is gone"),
+        pytest.param(ON_THE_HOST, "elsewhere", left(*DOWN, "DRAIN", **DRAINED), True, id="and we drained it before"),
+        pytest.param(ON_THE_HOST, "rack1", left(*DOWN, **OURS), False, id="its machine is there: a worker may come to it"),
+        pytest.param(ON_THE_HOST, "elsewhere", left(*DOWN, name="rack1"), False, id="it may never have been ours"),
+        pytest.param({}, "rack1", left(*DOWN, **OURS), True, id="workers have numbers now: a machine matters no more"),
+        pytest.param({}, "rack1", left("IDLE", **OURS), False, id="but Slurm still hears it"),
+    ],
+)  # fmt: skip
+def test_records_that_are_called_like_machines_go_when_nobody_can_have_the_name(spec, there, state, goes):
+    assert told(seen(state, machine(there), **spec)) == (["forget rack1"] if goes else [])
+
+
+def sibling(name="a100", uid="other-uid", **spec):
+    """Another NodeSet of the same Controller."""
+    meta = {"name": name, "namespace": "ns", "uid": uid}
+    return reading.read(NodeSet, {"metadata": meta, "spec": {"controllerRef": {"name": "slurm"}, **spec}})
+
+
+def of_both(*words, name="a100-0", cause="Update"):
+    """The record of a worker that `Features=gpu` in extraConf gave the feature of NodeSet gpu, too."""
+    return left(*words, name=name, reason=ours(GONE, cause), features=("a100", "gpu"))
+
+
+def orphaned(pod):
+    return wire.replace(pod, metadata=wire.replace(pod.metadata, owner_references=[], labels={}))
+
+
+def theirs(name="a100-0", **kwargs):
+    pod = worker(0, name=name, **kwargs)
+    owner = wire.replace(pod.metadata.owner_references[0], name="a100", uid="other-uid")
+    return wire.replace(pod, metadata=wire.replace(pod.metadata, owner_references=[owner]))
+
+
+A100 = sibling(extraConf="Features=gpu")
+PER_MACHINE = sibling(scalingMode="DaemonSet", extraConf="Features=gpu")
+
+
+@pytest.mark.parametrize(
+    ("state", "others", "goes"),
+    [
+        pytest.param(of_both("IDLE", "DRAIN"), [A100, theirs()], False, id="its slurmd lives, and was drained for an update"),
+        pytest.param(of_both("IDLE", "DRAIN"), [A100], False, id="the next one of that number is about to come"),
+        pytest.param(of_both(*DOWN), [A100], False, id="whether it is left over is for the other NodeSet to say"),
+        pytest.param(of_both("IDLE", "DRAIN", name="rack1"), [PER_MACHINE, machine("rack1")], False, id="called like a machine: it is the other's"),
+        pytest.param(of_both("IDLE", "DRAIN", name="gpu-5"), [PER_MACHINE, machine("gpu-5")], False, id="called like our number and like a machine"),
+        pytest.param(of_both("IDLE", "DRAIN", name="gpu-5"), [PER_MACHINE, machine("rack1")], True, id="called like our number alone"),
+        pytest.param(of_both("IDLE", "DRAIN", name="gpu-5"), [A100], True, id="our number, not one of theirs"),
+        pytest.param(left(*DOWN, name="gpu-05"), [sibling(template={"spec": {"hostname": "gpu-0"}})], True, id="both count so, but it has our feature only"),
+        pytest.param(left(*DOWN, name="gpu-5", comment=says(name="a100")), [A100], False, id="it says that it is of the other"),
+        pytest.param(left(*DOWN, name="gpu-5", comment=says(uid="before")), [A100], True, id="left by a NodeSet that was made again"),
+        pytest.param(left("IDLE", "DRAIN", **SENT_AWAY), [sibling(), theirs("gpu-5")], False, id="another NodeSet has a worker of this name"),
+        pytest.param(left("IDLE", "DRAIN", **SENT_AWAY), [orphaned(GONE)], False, id="nobody owns its worker, and it may be taken in"),
+    ],
+)  # fmt: skip
+def test_records_of_another_nodeset_are_not_ours_to_remove(state, others, goes):
+    [name] = state.nodes
+    assert [line for line in told(seen(state, *others)) if "forget" in line] == (
+        [f"forget {name}"] if goes else []
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "is_external", "goes"),
+    [
+        pytest.param(("IDLE", "DRAIN"), False, True, id="our own Slurm: nobody else drains so"),
+        pytest.param(("IDLE", "DRAIN"), True, False, id="another operator may have drained its own worker"),
+        pytest.param((*DOWN, "DRAIN"), True, True, id="given up by Slurm"),
+    ],
+)
+def test_a_slurm_outside_kubernetes_may_have_workers_of_another_operator(words, is_external, goes):
+    made = seen(left(*words, name="rack1", reason=ours(GONE, "NodeUnfit")), scalingMode="DaemonSet")
+    head = reading.read(
+        Controller,
+        {
+            "metadata": {"name": "slurm", "namespace": "ns", "uid": "c"},
+            "spec": {"external": is_external, "externalConfig": {"host": "ctld.site", "port": 6817}},
+        },
+    )
+    made.things = [head if isinstance(thing, Controller) else thing for thing in made.things]
 
     assert told(made) == (["forget rack1"] if goes else [])
 

@@ -19,9 +19,17 @@ from support.workers import (
 
 
 def plan_for(
-    annotations=None, *, noted="", comment_too=False, behind=(), is_known=True, ready=True, **record
+    annotations=None,
+    *,
+    noted="",
+    comment_too=False,
+    behind=(),
+    is_known=True,
+    ready=True,
+    asked=None,
+    **record,
 ):
-    spec = nodeset(replicas=1, podInfoInComment=comment_too)
+    spec = nodeset(replicas=1, podInfoInComment=comment_too, **(asked or {}))
     revision = revision_of(spec)
     notes = {names.TOPOLOGY: noted} if noted else {}
     pod = worker(0, revision=revision.metadata.labels[names.LABEL_REVISION], annotations=notes, ready=ready)
@@ -123,3 +131,21 @@ def test_the_comment_names_the_pod_but_never_replaces_what_somebody_wrote(commen
 
 def test_the_comment_has_a_switch():
     assert updates(plan_for(comment_too=False)) == []
+
+
+ON_THE_HOST = {"template": {"spec": {"hostNetwork": True}}}
+PRUNED = {"pruneSlurmNodeRecords": "NodeNotFound"}
+
+
+@pytest.mark.parametrize(
+    ("asked", "is_written"),
+    [
+        pytest.param(PRUNED | ON_THE_HOST, True, id="records are to go with machines they are called after"),
+        pytest.param(PRUNED, False, id="workers with numbers are known by those"),
+        pytest.param(ON_THE_HOST, False, id="nobody asked to remove records"),
+    ],
+)
+def test_the_comment_is_written_where_only_it_tells_whose_a_record_is(asked, is_written):
+    found = updates(plan_for(asked=asked))
+
+    assert [wire.decode_any(write.comment)["nodeSetUID"] for write in found] == ["set-uid"] * is_written

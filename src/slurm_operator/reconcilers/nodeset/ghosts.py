@@ -1,33 +1,62 @@
 """Records in Slurm that no worker of ours stands behind any more."""
 
-import re
-
 from slurm_operator.api.workers import Pruning
 from slurm_operator.plan.plan import Lane, lane
-from slurm_operator.reconcilers.nodeset import identity
+from slurm_operator.reconcilers.nodeset import identity, pod_info
 from slurm_operator.reconcilers.nodeset.causes import Leaving
 from slurm_operator.reconcilers.nodeset.choices import Choices
 from slurm_operator.reconcilers.nodeset.observe import Seen
 from slurm_operator.reconcilers.nodeset.records import forget
+from slurm_operator.reconcilers.nodeset.remains import Sibling
 from slurm_operator.slurm.forgetting import may_forget
 from slurm_operator.slurm.node import SlurmNode
 from slurm_operator.slurm.reasons import OurReason
-from slurm_operator.slurm.snapshot import Snapshot
 
 
 def forgotten(seen: Seen, choices: Choices) -> list[Lane]:
     """Removes what is left of workers that do not come back, once neither job nor reservation names it."""
-    if not isinstance(seen.slurm, Snapshot):
-        return []
-    expected = {member.slurm_node for member in seen.members} | {slot.hostname for slot in choices.create}
+    expected = {slot.hostname for slot in choices.create}
     return [
-        lane(f"record {name}", [forget(name, seen.controller_key, "DefunctSlurmNodePruned", why)])
-        for name, record in seen.slurm.nodes.items()
-        if name not in expected
-        and seen.nodeset.slurm_name in record.features
+        lane(
+            f"record {record.name}", [forget(record.name, seen.controller_key, "DefunctSlurmNodePruned", why)]
+        )
+        for record in seen.remains.records
+        if record.name not in expected
+        and _was_ours(record, seen)
         and (why := _why_gone(record, seen)) is not None
-        and may_forget(name, seen.slurm)
+        and may_forget(record.name, seen.slurm)
     ]
+
+
+def _was_ours(record: SlurmNode, seen: Seen) -> bool:
+    """Whether a worker of this NodeSet left it, beyond doubt.
+
+    Its comment says so, if there is one. Else it is called as our numbered workers are and no other NodeSet
+    has a claim; or we drained it, which nobody but a NodeSet of this feature has done.
+    """
+    told = pod_info.read(record.comment)
+    if told is not None and not pod_info.names_set(told, seen.nodeset):
+        return False
+    if _is_numbered(record, seen):
+        return not any(_is_claimed(record, sibling, seen) for sibling in seen.remains.siblings)
+    if told is not None:
+        return pod_info.names_this_set(told, seen.nodeset)
+    is_shared = any(sibling.slurm_name in record.features for sibling in seen.remains.siblings)
+    return record.is_drained_by_us and not is_shared and not _may_be_of_another_operator(record, seen)
+
+
+def _is_claimed(record: SlurmNode, sibling: Sibling, seen: Seen) -> bool:
+    """Another NodeSet may have left it, or may come back to it."""
+    is_called_so = identity.is_numbered(record.name, sibling.prefix) or (
+        sibling.is_by_machine and _may_be_a_machine(record, seen)
+    )
+    return sibling.slurm_name in record.features and is_called_so
+
+
+def _may_be_of_another_operator(record: SlurmNode, seen: Seen) -> bool:
+    """A slurmctld outside Kubernetes may serve several of them, and Slurm still hears this worker."""
+    is_external = seen.controller is None or seen.controller.spec.external
+    return is_external and not record.state.is_defunct
 
 
 def _why_gone(record: SlurmNode, seen: Seen) -> str | None:
@@ -36,23 +65,20 @@ def _why_gone(record: SlurmNode, seen: Seen) -> str | None:
         return "its worker was sent away and is gone"
     if not record.state.is_defunct:
         return None
-    if seen.is_daemon and not _is_of_a_number(record.name, seen):
-        policy = seen.nodeset.spec.prune_slurm_node_records
-        is_asked_for = policy is Pruning.NODE_NOT_FOUND and seen.sees_machines
-        is_known = record.name in _machines(seen)
-        return "its Kubernetes node is gone" if is_asked_for and not is_known else None
-    if record.is_drained_by_us and not _is_numbered(record.name, seen):
-        return "it was called like its machine, and workers have numbers now"
-    return "no worker of this number is wanted" if _is_numbered(record.name, seen) else None
+    if not identity.is_by_machine(seen.nodeset):
+        is_number = _is_numbered(record, seen)
+        called = "it was called like its machine, and workers have numbers now"
+        return "no worker of this number is wanted" if is_number else called
+    if _may_be_a_machine(record, seen):
+        return None
+    if _is_numbered(record, seen):
+        return "no worker of this number is wanted"
+    is_asked_for = seen.nodeset.spec.prune_slurm_node_records is Pruning.NODE_NOT_FOUND
+    return "its Kubernetes node is gone" if is_asked_for or not seen.is_daemon else None
 
 
-def _is_of_a_number(name: str, seen: Seen) -> bool:
-    """In DaemonSet mode: left behind by a numbered worker, from the time before."""
-    return seen.sees_machines and _is_numbered(name, seen) and name not in _machines(seen)
-
-
-def _machines(seen: Seen) -> set[str]:
-    return {identity.daemon_hostname(kube_node) for kube_node in seen.kube_nodes.values()}
+def _may_be_a_machine(record: SlurmNode, seen: Seen) -> bool:
+    return not seen.sees_machines or record.name in seen.remains.machines
 
 
 def _was_sent_away(record: SlurmNode) -> bool:
@@ -61,7 +87,6 @@ def _was_sent_away(record: SlurmNode) -> bool:
     return ours is not None and ours.cause in set(Leaving)
 
 
-def _is_numbered(name: str, seen: Seen) -> bool:
+def _is_numbered(record: SlurmNode, seen: Seen) -> bool:
     """It is called as our numbered workers are."""
-    prefix = seen.nodeset.spec.hostname_prefix or f"{seen.nodeset.metadata.name}-"
-    return re.fullmatch(re.escape(prefix) + r"\d+", name) is not None
+    return identity.is_numbered(record.name, identity.prefix(seen.nodeset))

@@ -1,6 +1,7 @@
 """Who a worker is: its ordinal or its Kubernetes node, and the names that follow from it."""
 
 import hashlib
+import re
 
 from slurm_operator.api import names
 from slurm_operator.api.nodeset import NodeSet
@@ -18,10 +19,25 @@ def pod_name(ordinal: int, nodeset: NodeSet) -> str:
     return f"{nodeset.metadata.name}-{padded(ordinal, nodeset)}"
 
 
+def prefix(nodeset: NodeSet) -> str:
+    """What the host names of numbered workers begin with: as the template says, else as their pods do."""
+    return nodeset.spec.hostname_prefix or f"{nodeset.metadata.name}-"
+
+
 def hostname(ordinal: int, nodeset: NodeSet) -> str:
-    """The host name and so the Slurm node name of a numbered worker: by prefix, else like its pod."""
-    prefix = nodeset.spec.hostname_prefix
-    return f"{prefix}{padded(ordinal, nodeset)}" if prefix else pod_name(ordinal, nodeset)
+    """The host name and so the Slurm node name of a numbered worker."""
+    return f"{prefix(nodeset)}{padded(ordinal, nodeset)}"
+
+
+def is_numbered(slurm_node: str, prefix: str) -> bool:
+    """It is called as workers with numbers are, however many digits these have."""
+    return re.fullmatch(re.escape(prefix) + r"\d+", slurm_node) is not None
+
+
+def is_by_machine(nodeset: NodeSet) -> bool:
+    """Slurm knows its workers by the names of their machines, not by numbers."""
+    is_daemon = nodeset.spec.scaling_mode is ScalingMode.DAEMON_SET
+    return is_daemon or bool(nodeset.spec.template.spec.get("hostNetwork"))
 
 
 def daemon_pod_name(kube_node: str, nodeset: NodeSet) -> str:

@@ -20,6 +20,7 @@ from slurm_operator.plan.world import NOBODY, OWNER, World
 from slurm_operator.reconcilers.nodeset import identity
 from slurm_operator.reconcilers.nodeset.abandoned import is_abandoned, is_cut_off
 from slurm_operator.reconcilers.nodeset.members import Member
+from slurm_operator.reconcilers.nodeset.remains import Remains, remains
 from slurm_operator.reconcilers.nodeset.volumes import Claims, all_claim_names, claim_names
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
 
@@ -36,6 +37,7 @@ class Seen:
     ssh_config: Child | None = None
     sssd_conf: Secret | Unread | None = None
     claims: Claims = field(default_factory=dict)
+    remains: Remains = field(default_factory=Remains)
     propagated_conditions: tuple[str, ...] = ()
     in_config: Stays | None = None
     is_configured: bool = False
@@ -69,16 +71,18 @@ def observe(key: ObjectKey, world: World, propagated: tuple[str, ...] = ()) -> S
     lost_since = controller.status.state_lost_since if controller is not None else None
     pods = [*world.find(Pod, OWNER, nodeset.metadata.uid), *_orphans(nodeset, world)]
     kube_nodes = _kube_nodes(nodeset, pods, world)
+    members = tuple(_members(pods, nodeset, kube_nodes, slurm, lost_since))
     return Seen(
         nodeset=nodeset,
         controller=controller,
-        members=tuple(_members(pods, nodeset, kube_nodes, slurm, lost_since)),
+        members=members,
         kube_nodes=kube_nodes,
         revisions=tuple(world.children(kinds.CONTROLLER_REVISION, nodeset.metadata.uid)),
         slurm=slurm,
         ssh_config=world.child(kinds.CONFIG_MAP, key.namespace, names.ssh_config(key.name)),
         sssd_conf=_sssd_conf(nodeset, world),
         claims=_claims(nodeset, len(pods), kube_nodes, world),
+        remains=remains(nodeset, members, slurm, world),
         now=world.now,
         propagated_conditions=propagated,
         sees_machines=world.serves(kinds.KUBE_NODE),

@@ -4,8 +4,11 @@ from collections.abc import Iterator
 
 from slurm_operator import wire
 from slurm_operator.api import names
+from slurm_operator.api.nodeset import NodeSet
+from slurm_operator.api.workers import Pruning
 from slurm_operator.plan.actions import Action, WriteSlurm
 from slurm_operator.plan.plan import Lane, lane
+from slurm_operator.reconcilers.nodeset import identity, pod_info
 from slurm_operator.reconcilers.nodeset.marks import marked
 from slurm_operator.reconcilers.nodeset.members import Member
 from slurm_operator.reconcilers.nodeset.observe import Seen
@@ -14,9 +17,6 @@ from slurm_operator.slurm.node import SlurmNode
 from slurm_operator.slurm.snapshot import Snapshot
 from slurm_operator.slurm.topology import TopologyError, places
 from slurm_operator.slurm.writes import UpdateNodes
-
-# How a comment of ours is known: a JSON object with at least these.
-COMMENT_KEYS = {"namespace", "podName", "nodeSetName"}
 
 
 def traits(member: Member, seen: Seen) -> list[Lane]:
@@ -102,32 +102,20 @@ def is_at(topology: str, wanted: str) -> bool:
 
 def _comment(member: Member, record: SlurmNode, seen: Seen) -> Iterator[Action]:
     """Which pod this Slurm node is, for people and tools. Never over what somebody else wrote."""
-    if not seen.nodeset.spec.pod_info_in_comment or not member.pod.is_ready:
+    if not _is_told_apart(seen.nodeset) or not member.pod.is_ready:
         return
-    meta = seen.nodeset.metadata
-    info = {
-        "namespace": meta.namespace,
-        "podName": member.name,
-        "node": member.pod.spec.node_name,
-        "nodeSetName": meta.name,
-        "nodeSetUID": meta.uid,
-    }
-    if (not record.comment or _is_ours(record.comment)) and _read(record.comment) != info:
+    info, before = pod_info.pod_info(member, seen.nodeset), pod_info.read(record.comment)
+    if (not record.comment or before is not None) and before != info:
         said = wire.encode(info).decode()
         write = UpdateNodes(nodes=(record.name,), comment=said, comment_over=record.comment)
         yield _write(seen, write, "Comment", f"{record.name} says that it is Pod {member.name}")
 
 
-def _is_ours(comment: str) -> bool:
-    info = _read(comment)
-    return isinstance(info, dict) and info.keys() >= COMMENT_KEYS
-
-
-def _read(comment: str) -> object:
-    try:
-        return wire.decode_any(comment)
-    except wire.DecodeError:
-        return None
+def _is_told_apart(nodeset: NodeSet) -> bool:
+    """Somebody asked for it, or for the removal of records called after machines: only it tells whose."""
+    spec = nodeset.spec
+    is_pruned = spec.prune_slurm_node_records is Pruning.NODE_NOT_FOUND and identity.is_by_machine(nodeset)
+    return spec.pod_info_in_comment or is_pruned
 
 
 def _write(seen: Seen, write: UpdateNodes, reason: str, message: str) -> WriteSlurm:
