@@ -255,3 +255,24 @@ def test_an_idle_nodeset_with_min_ready_seconds_is_not_looked_at_over_and_over()
     made = seen(spec, pod, slurm_=slurm(slurm_node(pod, "IDLE")))
 
     assert planned(made).look_again is None
+
+
+OLD_NAME = {"hostname": "old-0", "revision": "before"}
+HOST_NETWORK = {"template": {"spec": {"hostNetwork": True}}}
+TAKEN_ALONG = ["Retired gpu-0", "forget old-0", "delete gpu-0 (Drained)"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "pod", "cause", "story"),
+    [
+        pytest.param({"template": {"spec": {"hostname": "new-"}}}, w(0, **OLD_NAME), "Update", TAKEN_ALONG, id="another host name"),
+        pytest.param(HOST_NETWORK, w(0, **OLD_NAME), "Update", TAKEN_ALONG, id="it will be called like its machine"),
+        pytest.param({"ordinalPadding": 3}, w(0, revision="before"), "Update", ["Retired gpu-0", "forget gpu-0", "delete gpu-0 (Drained)"], id="more digits"),
+        pytest.param({"template": {"spec": {"hostname": "old-"}}}, w(0, **OLD_NAME), "Update", ["delete gpu-0 (Drained)"], id="the same name: the next one has its record"),
+        pytest.param({"template": {"spec": {"hostname": "new-"}}}, w(0, **OLD_NAME, terminating=True), "PodTerminating", TAKEN_ALONG, id="deleted by hand"),
+    ],
+)  # fmt: skip
+def test_a_worker_whose_number_gets_another_name_takes_its_record_along(spec, pod, cause, story):
+    node = slurm_node(pod, "IDLE", "DRAIN", reason=ours(pod, cause))
+
+    assert told(seen(nodeset(replicas=1, **spec), pod, slurm_=slurm(node))) == story

@@ -17,11 +17,15 @@ from slurm_operator.slurm.snapshot import Snapshot
 
 @dataclass(frozen=True)
 class Member(Worker):
-    """One worker of a NodeSet. `newest_made_at`: when the newest of them all was made."""
+    """One worker of a NodeSet. `newest_made_at`: when the newest of them all was made.
+
+    `is_renamed`: Slurm will know the next worker of its number by another name.
+    """
 
     kube_node: KubeNode | None
     ordinal: int | None
     newest_made_at: datetime | None = field(default=None, kw_only=True)
+    is_renamed: bool = field(default=False, kw_only=True)
 
     @property
     def uid(self) -> str:

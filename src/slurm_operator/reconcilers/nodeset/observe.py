@@ -165,4 +165,5 @@ def _members(
             ordinal=identity.ordinal_of(pod, nodeset),
             state_lost_since=lost_since,
             newest_made_at=newest,
+            is_renamed=identity.is_renamed(pod, nodeset),
         )

@@ -146,12 +146,17 @@ def _takes_record_along(member: Member, cause: Cause) -> bool:
         return False
     noted = OurReason.read(member.record.reason)
     is_noted = noted is not None and noted.cause == Leaving.RESOURCES
-    return cause.kind in FOR_GOOD or (cause.kind is Leaving.RESOURCES and not is_noted)
+    return _is_for_good(member, cause) or (cause.kind is Leaving.RESOURCES and not is_noted)
+
+
+def _is_for_good(member: Member, cause: Cause) -> bool:
+    """Nobody comes back under its name in Slurm."""
+    return cause.kind in FOR_GOOD or member.is_renamed
 
 
 def _leaves_record_behind(member: Member, cause: Cause) -> bool:
     """Nothing of it runs, and nobody comes who could use its record."""
-    no_use = cause.kind in FOR_GOOD or cause.kind is Leaving.RESOURCES
+    no_use = _is_for_good(member, cause) or cause.kind is Leaving.RESOURCES
     return no_use and member.has_remains and may_forget(member.slurm_node, member.slurm)
 
 
