@@ -132,8 +132,8 @@ def going(**kwargs):
     return seen(_indexed(pod), slurm_=slurm(drained), replicas=0, **kwargs)
 
 
-def _indexed(pod):
-    labels = {**pod.metadata.labels, names.LABEL_POD_INDEX: "0"}
+def _indexed(pod, index="0"):
+    labels = {**pod.metadata.labels, names.LABEL_POD_INDEX: index}
     return wire.replace(pod, metadata=wire.replace(pod.metadata, labels=labels))
 
 
@@ -204,3 +204,50 @@ def test_a_volume_that_goes_with_a_scaled_in_worker_still_does_while_its_pod_end
     made = seen(pod, slurm_=slurm(), replicas=0, scaled="Delete", claims=[claim(POD)])
 
     assert owners_after(made) is None
+
+
+def leaving(number, *, reason="ScaleIn", index="", replicas=1, **kwargs):
+    """A worker that is free of jobs and goes, and its claim."""
+    pod = _indexed(worker(number, **kwargs), index or str(number))
+    drained = slurm_node(pod, "IDLE", "DRAIN", reason=ours(pod, reason))
+    there = claim(name=f"scratch-gpu-{index or number}")
+    return {"things": [pod], "claims": [there], "slurm_": slurm(drained), "replicas": replicas}
+
+
+FAILED = {"phase": "Failed", "ready": False}
+
+
+@pytest.mark.parametrize(
+    ("case", "after"),
+    [
+        pytest.param(leaving(9, replicas=0), ["Pod"], id="far beyond replicas: it was busy when the others went"),
+        pytest.param(leaving(9, index="009", replicas=0), ["Pod"], id="made with another ordinalPadding"),
+        pytest.param(leaving(3, **FAILED), ["Pod"], id="ended by itself, beyond replicas: nobody comes back to it"),
+        pytest.param(leaving(0, **FAILED), None, id="ended by itself, and comes back"),
+        pytest.param(leaving(3, reason="PodTerminating", terminating=True), ["Pod"], id="deleted by hand, beyond replicas"),
+        pytest.param(leaving(0, reason="PodTerminating", terminating=True), None, id="deleted by hand, and comes back"),
+        pytest.param(leaving(3, reason="ScaleIn", terminating=True, grace=30), None, id="sent away by us: that is settled"),
+    ],
+)  # fmt: skip
+def test_volumes_go_with_every_number_that_nobody_comes_back_to(case, after):
+    things = case.pop("things")
+    others = [_indexed(worker(n, on=f"m{n}"), str(n)) for n in range(case["replicas"]) if n != 0]
+
+    assert owners_after(seen(*things, *others, scaled="Delete", **case)) == after
+
+
+def test_a_volume_stays_when_the_number_of_a_deleted_worker_is_wanted_again():
+    pod = _indexed(worker(0, terminating=True))
+    made = seen(pod, slurm_=slurm(slurm_node(pod, "MIXED", "DRAIN")), scaled="Delete", claims=[claim(POD)])
+
+    assert owners_after(made) == []
+
+
+def test_a_volume_goes_with_the_worker_of_a_machine_that_is_no_more():
+    pod = worker(None, mode="DaemonSet", name="gpu-abc", hostname="lost", on="lost")
+    state = slurm(slurm_node(pod, "IDLE", "DRAIN", reason=ours(pod, "NodeUnfit")))
+    there = [claim(name="scratch-gpu-lost")]
+
+    assert owners_after(seen(pod, slurm_=state, scalingMode="DaemonSet", scaled="Delete", claims=there)) == [
+        "Pod"
+    ]

@@ -29,7 +29,7 @@ from slurm_operator.reconcilers.nodeset.revisions import Revision
 from slurm_operator.reconcilers.nodeset.rollout import replaced
 from slurm_operator.reconcilers.nodeset.settled import Settled
 from slurm_operator.reconcilers.nodeset.traits import traits
-from slurm_operator.reconcilers.nodeset.volumes import SCALED, retention
+from slurm_operator.reconcilers.nodeset.volumes import is_scaled_in, retention
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
 
 A_SECOND = timedelta(seconds=1)
@@ -108,7 +108,7 @@ def _worker(member: Member, seen: Seen, cause: Cause | None, now: datetime) -> l
     """What becomes of one worker, and what is written on its pod while it is there."""
     stages = _steps(member, seen, cause, now)
     is_going = any(isinstance(action, DeleteWorker) for stage in stages for action in stage)
-    is_scaled = is_going and cause is not None and cause.kind in SCALED
+    is_scaled = is_scaled_in(member, cause, seen.nodeset, is_going=is_going)
     kept = retention(member, seen.nodeset, seen.claims, is_scaled=is_scaled)
     if is_going:
         return [lane(member.slurm_node, kept, *stages)]

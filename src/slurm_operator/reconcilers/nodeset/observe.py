@@ -21,7 +21,7 @@ from slurm_operator.reconcilers.nodeset import identity
 from slurm_operator.reconcilers.nodeset.abandoned import is_abandoned, is_cut_off
 from slurm_operator.reconcilers.nodeset.members import Member
 from slurm_operator.reconcilers.nodeset.remains import Remains, remains
-from slurm_operator.reconcilers.nodeset.volumes import Claims, all_claim_names, claim_names
+from slurm_operator.reconcilers.nodeset.volumes import Claims, all_claim_names, claim_names, whose
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
 
 
@@ -81,7 +81,7 @@ def observe(key: ObjectKey, world: World, propagated: tuple[str, ...] = ()) -> S
         slurm=slurm,
         ssh_config=world.child(kinds.CONFIG_MAP, key.namespace, names.ssh_config(key.name)),
         sssd_conf=_sssd_conf(nodeset, world),
-        claims=_claims(nodeset, len(pods), kube_nodes, world),
+        claims=_claims(nodeset, pods, kube_nodes, world),
         remains=remains(nodeset, members, slurm, world),
         now=world.now,
         propagated_conditions=propagated,
@@ -123,12 +123,14 @@ def _sssd_conf(nodeset: NodeSet, world: World) -> Secret | Unread | None:
 
 
 def _claims(
-    nodeset: NodeSet, workers: int, kube_nodes: Mapping[str, KubeNode], world: World
+    nodeset: NodeSet, pods: Sequence[Pod], kube_nodes: Mapping[str, KubeNode], world: World
 ) -> dict[str, Child]:
     """The volume claims that there are, of workers that are there or may come."""
     if not nodeset.spec.volume_claim_templates:
         return {}
-    wanted = set(all_claim_names(nodeset, nodeset.spec.replicas + workers))
+    wanted = set(all_claim_names(nodeset, nodeset.spec.replicas + len(pods)))
+    for pod in pods:
+        wanted.update(claim_names(nodeset, whose(pod)).values())
     for kube_node in kube_nodes.values():
         wanted.update(claim_names(nodeset, identity.daemon_hostname(kube_node)).values())
     kind, namespace = kinds.PERSISTENT_VOLUME_CLAIM, nodeset.metadata.namespace

@@ -9,16 +9,36 @@ from slurm_operator.api.nodeset import NodeSet
 from slurm_operator.api.workers import Retention, ScalingMode
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.meta import Child, Manifest
+from slurm_operator.manifests.objects import Pod
 from slurm_operator.plan.actions import Create, PatchObject, Wait
 from slurm_operator.reconcilers.nodeset import identity
-from slurm_operator.reconcilers.nodeset.causes import Leaving
+from slurm_operator.reconcilers.nodeset.causes import Cause, Leaving
 from slurm_operator.reconcilers.nodeset.members import Member
+from slurm_operator.reconcilers.nodeset.retire import GRACE_SECONDS
 
 Claims = Mapping[str, Child]
 
 # A worker that goes for one of these does not come back, which is what `whenScaled` is about; one that goes
 # for a cordon or an update does.
 SCALED = {Leaving.SCALE_IN, Leaving.MODE_SWITCH, Leaving.NODE_UNFIT, Leaving.HOSTNAME}
+
+
+def is_scaled_in(member: Member, cause: Cause | None, nodeset: NodeSet, *, is_going: bool) -> bool:
+    """Whether a worker leaves and does not come back.
+
+    One that ended, or that somebody deleted, comes back under its number, unless that is beyond `replicas`.
+    Who deleted it does not wait for us, so that is settled while its pod ends.
+    """
+    if cause is None:
+        return False
+    if cause.kind in (Leaving.ENDED, Leaving.TERMINATING):
+        return _is_numbered(member, nodeset) and (member.ordinal or 0) >= nodeset.spec.replicas
+    return is_going and cause.kind in SCALED
+
+
+def _is_numbered(member: Member, nodeset: NodeSet) -> bool:
+    """It has a number, in a NodeSet whose workers have."""
+    return member.ordinal is not None and member.mode is nodeset.spec.scaling_mode
 
 
 def claim_names(nodeset: NodeSet, whose: str) -> dict[str, str]:
@@ -28,10 +48,10 @@ def claim_names(nodeset: NodeSet, whose: str) -> dict[str, str]:
     return {name: names.worker_claim(name, nodeset.metadata.name, whose) for name in found if name}
 
 
-def whose(member: Member) -> str:
-    labels = member.pod.metadata.labels
-    key = names.LABEL_POD_INDEX if member.mode is ScalingMode.STATEFUL_SET else names.LABEL_POD_HOSTNAME
-    return labels.get(key, "")
+def whose(pod: Pod) -> str:
+    """What the claims of a worker are called after, by the time it was made."""
+    is_numbered = identity.mode_of(pod) is ScalingMode.STATEFUL_SET
+    return pod.metadata.labels.get(names.LABEL_POD_INDEX if is_numbered else names.LABEL_POD_HOSTNAME, "")
 
 
 def all_claim_names(nodeset: NodeSet, most: int) -> Iterator[str]:
@@ -86,14 +106,20 @@ def _claim(nodeset: NodeSet, name: str, template: Mapping[str, Any]) -> Manifest
 def retention(member: Member, nodeset: NodeSet, there: Claims, *, is_scaled: bool) -> list[PatchObject]:
     """Makes the claims of a worker follow whom the policy says: the NodeSet, the pod that goes, or nobody.
 
-    That was settled before the worker was retired and its pod asked to end; by then nobody can tell any more
+    That was settled before we retired the worker or asked its pod to end; by then nobody can tell any more
     that it was a scale-in.
     """
-    if not there or member.is_retired or member.is_terminating:
+    if not there or member.is_retired or _is_settled(member, nodeset):
         return []
-    claims = (there.get(name) for name in claim_names(nodeset, whose(member)).values())
+    claims = (there.get(name) for name in claim_names(nodeset, whose(member.pod)).values())
     steps = (_retained(claim, member, nodeset, is_scaled=is_scaled) for claim in claims if claim is not None)
     return [step for step in steps if step is not None]
+
+
+def _is_settled(member: Member, nodeset: NodeSet) -> bool:
+    """Its pod ends: soon, as we ask for it, or it is one that we cannot tell about by its number."""
+    is_ours = member.ends_within(GRACE_SECONDS) or not _is_numbered(member, nodeset)
+    return member.is_terminating and is_ours
 
 
 def _retained(claim: Child, member: Member, nodeset: NodeSet, *, is_scaled: bool) -> PatchObject | None:
