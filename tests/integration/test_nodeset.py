@@ -86,6 +86,41 @@ def revisions(plane, ns: str) -> list[int]:
     return sorted(one["revision"] for one in found)
 
 
+def test_a_nodeset_that_is_made_again_takes_in_what_was_left_of_it(plane, ns, tmp_path):
+    spec = {"controllerRef": {"name": "slurm"}, "replicas": 1, "slurmd": {"image": "slurmd:1"}}
+    apply(plane, ours("Controller", ns, "slurm", CONTROLLER), ours("NodeSet", ns, "gpu", spec))
+    with running_manager(operator(plane, f"op-{ns}"), tmp_path / "log", "--namespaces", ns) as manager:
+        manager.wait_ready()
+        before = wait_for(plane, ns, "pod", "gpu-0")
+        until(lambda: revisions(plane, ns) == [1], what="its revision")
+        [revision] = plane.kubectl("get", "controllerrevisions", "-n", ns, "-o", "name").split()
+
+    # As `kubectl delete nodeset gpu --cascade=orphan` ends: nobody owns them, and the NodeSet is gone.
+    for left in ("pod/gpu-0", revision):
+        plane.kubectl("patch", left, "-n", ns, "--type=merge", "-p", '{"metadata":{"ownerReferences":null}}')
+    merge(plane, ns, "nodeset", "gpu", {"metadata": {"finalizers": []}})
+    plane.kubectl("delete", "nodeset", "gpu", "-n", ns)
+    apply(plane, ours("NodeSet", ns, "gpu", spec))
+    uid = get(plane, ns, "nodeset", "gpu")["metadata"]["uid"]
+
+    with running_manager(operator(plane, f"again-{ns}"), tmp_path / "again", "--namespaces", ns) as manager:
+        manager.wait_ready()
+        for kind, name in (("controllerrevision", revision.partition("/")[2]), ("pod", "gpu-0")):
+            until(lambda k=kind, n=name: owner(plane, ns, k, n) == [uid], what=f"{kind} {name} taken in")
+        until(lambda: trouble(plane, ns) not in ("", "ActionFailed"), what="a pass in which nothing failed")
+    assert revisions(plane, ns) == [1]
+    assert get(plane, ns, "pod", "gpu-0")["metadata"]["uid"] == before["metadata"]["uid"]
+
+
+def owner(plane, ns: str, kind: str, name: str) -> list[str]:
+    return [ref["uid"] for ref in get(plane, ns, kind, name)["metadata"].get("ownerReferences", [])]
+
+
+def trouble(plane, ns: str) -> str:
+    conditions = get(plane, ns, "nodeset", "gpu").get("status", {}).get("conditions", [])
+    return next((one["reason"] for one in conditions if one["type"] == "Degraded"), "")
+
+
 def test_an_api_server_takes_our_marks_and_conditions_and_keeps_those_of_others(plane, ns):
     plain = {
         "apiVersion": "v1", "kind": "Pod",

@@ -46,11 +46,11 @@ class HandmadeWorld:
         return next((c for c in self.children_.get(kind, ()) if key_of(c) == key), None)
 
     def children(self, kind, owner_uid):
-        return [
-            child
+        owned = (
+            (child, [owner.uid for owner in child.metadata.owner_references])
             for child in self.children_.get(kind, ())
-            if any(owner.uid == owner_uid for owner in child.metadata.owner_references)
-        ]
+        )
+        return [child for child, uids in owned if owner_uid in (uids or [""])]
 
     def secret(self, namespace, name):
         return self.named.get((Secret, ObjectKey(namespace, name)))

@@ -9,7 +9,7 @@ from slurm_operator.api.kind import Kind
 from slurm_operator.api.meta import HasMeta, ObjectKey, key_of
 from slurm_operator.manifests.meta import Child
 from slurm_operator.manifests.objects import ConfigMap, Secret, Unread
-from slurm_operator.runtime.sources import OWNER
+from slurm_operator.runtime.sources import OWNER, owner_uids
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
 
 T = TypeVar("T", bound=HasMeta)
@@ -119,4 +119,4 @@ class Picture:
 
 
 def _is_owned(thing: HasMeta, uid: str) -> bool:
-    return any(owner.uid == uid for owner in thing.metadata.owner_references)
+    return uid in owner_uids(thing)

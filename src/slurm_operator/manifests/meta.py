@@ -29,12 +29,16 @@ _decode_meta = wire.decoder(_JustMeta)
 
 
 def decode_of_owner(kind: str) -> Callable[[bytes | bytearray | memoryview], Child]:
-    """Reads children of one kind of owner; of all others not more than that they are there."""
+    """Reads children of one kind of owner, and those that nobody owns: their owner may be made anew.
+
+    Of all others not more is read than that they are there.
+    """
 
     def decode(data: bytes | bytearray | memoryview) -> Child:
         metadata = _decode_meta(data).metadata
-        is_ours = any(owner.kind == kind for owner in metadata.owner_references)
-        return decode_child(data) if is_ours else Child(metadata=metadata, body={})
+        owners = metadata.owner_references
+        may_be_ours = not owners or any(owner.kind == kind for owner in owners)
+        return decode_child(data) if may_be_ours else Child(metadata=metadata, body={})
 
     return decode
 

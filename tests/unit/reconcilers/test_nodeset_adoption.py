@@ -27,9 +27,9 @@ HASH = REVISION.metadata.labels["controller-revision-hash"]
 STRANGER = OwnerReference(api_version="v1", kind="Other", name="x", uid="other-uid", controller=True)
 
 
-def pod(ordinal=1, *, owners=(), instance="gpu", namespace="ns", **more):
+def pod(ordinal=1, *, owners=(), instance="gpu", namespace="ns", cluster="slurm", **more):
     made = worker(ordinal, revision=HASH, **more)
-    labels = {**made.metadata.labels, names.APP_INSTANCE: instance}
+    labels = {**made.metadata.labels, names.APP_INSTANCE: instance, names.LABEL_CLUSTER: cluster}
     meta = wire.replace(made.metadata, labels=labels, owner_references=list(owners), namespace=namespace)
     return wire.replace(made, metadata=meta)
 
@@ -52,6 +52,7 @@ def adoptions(made) -> list[str]:
         pytest.param(pod(None, name="gpu-x7f2q", mode="DaemonSet"), True, id="a daemon"),
         pytest.param(pod(owners=[STRANGER]), False, id="somebody owns it"),
         pytest.param(pod(instance="cpu"), False, id="of another NodeSet"),
+        pytest.param(pod(cluster="former"), False, id="of another Slurm cluster: its jobs are there"),
         pytest.param(pod(namespace="elsewhere"), False, id="of another namespace"),
         pytest.param(pod(None, name="gpu-debug"), False, id="not called like a worker"),
         pytest.param(pod(terminating=True), False, id="on its way out"),
@@ -78,3 +79,47 @@ def test_an_orphan_wakes_the_nodeset_it_is_called_after():
 
     assert list(owner_of(pod(), made)) == [KEY]
     assert list(owner_of(pod(owners=[STRANGER]), made)) == []
+
+
+def revision(*, owners=(), namespace="ns", labels=None, name="", **more):
+    """What the workers were made from, when the NodeSet was there before."""
+    meta = REVISION.metadata
+    given = {**meta.labels, **(labels or {})}
+    return wire.replace(
+        REVISION,
+        metadata=wire.replace(
+            meta,
+            owner_references=list(owners),
+            namespace=namespace,
+            labels=given,
+            name=name or meta.name,
+            **more,
+        ),
+    )
+
+
+def made_again(*revisions):
+    own = worker(0, revision=HASH)
+    return world(
+        nodeset(replicas=1), controller(), own, revisions_=revisions, slurm_=slurm(slurm_node(own, "IDLE"))
+    )
+
+
+@pytest.mark.parametrize(
+    ("there", "story"),
+    [
+        pytest.param(revision(), [f"Adopted gpu-{HASH}"], id="nobody owns it: it is taken in, and not made a second time"),
+        pytest.param(revision(owners=REVISION.metadata.owner_references), [], id="it is ours"),
+        pytest.param(revision(namespace="elsewhere"), [f"create ControllerRevision gpu-{HASH}"], id="of another namespace"),
+        pytest.param(revision(labels={names.APP_INSTANCE: "cpu"}), [f"create ControllerRevision gpu-{HASH}"], id="of another NodeSet"),
+        pytest.param(revision(labels={names.APP_NAME: "web"}), [f"create ControllerRevision gpu-{HASH}"], id="of something else"),
+    ],
+)  # fmt: skip
+def test_a_revision_that_nobody_owns_is_taken_in(there, story):
+    assert told(made_again(there)) == story
+
+
+def test_revisions_are_forgotten_only_when_they_are_ours():
+    older = revision(labels={names.LABEL_REVISION: "older"}, name="gpu-older")
+
+    assert told(made_again(REVISION, older)) == ["Adopted gpu-older"]

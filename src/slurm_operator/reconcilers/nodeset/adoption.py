@@ -1,11 +1,13 @@
-"""Workers that nobody owns: what is left when a NodeSet was deleted without its pods and made again.
+"""Workers and revisions that nobody owns: left when a NodeSet was deleted without them and made again.
 
-They are workers like any other, with jobs on them: they are taken in, and not made a second time.
+They are workers like any other, with jobs on them: they are taken in, and not made a second time. So are the
+revisions that they were made from, whose names are taken.
 """
 
 from collections.abc import Iterator
 
-from slurm_operator.api.meta import key_of
+from slurm_operator.api.kind import Kind
+from slurm_operator.api.meta import HasMeta, key_of
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.owners import owner_reference
 from slurm_operator.plan.actions import PatchObject
@@ -14,25 +16,31 @@ from slurm_operator.reconcilers.nodeset.observe import Seen
 
 
 def adopted(seen: Seen) -> Iterator[Lane]:
-    """One write for each: from now on it is ours."""
-    nodeset = seen.nodeset
+    """One write for each worker: from now on it is ours."""
+    if seen.nodeset.metadata.is_terminating:
+        return
     for member in seen.members:
-        if member.pod.metadata.owner_references or nodeset.metadata.is_terminating:
-            continue
-        reference = owner_reference(nodeset.KIND, nodeset.metadata)
-        write = PatchObject(
-            kind=kinds.POD,
-            key=key_of(member.pod),
-            uid=member.uid,
-            operations=(
-                {
-                    "op": "test",
-                    "path": "/metadata/resourceVersion",
-                    "value": member.pod.metadata.resource_version,
-                },
-                {"op": "add", "path": "/metadata/ownerReferences", "value": [reference]},
-            ),
-            reason="Adopted",
-            message=f"{member.name} had no owner; it is a worker of NodeSet {nodeset.metadata.name} now",
-        )
-        yield lane(f"adoption of {member.name}", [write])
+        if not member.pod.metadata.owner_references:
+            yield lane(f"adoption of {member.name}", [_taken_in(member.pod, kinds.POD, "a worker", seen)])
+
+
+def adopted_revisions(seen: Seen) -> list[PatchObject]:
+    """One write for each revision that nobody owns."""
+    orphans = [revision for revision in seen.revisions if not revision.metadata.owner_references]
+    return [_taken_in(revision, kinds.CONTROLLER_REVISION, "a revision", seen) for revision in orphans]
+
+
+def _taken_in(orphan: HasMeta, kind: Kind, what: str, seen: Seen) -> PatchObject:
+    nodeset, meta = seen.nodeset, orphan.metadata
+    reference = owner_reference(nodeset.KIND, nodeset.metadata)
+    return PatchObject(
+        kind=kind,
+        key=key_of(orphan),
+        uid=meta.uid,
+        operations=(
+            {"op": "test", "path": "/metadata/resourceVersion", "value": meta.resource_version},
+            {"op": "add", "path": "/metadata/ownerReferences", "value": [reference]},
+        ),
+        reason="Adopted",
+        message=f"{meta.name} had no owner; it is {what} of NodeSet {nodeset.metadata.name} now",
+    )

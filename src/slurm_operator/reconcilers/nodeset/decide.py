@@ -13,7 +13,7 @@ from slurm_operator.plan.leaving import UNREACHABLE
 from slurm_operator.plan.plan import Lane, Plan, lane, plan
 from slurm_operator.reconcilers.nodeset import failures, policy, revisions
 from slurm_operator.reconcilers.nodeset.abandoned import let_go, stay
-from slurm_operator.reconcilers.nodeset.adoption import adopted
+from slurm_operator.reconcilers.nodeset.adoption import adopted, adopted_revisions
 from slurm_operator.reconcilers.nodeset.arrivals import arrivals
 from slurm_operator.reconcilers.nodeset.causes import Cause
 from slurm_operator.reconcilers.nodeset.choices import choose
@@ -212,9 +212,11 @@ def _finalizers(
 
 
 def _history(seen: Seen, revision: Revision) -> Lane:
-    """Remember this revision; forget those beyond the limit that no worker has."""
+    """Take in what nobody owns, remember this revision, forget those beyond the limit that no worker has."""
     if seen.nodeset.metadata.is_terminating:
         return lane("revisions")
+    if orphans := adopted_revisions(seen):
+        return lane("revisions", orphans)
     if revision.is_new:
         manifest = revisions.manifest(seen.nodeset, revision)
         message = f"revision {revision.hash}: what workers are made from has changed"

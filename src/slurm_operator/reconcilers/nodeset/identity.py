@@ -71,9 +71,14 @@ def is_renamed(pod: Pod, nodeset: NodeSet) -> bool:
 
 
 def is_called_like(pod: Pod, nodeset: NodeSet) -> bool:
-    """Labels and name are those of a worker of this NodeSet, in whatever mode it was made."""
+    """Labels and name are those of a worker of this NodeSet, in whatever mode it was made.
+
+    One that was made for another Slurm cluster never is: its slurmd and its jobs are there.
+    """
     labels, name = pod.metadata.labels, nodeset.metadata.name
     if labels.get(names.APP_NAME) != "slurmd" or labels.get(names.APP_INSTANCE) != name:
+        return False
+    if labels.get(names.LABEL_CLUSTER, nodeset.spec.controller) != nodeset.spec.controller:
         return False
     if mode_of(pod) is ScalingMode.DAEMON_SET:
         return pod.metadata.name.startswith(f"{name}-")

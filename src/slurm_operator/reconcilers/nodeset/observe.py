@@ -17,7 +17,7 @@ from slurm_operator.manifests.objects import KubeNode, Pod, Secret, Unread
 from slurm_operator.plan.leaving import Stays, is_configured, may_leave_config
 from slurm_operator.plan.needs import with_shared_keys
 from slurm_operator.plan.world import NOBODY, OWNER, World
-from slurm_operator.reconcilers.nodeset import identity
+from slurm_operator.reconcilers.nodeset import identity, revisions
 from slurm_operator.reconcilers.nodeset.abandoned import is_abandoned, is_cut_off
 from slurm_operator.reconcilers.nodeset.members import Member
 from slurm_operator.reconcilers.nodeset.remains import Remains, remains
@@ -77,7 +77,10 @@ def observe(key: ObjectKey, world: World, propagated: tuple[str, ...] = ()) -> S
         controller=controller,
         members=members,
         kube_nodes=kube_nodes,
-        revisions=tuple(world.children(kinds.CONTROLLER_REVISION, nodeset.metadata.uid)),
+        revisions=(
+            *world.children(kinds.CONTROLLER_REVISION, nodeset.metadata.uid),
+            *_orphaned_revisions(nodeset, world),
+        ),
         slurm=slurm,
         ssh_config=world.child(kinds.CONFIG_MAP, key.namespace, names.ssh_config(key.name)),
         sssd_conf=_sssd_conf(nodeset, world),
@@ -103,6 +106,16 @@ def _orphans(nodeset: NodeSet, world: World) -> Iterator[Pod]:
         is_here = meta.namespace == nodeset.metadata.namespace and not meta.is_terminating
         if is_here and identity.is_called_like(pod, nodeset):
             yield pod
+
+
+def _orphaned_revisions(nodeset: NodeSet, world: World) -> Iterator[Child]:
+    """What workers of this name were made from, and nobody owns."""
+    if nodeset.metadata.is_terminating:
+        return
+    for revision in world.children(kinds.CONTROLLER_REVISION, NOBODY):
+        is_here = revision.metadata.namespace == nodeset.metadata.namespace
+        if is_here and not revision.metadata.is_terminating and revisions.is_called_like(revision, nodeset):
+            yield revision
 
 
 def _awaited(controller: Controller, world: World) -> str:

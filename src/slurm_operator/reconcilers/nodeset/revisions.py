@@ -92,6 +92,13 @@ def manifest(nodeset: NodeSet, revision: Revision) -> Manifest:
     }
 
 
+def is_called_like(child: Child, nodeset: NodeSet) -> bool:
+    """Labels and name are those of a revision of this NodeSet, whoever owns it."""
+    labels, name = child.metadata.labels, nodeset.metadata.name
+    is_of_workers = labels.get(names.APP_NAME) == "slurmd" and labels.get(names.APP_INSTANCE) == name
+    return is_of_workers and child.metadata.name == f"{name}-{labels.get(names.LABEL_REVISION)}"
+
+
 def renewal(former: Child, there: Sequence[Child]) -> PatchObject:
     """A revision that the user went back to is the newest again, and the last to be forgotten."""
     number = max(map(_number, there)) + 1
