@@ -7,6 +7,7 @@ import pytest
 from rest_rig import OURS, client_of, reason, running, shown, until
 
 from slurm_operator.local.daemons import SlurmDaemons
+from slurm_operator.slurm.reservation import Reservation
 from slurm_operator.slurm.writes import (
     DrainNodes,
     NodeWrite,
@@ -143,6 +144,53 @@ async def test_a_reservation_is_made_changed_and_deleted(slurm: SlurmDaemons) ->
     assert {"MAINT", "IGNORE_JOBS"} <= reservation.flags
     assert changed.records["op-maint"].end_time == start + timedelta(minutes=30)
     assert "No reservations" in slurm.run("scontrol", "show", "reservations")
+
+
+@pytest.mark.parametrize(
+    ("former", "wanted"), [("DAILY", "WEEKLY"), ("WEEKLY", "DAILY"), ("HOURLY", "WEEKDAY"), ("WEEKEND", "HOURLY")]
+)  # fmt: skip
+async def test_a_reservation_recurs_by_one_flag_at_a_time(
+    slurm: SlurmDaemons, former: str, wanted: str
+) -> None:
+    start = datetime.now(UTC).replace(microsecond=0) + timedelta(minutes=10)
+    ours = ("MAINT", "IGNORE_JOBS")
+    client = client_of(slurm)
+
+    async def changed(*flags: str, minutes: int | None = None, at: datetime | None = None) -> Reservation:
+        lasts = timedelta(minutes=minutes) if minutes is not None else None
+        await client.send.reserve(
+            Reserve(name="op-maint", nodes=BOTH, start_time=at, duration=lasts, users=("slurm",), flags=flags)
+        )
+        found = await client.read.reservations()
+        assert found is not None
+        return found.records["op-maint"]
+
+    assert former in (await changed(*ours, former, at=start, minutes=30)).flags
+    with pytest.raises(errors.SlurmRefused):
+        await changed(*ours, wanted)
+    assert former in (await changed(*ours)).flags, "what is merely left out stays"
+    assert not (await changed(*ours, f"NO_{former}")).flags & {former, wanted}
+    longer = await changed(*ours, wanted, minutes=45)
+
+    assert wanted in longer.flags
+    assert longer.start_time == start
+    assert longer.end_time == start + timedelta(minutes=45)
+
+
+async def test_a_job_runs_on_when_a_reservation_around_it_is_deleted(slurm: SlurmDaemons) -> None:
+    job = await running(slurm, "--nodelist=w-0", "--time=10", "--mem=10")
+    start = datetime.now(UTC).replace(microsecond=0) + timedelta(seconds=2)
+    client = client_of(slurm)
+    flags = ("MAINT", "IGNORE_JOBS")
+    await client.send.reserve(
+        Reserve("op-maint", BOTH, start, timedelta(minutes=30), users=("slurm",), flags=flags)
+    )
+    await until(lambda: "MAINTENANCE" in slurm.node_states("w-0"), "the window to open")
+
+    await client.send.unreserve("op-maint")
+    await until(lambda: "MAINTENANCE" not in slurm.node_states("w-0"), "the window to close")
+
+    assert slurm.job_state(job) == "RUNNING"
 
 
 async def test_jobs_are_read_marked_signalled_requeued_and_cancelled(slurm: SlurmDaemons) -> None:

@@ -33,7 +33,7 @@ NAME = "SlurmOperatorMaint-gpu"
 
 
 def text(moment) -> str:
-    return f"{moment:%Y-%m-%dT%H:%M:%SZ}"
+    return moment.isoformat().replace("+00:00", "Z")
 
 
 def seen(
@@ -44,9 +44,10 @@ def seen(
     words=("IDLE",),
     type_="ScheduledUpdate",
     old=False,
+    lasts="30m",
     **spec,
 ):
-    schedule = {"startTime": text(start), "duration": "30m", "flags": list(flags)}
+    schedule = {"startTime": text(start), "duration": lasts, "flags": list(flags)}
     made = nodeset(**{"replicas": 1, "updateStrategy": {"type": type_, "scheduledUpdate": schedule}, **spec})
     if memory is not None:
         made = type(made)(
@@ -79,6 +80,7 @@ def writes(made) -> list:
 
 
 WEEKLY = ("MAINT", "IGNORE_JOBS", "SPEC_NODES", "WEEKLY")
+DAILY = ("MAINT", "IGNORE_JOBS", "SPEC_NODES", "DAILY")
 
 
 @pytest.mark.parametrize(
@@ -90,7 +92,15 @@ WEEKLY = ("MAINT", "IGNORE_JOBS", "SPEC_NODES", "WEEKLY")
         pytest.param(seen(start=NOW - HOUR, flags=["FORCE_START"], memory=NOW - HOUR), [], id="but a window that has been is not made again"),
         pytest.param(seen(there()), [], id="as asked"),
         pytest.param(seen(there(), start=NOW + 2 * HOUR), ["made"], id="another time"),
-        pytest.param(seen(there(end=NOW + 2 * HOUR)), ["made"], id="another length"),
+        pytest.param(seen(there(end=NOW + 2 * HOUR)), ["changed"], id="another length: its start stays"),
+        pytest.param(seen(there(), lasts="30m45s"), [], id="Slurm counts in minutes"),
+        pytest.param(seen(there(), start=NOW + HOUR + timedelta(milliseconds=500)), [], id="and starts in seconds"),
+        pytest.param(seen(there(), lasts="0s"), [], id="no length given: half an hour"),
+        pytest.param(seen(there(NOW - HOUR), lasts="2h", start=NOW - HOUR), [], id="over: left to Slurm"),
+        pytest.param(seen(there(end=NOW + 2 * HOUR, flags=WEEKLY), flags=["WEEKLY"], memory=NOW + HOUR), ["changed"], id="a recurring one gets another length"),
+        pytest.param(seen(there(flags=WEEKLY), memory=NOW + HOUR), ["changed"], id="it is to come no more after this"),
+        pytest.param(seen(start=NOW - HOUR, flags=["WEEKLY"]), ["made"], id="scaled to 0 and back: a recurring one comes again"),
+        pytest.param(seen(there(NOW + 24 * HOUR, flags=WEEKLY), start=NOW - HOUR, flags=["WEEKLY"], memory=NOW - 2 * HOUR), ["made"], id="a recurring one asked for at another time, in the past"),
         pytest.param(seen(there(), flags=["WEEKLY"]), ["changed"], id="another flag: its times stay"),
         pytest.param(seen(there(users=("root",))), ["changed"], id="another user"),
         pytest.param(seen(there(NOW + 168 * HOUR, flags=WEEKLY), start=NOW - HOUR, flags=["WEEKLY"], memory=NOW - HOUR), [], id="Slurm moved a recurring one on: that stands"),
@@ -120,6 +130,44 @@ def test_what_is_asked_of_slurm():
         name=NAME, nodes=("gpu-0",), start_time=NOW + HOUR, duration=HOUR / 2, users=("slurm",),
         flags=("MAINT", "IGNORE_JOBS", "WEEKLY"),
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("made", "flags"),
+    [
+        pytest.param(seen(there(flags=DAILY)), ("NO_DAILY",), id="it is to recur no more"),
+        pytest.param(seen(there(flags=DAILY), flags=["WEEKLY"]), ("NO_DAILY",), id="it is to recur otherwise: first the former one goes"),
+        pytest.param(seen(there(flags=DAILY), flags=["WEEKLY"], start=NOW + 3 * HOUR, memory=NOW), ("NO_DAILY",), id="at another time, too"),
+        pytest.param(seen(there(), flags=["WEEKLY"], memory=NOW + HOUR), ("WEEKLY",), id="then the new one comes"),
+    ],
+)  # fmt: skip
+def test_a_window_recurs_as_asked_by_one_flag_at_a_time(made, flags):
+    [write] = writes(made)
+
+    assert write.flags == ("MAINT", "IGNORE_JOBS", *flags)
+    assert write.start_time is None
+
+
+def days(count) -> timedelta:
+    return timedelta(days=count)
+
+
+@pytest.mark.parametrize(
+    ("start", "flag", "first"),
+    [
+        pytest.param(NOW - HOUR / 2, "HOURLY", NOW + HOUR / 2, id="hourly"),
+        pytest.param(NOW - days(9), "DAILY", NOW + days(1), id="daily"),
+        pytest.param(NOW - days(9), "WEEKLY", NOW + days(5), id="weekly: the same day of the week"),
+        pytest.param(NOW - days(9) + HOUR, "DAILY", NOW + HOUR, id="daily, later today"),
+        pytest.param(NOW - days(7), "WEEKEND", NOW + days(2), id="at weekends: today is a Thursday"),
+        pytest.param(NOW - days(7), "WEEKDAY", NOW + days(1), id="on weekdays"),
+        pytest.param(NOW + HOUR, "DAILY", NOW + HOUR, id="ahead: as asked"),
+    ],
+)
+def test_a_recurring_window_whose_start_has_passed_is_made_for_its_next_time(start, flag, first):
+    [write] = writes(seen(start=start, flags=[flag]))
+
+    assert write.start_time == first
 
 
 def test_without_an_answer_from_slurm_nothing_is_asked_of_it():

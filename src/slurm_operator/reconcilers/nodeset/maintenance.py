@@ -1,7 +1,8 @@
 """The maintenance reservation of a scheduled update: a window that Slurm keeps free of new jobs."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
+from slurm_operator import wire
 from slurm_operator.api.nodeset_status import ReservationStatus
 from slurm_operator.api.updates import ScheduledUpdate, UpdateType
 from slurm_operator.plan.actions import Action, WriteSlurm
@@ -16,13 +17,27 @@ from slurm_operator.slurm.writes import Reserve, Unreserve
 CREATED = "ReservationCreated"
 
 OURS = ("MAINT", "IGNORE_JOBS")
-RECURRING = {"HOURLY", "DAILY", "WEEKLY", "WEEKDAY", "WEEKEND"}
+A_MINUTE, A_DAY = timedelta(minutes=1), timedelta(days=1)
+LASTS = timedelta(minutes=30)  # Where nothing is said about it.
+
+# How far it is from one time to the next; for the last two only some days count.
+RECURRING = {
+    "HOURLY": timedelta(hours=1),
+    "DAILY": A_DAY,
+    "WEEKLY": timedelta(weeks=1),
+    "WEEKDAY": A_DAY,
+    "WEEKEND": A_DAY,
+}
+SATURDAY = 5
 FORCE_START = "FORCE_START"  # Taken by slurmctld, and never shown again.
 USERS = ("slurm",)
 
 
 def schedule(seen: Seen) -> ScheduledUpdate | None:
-    """What is asked for; None when no window is wanted, or nobody would be in it."""
+    """What is asked for, as Slurm counts: starts in seconds, lengths in minutes.
+
+    None when no window is wanted, or nobody would be in it.
+    """
     strategy, is_empty = (
         seen.nodeset.spec.update_strategy,
         not seen.is_daemon and not seen.nodeset.spec.replicas,
@@ -31,7 +46,10 @@ def schedule(seen: Seen) -> ScheduledUpdate | None:
     if not is_scheduled or is_empty or seen.nodeset.metadata.is_terminating:
         return None
     wanted = strategy.scheduled_update
-    return wanted if wanted is not None and wanted.start_time is not None else None
+    if wanted is None or wanted.start_time is None:
+        return None
+    lasts = wanted.duration // A_MINUTE * A_MINUTE
+    return wire.replace(wanted, start_time=wanted.start_time.replace(microsecond=0), duration=lasts or LASTS)
 
 
 def in_window(member: Member, seen: Seen) -> bool:
@@ -53,38 +71,69 @@ def arranged(seen: Seen, now: datetime) -> list[Action]:
     if not nodes:
         return []
     if there is None:
-        return [_reserve(seen, wanted, nodes)] if _may_be_made(seen, wanted, now) else []
+        return [_reserve(seen, wanted, nodes, now)] if _may_be_made(seen, wanted, now) else []
     if there.is_active(now):
         is_same = set(there.nodes) == set(nodes)
-        return [] if is_same else [_changed(seen, wanted, nodes, is_active=True)]
-    if set(there.nodes) == set(nodes) and _is_as_asked(there, seen, wanted, now):
+        return [] if is_same else [_changed(seen, wanted, nodes, there, is_active=True)]
+    is_over = there.end_time is not None and there.end_time <= now  # Slurm removes it, or moves it on.
+    if is_over or (set(there.nodes) == set(nodes) and _is_as_asked(there, seen, wanted, now)):
         return []
-    if _has_moved(there, seen, wanted, now):
-        return [_reserve(seen, wanted, nodes)]
-    return [_changed(seen, wanted, nodes, is_active=False)]
+    if _has_moved(there, seen, wanted, now) and not _former_recurrences(there, wanted):
+        return [_reserve(seen, wanted, nodes, now)]
+    return [_changed(seen, wanted, nodes, there, is_active=False)]
 
 
 def _may_be_made(seen: Seen, wanted: ScheduledUpdate, now: datetime) -> bool:
     """A window that has been is not made again: only one that lies ahead, or is to start at once, once."""
-    assert wanted.start_time is not None
     was_made = _memory(seen).requested_start == wanted.start_time
-    return wanted.start_time > now or (FORCE_START in _flags(wanted) and not was_made)
+    return _start(seen, wanted, now) > now or (FORCE_START in _flags(wanted) and not was_made)
+
+
+def _start(seen: Seen, wanted: ScheduledUpdate, now: datetime) -> datetime:
+    """When it starts next. slurmctld makes none in the past, also of those that recur.
+
+    One that is to start at once begins where it says, the first time.
+    """
+    start, flags = wanted.start_time, _flags(wanted)
+    assert start is not None
+    step = next((RECURRING[flag] for flag in flags if flag in RECURRING), None)
+    is_forced = FORCE_START in flags and _memory(seen).requested_start != start
+    if step is None or is_forced or start > now:
+        return start
+    start += ((now - start) // step + 1) * step
+    while not _is_a_day_for_it(start, flags):
+        start += step
+    return start
+
+
+def _is_a_day_for_it(start: datetime, flags: tuple[str, ...]) -> bool:
+    is_weekend = start.weekday() >= SATURDAY
+    return not (is_weekend and "WEEKDAY" in flags) and not (not is_weekend and "WEEKEND" in flags)
 
 
 def _is_as_asked(there: Reservation, seen: Seen, wanted: ScheduledUpdate, now: datetime) -> bool:
     missing = set(_flags(wanted)) - there.flags - {FORCE_START}
-    return not missing and set(there.users) == set(USERS) and not _has_moved(there, seen, wanted, now)
+    is_right = not missing and not _former_recurrences(there, wanted) and set(there.users) == set(USERS)
+    return is_right and _lasts_as_asked(there, wanted) and not _has_moved(there, seen, wanted, now)
+
+
+def _former_recurrences(there: Reservation, wanted: ScheduledUpdate) -> list[str]:
+    """By which flags it still recurs, though they are no longer asked for."""
+    return sorted((there.flags & RECURRING.keys()) - set(_flags(wanted)))
+
+
+def _lasts_as_asked(there: Reservation, wanted: ScheduledUpdate) -> bool:
+    if there.start_time is None or there.end_time is None:
+        return False
+    return there.end_time - there.start_time == wanted.duration
 
 
 def _has_moved(there: Reservation, seen: Seen, wanted: ScheduledUpdate, now: datetime) -> bool:
     """The spec asks for another time. Slurm itself moves one that recurs on to its next time; that stands."""
     assert wanted.start_time is not None
-    if wanted.start_time <= now:
-        return False
-    if RECURRING & set(_flags(wanted)):
+    if RECURRING.keys() & set(_flags(wanted)):
         return _memory(seen).requested_start not in (None, wanted.start_time)
-    ends = there.start_time + wanted.duration if there.start_time is not None else None
-    return there.start_time != wanted.start_time or there.end_time != ends
+    return wanted.start_time > now and there.start_time != wanted.start_time
 
 
 def _memory(seen: Seen) -> ReservationStatus:
@@ -95,29 +144,38 @@ def _flags(wanted: ScheduledUpdate) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*OURS, *(flag.strip().upper() for flag in wanted.flags if flag.strip())]))
 
 
-def _reserve(seen: Seen, wanted: ScheduledUpdate, nodes: tuple[str, ...]) -> WriteSlurm:
+def _reserve(seen: Seen, wanted: ScheduledUpdate, nodes: tuple[str, ...], now: datetime) -> WriteSlurm:
+    start, flags = _start(seen, wanted, now), _flags(wanted)
+    is_moved_on = start != wanted.start_time
     write = Reserve(
         name=seen.reservation_name,
         nodes=nodes,
-        start_time=wanted.start_time,
+        start_time=start,
         duration=wanted.duration,
         users=USERS,
-        flags=_flags(wanted),
+        flags=tuple(flag for flag in flags if not (is_moved_on and flag == FORCE_START)),
     )
-    message = f"reserved {len(nodes)} Slurm nodes for maintenance at {wanted.start_time:%Y-%m-%d %H:%M} UTC"
+    message = f"reserved {len(nodes)} Slurm nodes for maintenance at {start:%Y-%m-%d %H:%M} UTC"
     return WriteSlurm(controller=seen.controller_key, write=write, reason="Reserved", message=message)
 
 
-def _changed(seen: Seen, wanted: ScheduledUpdate, nodes: tuple[str, ...], *, is_active: bool) -> WriteSlurm:
-    """Its times stay. Of one that is under way only the nodes can change."""
-    flags = tuple(flag for flag in _flags(wanted) if flag != FORCE_START)
+def _changed(
+    seen: Seen, wanted: ScheduledUpdate, nodes: tuple[str, ...], there: Reservation, *, is_active: bool
+) -> WriteSlurm:
+    """Its start stays. Of one that is under way only the nodes can change.
+
+    slurmctld takes no second flag by which it would recur. So the former one is taken off first, and the new
+    one is missing then.
+    """
+    former = _former_recurrences(there, wanted)
+    kept = (flag for flag in _flags(wanted) if flag != FORCE_START and not (former and flag in RECURRING))
     write = Reserve(
         name=seen.reservation_name,
         nodes=nodes,
         start_time=None,
-        duration=None,
+        duration=None if is_active or _lasts_as_asked(there, wanted) else wanted.duration,
         users=() if is_active else USERS,
-        flags=() if is_active else flags,
+        flags=() if is_active else (*kept, *(f"NO_{flag}" for flag in former)),
     )
     message = f"the maintenance reservation {seen.reservation_name} is for {len(nodes)} Slurm nodes now"
     return WriteSlurm(controller=seen.controller_key, write=write, reason="Reserved", message=message)
