@@ -100,6 +100,13 @@ async def test_a_node_is_moved_to_another_switch(new_slurm: Callable[..., SlurmD
     assert "s2" in listing.records["w-0"].topology
     assert "Nodes=w-0" in slurm.run("scontrol", "show", "topology", "unit=s2")
 
+    await send(client, UpdateNodes(nodes=("w-0",), topology=""))
+    listing = await client.read.nodes()
+
+    assert listing is not None
+    assert listing.records["w-0"].topology == ""
+    assert "w-0" not in slurm.run("scontrol", "show", "topology"), "an empty place takes it out"
+
 
 async def test_nodes_are_deleted_and_added(slurm: SlurmDaemons) -> None:
     client = client_of(slurm)

@@ -92,6 +92,18 @@ SW2 = {names.TOPOLOGY: "default:sw2"}
             SW2, "default:sw2", "default:sw1", ["default:sw2"], id="moved away by a re-registration"
         ),
         pytest.param({}, "", "default:sw1", [], id="no annotation: not ours to say"),
+        pytest.param(
+            {}, "default:sw1", "default:root:sw1", [""], id="the annotation is gone, and so is its place"
+        ),
+        pytest.param(
+            {},
+            "default:sw1",
+            "default:sw1,blocks:b3",
+            ["blocks:b3"],
+            id="but not one that somebody else gave it",
+        ),
+        pytest.param({}, "default:sw1", "default:sw2", [], id="somebody else has moved it since"),
+        pytest.param({}, "default:sw1", "", [], id="the annotation is gone: a flat topology shows no place"),
         pytest.param({names.TOPOLOGY: "nonsense"}, "", "", [], id="not a place"),
     ],
 )
@@ -99,6 +111,31 @@ def test_workers_are_where_their_machines_are(annotations, noted, topology, told
     found = updates(plan_for(annotations, noted=noted, topology=topology))
 
     assert [write.topology for write in found] == told
+
+
+def test_the_note_on_the_pod_goes_with_the_annotation():
+    [lane] = [lane for lane in plan_for({}, noted="default:sw1").lanes if lane.name.endswith("topology")]
+    [[patch]] = lane.stages
+
+    assert patch.operations == (
+        {"op": "remove", "path": "/metadata/annotations/topology.slinky.slurm.net~1spec"},
+    )
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        pytest.param({"is_known": False}, id="the machine is not seen"),
+        pytest.param(
+            {"asked": {"template": {"metadata": {"annotations": {names.TOPOLOGY: "default:sw1"}}}}},
+            id="the template says so",
+        ),
+    ],
+)
+def test_a_place_stays_while_its_annotation_may_stand_somewhere(given):
+    made = plan_for({}, noted="default:sw1", topology="default:sw1", **given)
+
+    assert [lane for lane in made.lanes if lane.name.endswith("topology")] == []
 
 
 def test_the_note_on_the_pod_comes_after_slurm_took_it():

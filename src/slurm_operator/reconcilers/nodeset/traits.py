@@ -77,6 +77,8 @@ def _topology(member: Member, record: SlurmNode, seen: Seen) -> Iterator[list[Ac
     corrected.
     """
     wanted = wanted_place(member)
+    if not wanted:
+        yield from _taken_out(member, record, seen)
     if not wanted or place_problem(member) is not None:
         return
     is_noted = member.pod.metadata.annotations.get(names.TOPOLOGY) == wanted
@@ -86,6 +88,21 @@ def _topology(member: Member, record: SlurmNode, seen: Seen) -> Iterator[list[Ac
     if not is_at(record.topology, wanted):
         yield [_write(seen, UpdateNodes(nodes=(record.name,), topology=wanted), "Topology", message)]
     yield [*marked(member, "Topology", f"{record.name} is at {wanted}", annotations={names.TOPOLOGY: wanted})]
+
+
+def _taken_out(member: Member, record: SlurmNode, seen: Seen) -> Iterator[list[Action]]:
+    """The machine's annotation is gone: so is the place that we told Slurm, if the node is still there."""
+    noted = member.pod.metadata.annotations.get(names.TOPOLOGY, "")
+    is_given = names.TOPOLOGY in seen.nodeset.spec.template.metadata.annotations
+    if not noted or is_given or member.kube_node is None:
+        return
+    if is_at(record.topology, noted):
+        told = {place.topology for place in places(noted)}
+        others = [place for place in record.topology.split(",") if place.partition(":")[0] not in told]
+        message = f"{record.name} has no place in Slurm's topology: the annotation of its Node is gone"
+        write = UpdateNodes(nodes=(record.name,), topology=",".join(others))
+        yield [_write(seen, write, "Topology", message)]
+    yield [*marked(member, "Topology", f"{record.name} has no place", annotations={names.TOPOLOGY: None})]
 
 
 def is_at(topology: str, wanted: str) -> bool:
