@@ -25,7 +25,8 @@ _NOBODY = ("root", "slurm")
 
 _LIFT = {
     "NodeCordon": "Its machine is cordoned: `kubectl uncordon {machine}` lifts this drain by itself.",
-    "NodeTaint": "Its machine is about to go. Nothing has to be done; a new worker is made elsewhere.",
+    "NodeTaint": "Its machine is about to go, or has a taint that this worker does not tolerate. If it goes, "
+    "nothing has to be done; else take the taint off, or tolerate it in the NodeSet's template.",
     "PodCordon": "Take the annotation nodeset.slinky.slurm.net/pod-cordon off the pod, and it is lifted.",
 }
 

@@ -56,6 +56,30 @@ BEFORE = NOW - timedelta(seconds=15)
 LONG_AGO = wire.replace(slurm(slurm_node(A, "IDLE"), slurm_node(B, "IDLE")), nodes_asked_at=BEFORE, jobs_asked_at=BEFORE)  # fmt: skip
 
 
+TAINTED = machine("n1", taints=[("special", "NoExecute")])
+TOLERANT = {"spec": {"tolerations": [{"key": "special", "operator": "Exists"}]}}
+DRAINED_BOTH = ["drain gpu-0 for NodeTaint", "drain gpu-1 for NodeTaint"]
+
+
+@pytest.mark.parametrize(
+    ("there", "template", "story"),
+    [
+        pytest.param(TAINTED, {}, DRAINED_BOTH, id="nobody may stay who does not tolerate it: no new jobs there"),
+        pytest.param(TAINTED, TOLERANT, [], id="tolerated"),
+        pytest.param(machine("n1", taints=[("special", "NoSchedule")]), {}, [], id="only for those who come"),
+        pytest.param(machine("n1", taints=[("node.kubernetes.io/unreachable", "NoExecute")]), {}, [], id="a silent machine"),
+        pytest.param(machine("n1", taints=[("node.kubernetes.io/not-ready", "NoExecute")]), {}, [], id="a machine that is not ready"),
+    ],
+)  # fmt: skip
+def test_a_taint_that_sends_workers_away_drains_those_that_do_not_tolerate_it(there, template, story):
+    spec = nodeset(replicas=2, template=template)
+    label = revision_of(spec).metadata.labels[names.LABEL_REVISION]
+    a, b = w(0, revision=label), w(1, revision=label)
+    state = slurm(slurm_node(a, "MIXED"), slurm_node(b, "IDLE"), jobs=[job(1, "gpu-0")])
+
+    assert told(world(spec, HEAD, a, b, there, revisions_=[revision_of(spec)], slurm_=state)) == story
+
+
 @pytest.mark.parametrize(
     ("made", "story"),
     [

@@ -4,7 +4,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from slurm_operator.api import names
-from slurm_operator.manifests.objects import KubeNode
+from slurm_operator.api.nodeset import NodeSet
+from slurm_operator.manifests.objects import KubeNode, Taint
+from slurm_operator.reconcilers.nodeset import placement
 from slurm_operator.reconcilers.nodeset.members import Member
 from slurm_operator.slurm.reasons import OurReason, sanitised
 
@@ -65,18 +67,25 @@ class Cause:
         return str(OurReason(cause=self.kind, text=self.text, made_until=until))
 
 
-def staying_cause(member: Member, propagated: tuple[str, ...]) -> Cause | None:
-    """Why a worker that stays should drain: its machine is cordoned or about to go, or a user said so."""
+def staying_cause(member: Member, nodeset: NodeSet, propagated: tuple[str, ...]) -> Cause | None:
+    """Why a worker that stays should drain: its machine is cordoned, about to go or no place for it any more,
+    or a user said so.
+    """
     kube_node = member.kube_node
     if kube_node is not None and kube_node.spec.unschedulable:
         return Cause(Staying.NODE_CORDON, cordon_text(kube_node, propagated))
     if kube_node is not None:
         for taint in kube_node.spec.taints:
-            if taint.key in DEPARTING_TAINTS:
+            if taint.key in DEPARTING_TAINTS or _sends_away(taint, nodeset):
                 return Cause(Staying.NODE_TAINT, f"{kube_node.metadata.name} has taint {taint.key}")
     if member.is_user_cordoned:
         return Cause(Staying.POD_CORDON, f"Pod {member.name} was cordoned")
     return None
+
+
+def _sends_away(taint: Taint, nodeset: NodeSet) -> bool:
+    """Whoever set it wants nobody there who does not tolerate it; a silent machine is tolerated by all."""
+    return taint.effect == "NoExecute" and not placement.tolerates([taint], nodeset)
 
 
 def cordon_text(kube_node: KubeNode, propagated: tuple[str, ...]) -> str:

@@ -19,7 +19,7 @@ OF_MACHINES = {Staying.NODE_CORDON, Staying.NODE_TAINT}
 
 def keep(member: Member, seen: Seen, now: datetime) -> Stages:
     """What a worker that stays needs now."""
-    cause = staying_cause(member, seen.propagated_conditions)
+    cause = staying_cause(member, seen.nodeset, seen.propagated_conditions)
     if cause is not None:
         return _held(member, cause, seen, now)
     protection: list[Action] = [*_protect(member, seen)]

@@ -72,4 +72,4 @@ class Settled:
 def _is_calm(member: Member, seen: Seen) -> bool:
     """Slurm was read since we last wrote there, and nobody waits for it to be free of jobs."""
     is_current = isinstance(seen.slurm, Snapshot) and seen.slurm.is_current(member.slurm_node)
-    return is_current and staying_cause(member, seen.propagated_conditions) is None
+    return is_current and staying_cause(member, seen.nodeset, seen.propagated_conditions) is None
