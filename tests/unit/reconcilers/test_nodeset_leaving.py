@@ -6,7 +6,7 @@ import pytest
 
 from slurm_operator import wire
 from slurm_operator.api import names
-from slurm_operator.plan.actions import DeleteWorker, PatchObject
+from slurm_operator.plan.actions import Create, DeleteWorker, PatchObject
 from slurm_operator.reconcilers.nodeset import RECONCILER
 from slurm_operator.reconcilers.nodeset.pod import RESOURCES_DIGEST
 from slurm_operator.slurm.snapshot import Unreachable
@@ -204,13 +204,16 @@ def test_without_an_answer_from_slurm_new_workers_do_not_wait():
     assert told(made) == ["create Pod gpu-0"]
 
 
-def pinned(*machines):
-    spec = nodeset(replicas=1, pinToNode=True)
-    there = world(spec, HEAD, *machines, revisions_=[revision_of(spec)])
+def pinned(*things, to=None, **spec_):
+    spec = nodeset(**{"replicas": 1, "pinToNode": True, **spec_})
+    there = world(spec, HEAD, *things, revisions_=[revision_of(spec)])
     there.things[0] = type(spec)(
-        metadata=spec.metadata, spec=spec.spec, status=type(spec.status)(ordinal_to_node={"0": "n7"})
+        metadata=spec.metadata, spec=spec.spec, status=type(spec.status)(ordinal_to_node=to or {"0": "n7"})
     )
     return there
+
+
+TOLERATING = {"template": {"spec": {"tolerations": [{"key": "x", "operator": "Exists"}]}}}
 
 
 @pytest.mark.parametrize(
@@ -218,8 +221,11 @@ def pinned(*machines):
     [
         pytest.param(pinned(machine("n7")), "n7", id="the machine it was on before"),
         pytest.param(pinned(machine("n8")), None, id="that machine is gone: anywhere"),
+        pytest.param(pinned(machine("n7", taints=[("x", "NoSchedule")])), None, id="it would never be scheduled there: anywhere"),
+        pytest.param(pinned(machine("n7", taints=[("x", "NoSchedule")]), **TOLERATING), "n7", id="it tolerates what is there"),
+        pytest.param(pinned(machine("n7", taints=[("node.kubernetes.io/not-ready", "NoSchedule")])), "n7", id="that passes: it waits for its machine"),
     ],
-)
+)  # fmt: skip
 def test_a_pinned_worker_comes_back_where_it_was(made, node):
     [create] = planned(made).actions()
     affinity = create.manifest["spec"]["affinity"].get("nodeAffinity")
@@ -255,6 +261,14 @@ def test_an_idle_nodeset_with_min_ready_seconds_is_not_looked_at_over_and_over()
     made = seen(spec, pod, slurm_=slurm(slurm_node(pod, "IDLE")))
 
     assert planned(made).look_again is None
+
+
+def test_no_worker_is_pinned_to_where_another_number_is():
+    there = pinned(w(0, on="n7"), machine("n7"), to={"0": "n7", "1": "n7"}, replicas=2)
+    [create] = [action for action in planned(there).actions() if isinstance(action, Create)]
+
+    assert create.manifest["metadata"]["name"] == "gpu-1"
+    assert "nodeAffinity" not in create.manifest["spec"]["affinity"]
 
 
 OLD_NAME = {"hostname": "old-0", "revision": "before"}

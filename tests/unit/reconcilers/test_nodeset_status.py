@@ -99,6 +99,10 @@ def test_a_worker_that_has_not_registered_is_looked_at_again():
         pytest.param(seen(machine("n1"), pinToNode=True, status={"ordinal_to_node": {"3": "n9"}}), {"0": "n1"}, id="until the machine is gone"),
         pytest.param(seen(machine("n1"), machine("n9"), pinToNode=True, status={"ordinal_to_node": {"3": "n9"}}, template={"spec": {"nodeSelector": {"gpu": "yes"}}}), {"0": "n1"}, id="or no longer fits"),
         pytest.param(seen(machine("n1"), status={"ordinal_to_node": {"3": "n9"}}), {}, id="not pinned"),
+        pytest.param(seen(machine("n1"), pinToNode=True, status={"ordinal_to_node": {"3": "n1"}}), {"0": "n1"}, id="who is there keeps it"),
+        pytest.param(seen(machine("n1"), machine("n9"), pinToNode=True, status={"ordinal_to_node": {"10": "n9", "3": "n9"}}), {"0": "n1", "3": "n9"}, id="of two that are away, the lower number"),
+        pytest.param(seen(machine("n1"), pinToNode=True, oversubscribeNode=True, status={"ordinal_to_node": {"3": "n1"}}), {"0": "n1", "3": "n1"}, id="machines may be shared"),
+        pytest.param(seen(machine("n1"), machine("n9", taints=[("x", "NoSchedule")]), pinToNode=True, status={"ordinal_to_node": {"3": "n9"}}), {"0": "n1", "3": "n9"}, id="tainted: remembered until the taint is gone"),
     ],
 )  # fmt: skip
 def test_numbers_keep_their_machines(made, expected):

@@ -11,6 +11,7 @@ from slurm_operator.reconcilers.nodeset import failures, identity, placement, re
 from slurm_operator.reconcilers.nodeset.causes import Cause, Leaving
 from slurm_operator.reconcilers.nodeset.members import Member
 from slurm_operator.reconcilers.nodeset.observe import Seen
+from slurm_operator.reconcilers.nodeset.pins import pins, takes
 from slurm_operator.reconcilers.nodeset.pod import Slot
 from slurm_operator.reconcilers.nodeset.victims import victims_first
 
@@ -80,7 +81,9 @@ def _numbered(seen: Seen) -> Choices:
     surplus = victims_first(staying)[:too_many] if too_many > 0 else []
     cause = Cause(Leaving.SCALE_IN, f"leaving NodeSet {nodeset.metadata.name}, which has {desired} workers")
     leaving = {member.uid: cause for member in surplus}
-    create = tuple(_slot(ordinal, seen) for ordinal in _free_ordinals(seen, desired - len(own)))
+    machines = pins(seen)
+    free = _free_ordinals(seen, desired - len(own))
+    create = tuple(_slot(ordinal, machines.get(str(ordinal), ""), seen) for ordinal in free)
     leaving |= _other_mode(seen, own, are_all_there=not create)
     return Choices(desired=desired, create=create, leaving=leaving)
 
@@ -97,25 +100,14 @@ def _free_ordinals(seen: Seen, count: int) -> list[int]:
     return free
 
 
-def _slot(ordinal: int, seen: Seen) -> Slot:
+def _slot(ordinal: int, pinned_to: str, seen: Seen) -> Slot:
     nodeset = seen.nodeset
     return Slot(
         pod_name=identity.pod_name(ordinal, nodeset),
         hostname=identity.hostname(ordinal, nodeset),
         ordinal=ordinal,
-        kube_node=_pinned(ordinal, seen),
+        kube_node=pinned_to if takes(pinned_to, seen) else "",
     )
-
-
-def _pinned(ordinal: int, seen: Seen) -> str:
-    """The machine that this number came up on before, while it is there and fits."""
-    if not seen.nodeset.spec.pin_to_node:
-        return ""
-    name = seen.nodeset.status.ordinal_to_node.get(str(ordinal), "")
-    if not seen.sees_machines:
-        return name
-    kube_node = seen.kube_nodes.get(name)
-    return name if kube_node is not None and placement.is_selected(kube_node, seen.nodeset) else ""
 
 
 def _other_mode(seen: Seen, own: list[Member], *, are_all_there: bool) -> dict[str, Cause]:

@@ -23,11 +23,24 @@ DAEMON_TOLERATED = (
 )
 
 
+# Kubernetes sets and takes back taints of this prefix by itself, as a machine comes and goes.
+PASSING = "node.kubernetes.io/"
+
+
 def should_run(kube_node: KubeNode, nodeset: NodeSet) -> bool:
     """A new worker may be placed there."""
-    taints = [taint for taint in kube_node.spec.taints if taint.effect in ("NoSchedule", "NoExecute")]
-    cordoned = kube_node.spec.unschedulable
+    taints, cordoned = _keeping_away(kube_node), kube_node.spec.unschedulable
     return is_selected(kube_node, nodeset) and not cordoned and tolerates(taints, nodeset)
+
+
+def fits(kube_node: KubeNode, nodeset: NodeSet) -> bool:
+    """A worker that has to run there would be scheduled, at the latest when what is passing has passed."""
+    lasting = [taint for taint in _keeping_away(kube_node) if not taint.key.startswith(PASSING)]
+    return is_selected(kube_node, nodeset) and tolerates(lasting, nodeset)
+
+
+def _keeping_away(kube_node: KubeNode) -> list[Taint]:
+    return [taint for taint in kube_node.spec.taints if taint.effect in ("NoSchedule", "NoExecute")]
 
 
 def should_continue(kube_node: KubeNode, nodeset: NodeSet) -> bool:

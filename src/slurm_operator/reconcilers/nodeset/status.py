@@ -8,18 +8,18 @@ from slurm_operator.api.conditions import Truth
 from slurm_operator.api.workers import DrainType
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.meta import Manifest
-from slurm_operator.manifests.objects import KubeNode
 from slurm_operator.manifests.troubles import troubles
 from slurm_operator.plan.actions import Action, Create
 from slurm_operator.plan.conditions import DEGRADED, PROGRESSING, READY, Condition, false, true
 from slurm_operator.plan.gate import told
 from slurm_operator.plan.plan import Outcome, Plan
 from slurm_operator.plan.wiring import StatusReport
-from slurm_operator.reconcilers.nodeset import failures, maintenance, placement, revisions, ssh
+from slurm_operator.reconcilers.nodeset import failures, maintenance, revisions, ssh
 from slurm_operator.reconcilers.nodeset.choices import desired
 from slurm_operator.reconcilers.nodeset.members import FOREVER, Member
 from slurm_operator.reconcilers.nodeset.mismatches import mismatches
 from slurm_operator.reconcilers.nodeset.observe import Seen
+from slurm_operator.reconcilers.nodeset.pins import pins
 from slurm_operator.reconcilers.nodeset.policy import overdue, overdue_at
 from slurm_operator.slurm.reasons import OurReason
 from slurm_operator.slurm.snapshot import Unreachable
@@ -42,7 +42,7 @@ def status(seen: Seen, plan: Plan, outcome: Outcome) -> StatusReport:
             "drains": drains[:TOLD],
             "draining": len(drains),
             "drainedBy": max(known) if known and len(known) == len(drains) else None,
-            "ordinalToNode": ordinal_to_node(seen),
+            "ordinalToNode": pins(seen),
             "failures": failures.remembered(seen, plan, outcome),
             "mismatches": wrong[:TOLD],
             "reservation": maintenance.remembered(seen, outcome),
@@ -108,26 +108,6 @@ def drain_of(member: Member, seen: Seen) -> Manifest | None:
         "jobs": [str(job.job_id) for job in member.jobs],
         "message": ours.text,
     }
-
-
-def ordinal_to_node(seen: Seen) -> dict[str, str]:
-    """With pinToNode: which machine each number belongs to, kept while that machine is there."""
-    if not seen.nodeset.spec.pin_to_node or seen.is_daemon:
-        return {}
-    before: Mapping[str, str] = seen.nodeset.status.ordinal_to_node
-    kept = {ordinal: name for ordinal, name in before.items() if _fits(seen.kube_nodes.get(name), seen)}
-    now = {
-        str(member.ordinal): member.pod.spec.node_name
-        for member in seen.members
-        if member.ordinal is not None and member.pod.spec.node_name and not member.is_terminating
-    }
-    return {**kept, **now}
-
-
-def _fits(kube_node: KubeNode | None, seen: Seen) -> bool:
-    if not seen.sees_machines:
-        return True
-    return kube_node is not None and placement.is_selected(kube_node, seen.nodeset)
 
 
 def conditions(seen: Seen, plan: Plan, outcome: Outcome, facts: Manifest) -> Iterator[Condition]:
