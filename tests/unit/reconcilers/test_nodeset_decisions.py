@@ -289,6 +289,8 @@ def daemon(on: str, **kwargs):
         pytest.param(daemons(machine("a"), machine("b")), 2, id="one for every machine"),
         pytest.param(daemons(machine("a"), machine("b", taints=[("x", "NoSchedule")])), 1, id="not where it is not tolerated"),
         pytest.param(daemons(machine("a", cordoned=True)), 0, id="not on a cordoned one"),
+        pytest.param(daemons(machine("a", cordoned=True), template={"spec": {"tolerations": [{"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}]}}), 1, id="unless the template tolerates that"),
+        pytest.param(daemons(machine("a", cordoned=True), template={"spec": {"tolerations": [{"key": "other", "operator": "Exists"}]}}), 0, id="other tolerations do not"),
         pytest.param(daemons(machine("a", labels={"gpu": "yes"}), machine("b"), template={"spec": {"nodeSelector": {"gpu": "yes"}}}), 1, id="where the selector says"),
         pytest.param(daemons(machine("a"), pods=[daemon("a")]), 0, id="not twice"),
         pytest.param(daemons(machine("a"), pods=[worker(None, on="", phase="Pending", started=False, mode="DaemonSet", name="gpu-other")]), 1, id="a stranger's pending pod is not it"),

@@ -23,14 +23,18 @@ DAEMON_TOLERATED = (
 )
 
 
+# What a cordon is to the scheduler, also in the moment before the taint is there.
+CORDON = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
+
 # Kubernetes sets and takes back taints of this prefix by itself, as a machine comes and goes.
 PASSING = "node.kubernetes.io/"
 
 
 def should_run(kube_node: KubeNode, nodeset: NodeSet) -> bool:
-    """A new worker may be placed there."""
-    taints, cordoned = _keeping_away(kube_node), kube_node.spec.unschedulable
-    return is_selected(kube_node, nodeset) and not cordoned and tolerates(taints, nodeset)
+    """A new worker may be placed there; on a cordoned machine only if the template itself says so."""
+    taints = _keeping_away(kube_node)
+    is_closed = kube_node.spec.unschedulable and not _is_tolerated(CORDON, _given(nodeset))
+    return is_selected(kube_node, nodeset) and not is_closed and tolerates(taints, nodeset)
 
 
 def fits(kube_node: KubeNode, nodeset: NodeSet) -> bool:
@@ -62,9 +66,16 @@ def is_selected(kube_node: KubeNode, nodeset: NodeSet) -> bool:
 
 
 def tolerates(taints: Sequence[Taint], nodeset: NodeSet) -> bool:
-    given = nodeset.spec.template.spec.get("tolerations") or ()
-    tolerations = [*DAEMON_TOLERATED, *given]
-    return all(any(_tolerates(toleration, taint) for toleration in tolerations) for taint in taints)
+    tolerations = [*DAEMON_TOLERATED, *_given(nodeset)]
+    return all(_is_tolerated(taint, tolerations) for taint in taints)
+
+
+def _given(nodeset: NodeSet) -> Sequence[Mapping[str, Any]]:
+    return nodeset.spec.template.spec.get("tolerations") or ()
+
+
+def _is_tolerated(taint: Taint, tolerations: Sequence[Mapping[str, Any]]) -> bool:
+    return any(_tolerates(toleration, taint) for toleration in tolerations)
 
 
 def _tolerates(toleration: Mapping[str, Any], taint: Taint) -> bool:
