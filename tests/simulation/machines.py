@@ -224,7 +224,12 @@ class Machines:
         elif not process.has_registered or self._comes_back(process):
             process.has_registered, process.forgotten_until = True, None
             self.ctld.register(
-                process.hostname, process.pod_uid, process.address, process.cpus, process.features
+                process.hostname,
+                process.pod_uid,
+                process.address,
+                process.cpus,
+                process.features,
+                process.started_at,
             )
 
     def _comes_back(self, process: Process) -> bool:

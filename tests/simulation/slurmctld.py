@@ -34,6 +34,7 @@ class Record:
     cpus: int = 8
     is_drain: bool = False
     is_down: bool = False
+    is_inherited: bool = False  # It was given up before the slurmd that registered last had started.
     is_silent: bool = False
     is_invalid: bool = False
     reason: str = ""
@@ -65,6 +66,7 @@ class Slurmctld:
     made: int = 0
     changed_at: datetime = EPOCH
     suspended_reads_idle: bool = True
+    returns_to_service: bool = True  # ReturnToService=2; without it a record that was given up stays DOWN.
     reread: Callable[[], None] = lambda: None  # Brings what its files say now.
     cuts_off: Callable[[Job], None] = lambda job: (
         None
@@ -72,13 +74,25 @@ class Slurmctld:
 
     # ---- Daemons and time
 
-    def register(self, name: str, pod_uid: str, address: str, cpus: int, features: tuple[str, ...]) -> None:
+    def register(
+        self,
+        name: str,
+        pod_uid: str,
+        address: str,
+        cpus: int,
+        features: tuple[str, ...],
+        began: datetime | None = None,
+    ) -> None:
+        """`began`: when its container started."""
         record = self.records.get(name)
         if record is None:
             record = self.records[name] = Record(name, pod_uid, address, self.now, cpus, features=features)
         record.pod_uid, record.address, record.started_at = pod_uid, address, self.now
         record.is_silent, record.gone_since = False, None
-        self._return_to_service(record)
+        if self.returns_to_service:
+            self._return_to_service(record)
+        elif record.is_down and record.changed_at is not None:
+            record.is_inherited = record.changed_at < (began or self.now)
         record.is_invalid = cpus < record.cpus
         if record.is_invalid and not record.is_drain:
             self._mark(record, "Low CPUs", "slurm", is_drain=True)
@@ -132,7 +146,8 @@ class Slurmctld:
         if record.epilog_until is not None and record.epilog_until <= self.now:
             record.epilog_until = None
             self._changed(f"the epilog on {record.name} is over")
-        if is_living and record.is_down and record.reason == "Not responding":
+        is_lost = record.is_down and record.reason.endswith("Not responding") and not record.is_inherited
+        if is_living and is_lost:  # By itself, or by somebody who looks after nodes that fell silent.
             self._return_to_service(record)
             self._changed(f"{record.name} is back in service")
         if record.is_invalid and not record.is_drain:  # Each registration is looked at again.
@@ -140,14 +155,20 @@ class Slurmctld:
             self._changed(f"slurmctld refuses {record.name} again")
         if silent_for >= DOWN_AFTER and not record.is_down:
             record.is_down = True
-            record.reason = record.reason or "Not responding"
+            self._give_up(record)
             self._changed(f"{record.name} is DOWN")
             for job in self.jobs_on(record.name):
                 self.requeue(job, "its node is down")
 
+    def _give_up(self, record: Record) -> None:
+        """It says so behind the reason of a drain, whoever gave that."""
+        is_told = bool(record.reason) and record.is_drain
+        record.reason = f"{record.reason} : Not responding" if is_told else record.reason or "Not responding"
+        record.set_by, record.changed_at = "slurm", self.now
+
     def _return_to_service(self, record: Record) -> None:
         """ReturnToService=2: a node that is heard again is up again."""
-        record.is_down = False
+        record.is_down = record.is_inherited = False
         if record.reason == "Not responding" and not record.is_drain:
             record.reason = ""
 
@@ -239,10 +260,12 @@ class Slurmctld:
         self._mark(self.records[name], reason, who, is_drain=True)
         self._changed(f"{who} drains {name}: {reason}")
 
-    def resume(self, name: str, who: str) -> None:
+    def resume(self, name: str, who: str, *, from_down: bool = True) -> None:
+        """As RESUME; or, not `from_down`, as UNDRAIN: what is DOWN stays so, with its reason."""
         record = self.records[name]
-        record.is_drain, record.is_down = False, False
-        record.reason, record.set_by, record.changed_at = "", "", self.now
+        record.is_drain, record.is_down = False, record.is_down and not from_down
+        if not record.is_down:
+            record.reason, record.set_by, record.changed_at, record.is_inherited = "", "", self.now, False
         self._changed(f"{who} resumes {name}")
 
     def set_down(self, name: str, reason: str, who: str) -> None:

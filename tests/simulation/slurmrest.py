@@ -157,21 +157,25 @@ class Writing:
             unknown = [name for name in nodes if name not in self._rest.ctld.records]
             if unknown:
                 raise errors.UnknownNode(attempt, f"Invalid node name specified: {unknown[0]}")
-            for name in nodes:
-                self._update(name, fields)
+            refused = [name for name in nodes if not self._update(name, fields)]
+            if refused:
+                raise errors.SlurmRefused(attempt, "Invalid node state transition (error 2180)")
 
         await self._write(attempt, nodes, update)
 
-    def _update(self, name: str, fields: Mapping[str, Any]) -> None:
+    def _update(self, name: str, fields: Mapping[str, Any]) -> bool:
+        """Whether it takes that: only what is drained or down can be resumed. The others are, all the same."""
         ctld = self._rest.ctld
         record = ctld.records[name]
+        if fields.get("state") == ["RESUME"] and not (record.is_drain or record.is_down):
+            return False
         match fields.get("state"):
             case ["DRAIN"]:
                 ctld.drain(name, fields["reason"], OURS)
             case ["DOWN"]:
                 ctld.set_down(name, fields["reason"], OURS)
-            case ["UNDRAIN"]:
-                ctld.resume(name, OURS)
+            case ["UNDRAIN" | "RESUME" as word]:
+                ctld.resume(name, OURS, from_down=word == "RESUME")
             case None:
                 record.features = tuple(fields.get("features") or record.features)
                 record.comment = fields.get("comment", record.comment)
@@ -179,6 +183,7 @@ class Writing:
                 ctld._changed(f"{OURS} updates {name}")
             case other:
                 raise AssertionError(f"nobody taught this Slurm about {other}")
+        return True
 
     async def delete_nodes(self, nodes: Sequence[str]) -> None:
         """As seen: whoever can go goes, and then the first refusal is told, without a name."""

@@ -76,6 +76,20 @@ def workers(replicas: int) -> Scene:
         ),
         pytest.param(
             Story(
+                seed=51,  # An odd one: there Slurm keeps DOWN what it has given up.
+                scene=workers(5),
+                happenings=(
+                    Happening(10.0, "lose_machine", 0, 25),
+                    Happening(40.0, "submit", 0, 5),
+                    Happening(1.0, "change_image", 0, 5),
+                    Happening(1.0, "lose_machine", 1, 25),
+                    Happening(60.0, "calm"),
+                ),
+            ),
+            id="lost workers take jobs again, though Slurm keeps their records DOWN",
+        ),
+        pytest.param(
+            Story(
                 seed=5042,
                 roughness=0.02,
                 scene=workers(2),

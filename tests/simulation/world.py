@@ -30,7 +30,8 @@ class World:
         self.weather = Weather(seed, roughness)
         self.program = program
         self.server = ApiServer(self.clock)
-        self.ctld = Slurmctld(self.weather, self.clock.now(), self.note)
+        # Every other cluster has Slurm's own default, with which nobody comes back by itself.
+        self.ctld = Slurmctld(self.weather, self.clock.now(), self.note, returns_to_service=seed % 2 == 0)
         self.machines = Machines(self.server, self.ctld, self.weather, self._ends, self.note)
         self.client = SimulatedClient(self.server, self.weather, self._written, self._count)
         self.rest = SimulatedRest(self.ctld, self.weather, self._wrote_slurm, self._count)

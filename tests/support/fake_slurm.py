@@ -75,6 +75,7 @@ class FakeSlurm:
     orphans: list[Job] = field(default_factory=list)  # Their slurmctld lost its state, their processes live.
     written_at: dict[str, int] = field(default_factory=dict)
     clock: int = 0
+    returns_to_service: bool = True  # ReturnToService=2; without it a record that was given up stays DOWN.
 
     # ---- What daemons and time do
 
@@ -83,9 +84,10 @@ class FakeSlurm:
         record = self.records.setdefault(name, Record(name, pod_uid, address, self.now, features=("gpu",)))
         record.pod_uid, record.address, record.started_at = pod_uid, address, self.now
         record.is_silent, record.gone_since = False, None
-        record.is_down = False  # ReturnToService=2
-        if record.reason == "Not responding":
-            record.reason = ""
+        if self.returns_to_service:
+            record.is_down = False
+            if record.reason == "Not responding" and not record.is_drain:
+                record.reason = ""
         self.orphans = [job for job in self.orphans if pod_uid not in job.processes.values()]
         for job in self.jobs.values():
             if job.runs and name in job.processes and job.processes[name] != pod_uid:
@@ -111,10 +113,16 @@ class FakeSlurm:
         record.is_silent = silent_for >= SILENT_AFTER
         if silent_for >= DOWN_AFTER and not record.is_down:
             record.is_down = True
-            record.reason = record.reason or "Not responding"
+            self._give_up(record)
             for job in self.jobs.values():
                 if job.runs and record.name in job.nodes:
                     self.back_to_queue(job)
+
+    def _give_up(self, record: Record) -> None:
+        """It says so behind the reason of a drain, whoever gave that."""
+        is_told = bool(record.reason) and record.is_drain
+        record.reason = f"{record.reason} : Not responding" if is_told else record.reason or "Not responding"
+        record.set_by, record.changed_at = "slurm", self.now
 
     def _schedule(self, alive: set[str]) -> None:
         for job in self.jobs.values():
@@ -140,9 +148,12 @@ class FakeSlurm:
         record = self.records[name]
         record.is_drain, record.reason, record.set_by, record.changed_at = True, reason, who, self.now
 
-    def resume(self, name: str) -> None:
+    def resume(self, name: str, *, from_down: bool = True) -> None:
+        """As RESUME; or, not `from_down`, as UNDRAIN: what is DOWN stays so, with its reason."""
         record = self.records[name]
-        record.is_drain, record.reason, record.changed_at = False, "", self.now
+        record.is_drain, record.is_down = False, record.is_down and not from_down
+        if not record.is_down:
+            record.reason, record.changed_at = "", self.now
 
     def write(self, write) -> None:
         """As the one writer would: screened against the nodes as they are. Raises Refused."""
@@ -172,8 +183,8 @@ class FakeSlurm:
         match write:
             case DrainNodes(reason=reason):
                 self.drain(name, reason, "slurm")
-            case ResumeNodes():
-                self.resume(name)
+            case ResumeNodes(from_down=from_down):
+                self.resume(name, from_down=from_down)
             case DeleteNodes():
                 if any(job.runs and name in job.nodes for job in self.jobs.values()):
                     raise Refused(f"{name}: Requested nodes are busy")

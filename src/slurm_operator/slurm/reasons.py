@@ -31,15 +31,19 @@ _TOO_LITTLE = re.compile(
 
 # And what they write when they set a node down. Where a drain stands beside one of these, somebody else made
 # it and gave no reason: slurmctld puts its own words where there are none.
-SLURMS_OWN_DOWNS = {
+REBOOTED = "Node unexpectedly rebooted"
+SLURMS_OWN_DOWNS = (
     "Not responding",
-    "Node unexpectedly rebooted",
+    REBOOTED,
     "reboot timed out",
     "ResumeTimeout reached",
-}
+)
 
 # As whom daemons of Slurm set a reason. Where nobody is named it may be theirs.
 SLURMS_OWN_USERS = {"", "root", "slurm"}
+
+# Of a node that drains already it says so behind the reason that is there, whoever gave that (seen on 26.05).
+_GIVEN_UP = re.compile(rf"(?: : (?:{'|'.join(SLURMS_OWN_DOWNS)}))+$")
 
 _POD = re.compile(r" ?\(pod (?P<uid>[0-9a-f-]{4,36})\)$")
 _PODS = re.compile(r" ?\(pods made until (?P<until>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)\)$")
@@ -64,14 +68,19 @@ def is_our_reason(reason: str) -> bool:
 
 def is_slurms_own_reason(reason: str, set_by: str) -> bool:
     """Whether slurmctld or slurmd wrote it by themselves. People use the same words, and add their own."""
-    is_down = reason in SLURMS_OWN_DOWNS and set_by in SLURMS_OWN_USERS
+    is_down = _bare(reason) in SLURMS_OWN_DOWNS and set_by in SLURMS_OWN_USERS
     return is_down or is_slurms_own_drain(reason, set_by)
 
 
 def is_slurms_own_drain(reason: str, set_by: str) -> bool:
     """Whether slurmctld or slurmd drained the node by themselves, as this reason of a drained node says."""
-    is_theirs = reason in SLURMS_OWN_DRAINS or _TOO_LITTLE.match(reason) is not None
+    is_theirs = _bare(reason) in SLURMS_OWN_DRAINS or _TOO_LITTLE.match(reason) is not None
     return is_theirs and set_by in SLURMS_OWN_USERS
+
+
+def _bare(reason: str) -> str:
+    """Without what slurmctld said behind it when it gave the node up."""
+    return _GIVEN_UP.sub("", reason)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +126,7 @@ class OurReason:
 @lru_cache(maxsize=4096)
 def _parts(reason: str) -> tuple[str, str, str, datetime | None]:
     """Cause, text, uid and time. Hundreds of workers drain with the same reason, and it is read often."""
-    body = reason.removeprefix(OUR_REASON_PREFIX)
+    body = _bare(reason).removeprefix(OUR_REASON_PREFIX)
     pod, pods = _POD.search(body), _PODS.search(body)
     end = pod or pods
     cause, _, text = body[: end.start() if end else None].partition(": ")

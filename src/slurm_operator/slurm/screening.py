@@ -66,8 +66,8 @@ def _answer(write: NodeWrite, name: str, node: SlurmNode | None) -> Answer | Non
             if node.state.is_down:
                 return Answer(verdict=Verdict.ALREADY)
             return _foreign(node, over) if node.is_drained_by_others or node.reason else None
-        case ResumeNodes(over=over):
-            if not node.state.is_drain:
+        case ResumeNodes(over=over, from_down=from_down):
+            if not (node.state.is_drain or (from_down and node.state.is_down)):
                 return Answer(verdict=Verdict.ALREADY)
             return _foreign(node, over)
         case DeleteNodes():

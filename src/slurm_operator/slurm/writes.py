@@ -42,10 +42,14 @@ class DrainNodes(wire.Record, tag="DrainNodes"):
 
 
 class ResumeNodes(wire.Record, tag="ResumeNodes"):
-    """Lift our own drain from these nodes, and those whose reason stands in `over`, word for word."""
+    """Lift our own drain from these nodes, and those whose reason stands in `over`, word for word.
+
+    With `from_down` also what made slurmctld give them up: it keeps a node DOWN until somebody says so.
+    """
 
     nodes: tuple[str, ...]
     over: frozenset[str] = frozenset()
+    from_down: bool = False
 
 
 class UpdateNodes(wire.Record, tag="UpdateNodes"):

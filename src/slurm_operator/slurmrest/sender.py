@@ -142,8 +142,9 @@ def node_fields(write: writes.NodeWrite) -> dict[str, object]:
             return {"state": ["DRAIN"], "reason": reason}
         case writes.SetNodesDown(reason=reason):
             return {"state": ["DOWN"], "reason": reason}
-        case writes.ResumeNodes():
-            return {"state": ["UNDRAIN"]}
+        case writes.ResumeNodes(from_down=from_down):
+            # UNDRAIN leaves DOWN as it is, and RESUME is refused for a node that is neither down nor drained.
+            return {"state": ["RESUME" if from_down else "UNDRAIN"]}
         case writes.PowerNodes(up=up):
             return {"state": ["POWER_UP" if up else "POWER_DOWN"]}
         case writes.UpdateNodes():

@@ -120,6 +120,15 @@ def test_a_drain_is_about_the_pods_that_were_there(reason, made_at, is_about):
     assert reason.is_about("4f1c", made_at) == is_about
 
 
+@pytest.mark.parametrize(
+    "reason", [OurReason("Update", "x", "4f1c"), OurReason("Update", "x", made_until=NOON)]
+)
+def test_what_slurmctld_says_behind_a_reason_of_ours_is_no_part_of_it(reason):
+    """It was lost while it drained, perhaps twice."""
+    assert OurReason.read(f"{reason} : Not responding") == reason
+    assert OurReason.read(f"{reason} : Not responding : Node unexpectedly rebooted") == reason
+
+
 def test_a_day_that_never_was_is_nothing_we_wrote():
     read = OurReason.read("slurm-operator: Update: x (pods made until 2026-02-30T12:00:00Z)")
 

@@ -34,6 +34,7 @@ DRAIN_IDLE = DrainNodes(nodes=("n",), reason=OURS, unless_in_use=True)
 DRAIN_LOST = DrainNodes(nodes=("n",), reason=OURS, over=frozenset({LOST}))
 DOWN = SetNodesDown(nodes=("n",), reason=OURS)
 RESUME = ResumeNodes(nodes=("n",))
+RESUME_LOST = ResumeNodes(nodes=("n",), over=frozenset({LOST}), from_down=True)
 RESUME_KILL = ResumeNodes(nodes=("n",), over=frozenset({"Kill task failed"}))
 DELETE = DeleteNodes(nodes=("n",))
 UPDATE = UpdateNodes(nodes=("n",), weight=7)
@@ -85,6 +86,14 @@ SEND = None
             RESUME_KILL, node("IDLE", "DRAIN", reason="Kill task failed"), SEND, id="resume: slurmd's"
         ),
         pytest.param(RESUME, None, Verdict.UNKNOWN, id="resume: nobody"),
+        pytest.param(RESUME, node("DOWN", reason=OURS), Verdict.ALREADY, id="resume: down is not drained"),
+        pytest.param(RESUME_LOST, node("DOWN", reason=LOST), SEND, id="resume from down: lost"),
+        pytest.param(RESUME_LOST, node("DOWN", reason=OURS), SEND, id="resume from down: with our reason"),
+        pytest.param(
+            RESUME_LOST, node("DOWN", reason=THEIRS), Verdict.FOREIGN, id="resume from down: a human's"
+        ),
+        pytest.param(RESUME_LOST, node("DOWN"), Verdict.FOREIGN, id="resume from down: without a reason"),
+        pytest.param(RESUME_LOST, node("IDLE"), Verdict.ALREADY, id="resume from down: in service"),
         pytest.param(DOWN, node("IDLE"), SEND, id="down: a node"),
         pytest.param(DOWN, node("DOWN", reason=LOST), Verdict.ALREADY, id="down: already"),
         pytest.param(DOWN, node("IDLE", "DRAIN", reason=THEIRS), Verdict.FOREIGN, id="down: a human's drain"),

@@ -54,6 +54,17 @@ async def test_writes_about_the_same_node_keep_their_order(
     assert sent == [(["DRAIN"], ["a"]), (["UNDRAIN"], ["a"]), (["DRAIN"], ["a", "b"])]
 
 
+async def test_a_node_that_slurm_gave_up_is_resumed_and_one_that_drains_undrained(
+    slurmrestd: FakeSlurmrestd, cluster: Cluster
+) -> None:
+    slurmrestd.on(NODES, nodes(a=("DOWN+DRAIN", REASON), b=("IDLE+DRAIN", REASON)))
+
+    await cluster.write(ResumeNodes(nodes=("a",), from_down=True), ResumeNodes(nodes=("b",)))
+
+    sent = [(heard.body["state"], heard.body["name"]) for heard in slurmrestd.calls(UPDATE)]
+    assert sent == [(["RESUME"], ["a"]), (["UNDRAIN"], ["b"])]
+
+
 async def test_never_more_than_one_write_is_in_flight(slurmrestd: FakeSlurmrestd, cluster: Cluster) -> None:
     await cluster.write(*(UpdateNodes(nodes=(name,), comment=name) for name in "abcd"))
 

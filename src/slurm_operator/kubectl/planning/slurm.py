@@ -71,10 +71,10 @@ class Slurm:
             case DrainNodes(nodes=nodes, reason=reason):
                 now = self.picture.now
                 self._nodes(key, snapshot, [drained(one, reason, now) for one in nodes_of(snapshot, nodes)])
-            case ResumeNodes(nodes=nodes, over=over):
+            case ResumeNodes(nodes=nodes, over=over, from_down=from_down):
                 there = nodes_of(snapshot, nodes)
                 ours = [node for node in there if is_our_reason(node.reason) or node.reason in over]
-                self._nodes(key, snapshot, [resumed(node) for node in ours])
+                self._nodes(key, snapshot, [resumed(node, from_down=from_down) for node in ours])
             case UpdateNodes(nodes=nodes):
                 self._nodes(key, snapshot, [updated(node, write) for node in nodes_of(snapshot, nodes)])
             case DeleteNodes(nodes=nodes):

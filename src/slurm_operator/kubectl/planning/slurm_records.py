@@ -54,8 +54,11 @@ def drained(node: SlurmNode, reason: str, now: datetime) -> SlurmNode:
     return wire.replace(node, state=state, reason=reason, reason_changed_at=now, reason_set_by="slurm")
 
 
-def resumed(node: SlurmNode) -> SlurmNode:
-    return wire.replace(node, state=NodeState(node.state.words - {NodeFlag.DRAIN}), reason="")
+def resumed(node: SlurmNode, *, from_down: bool = False) -> SlurmNode:
+    words = node.state.words - {NodeFlag.DRAIN}
+    if from_down and node.state.is_down:
+        words = words - {NodeBase.DOWN} | {NodeBase.IDLE}
+    return wire.replace(node, state=NodeState(words), reason="")
 
 
 def updated(node: SlurmNode, write: UpdateNodes) -> SlurmNode:

@@ -10,6 +10,8 @@ from slurm_operator.reconcilers.nodeset.marks import marked
 from slurm_operator.reconcilers.nodeset.members import Member
 from slurm_operator.reconcilers.nodeset.observe import Seen
 from slurm_operator.reconcilers.nodeset.retire import Stages, drain
+from slurm_operator.reconcilers.nodeset.returns import comes_back
+from slurm_operator.slurm.reasons import is_our_reason
 from slurm_operator.slurm.snapshot import Snapshot
 from slurm_operator.slurm.writes import ResumeNodes
 
@@ -57,21 +59,25 @@ def _takes_jobs_still(member: Member) -> bool:
 
 
 def _resume(member: Member, seen: Seen) -> list[Action]:
-    """Lift our own drain, and what slurmctld noted about the pod before this one. Never a human's."""
+    """Lift our own drain, and what slurmctld noted about the worker before this one. Never a human's."""
     record = member.record
-    if record is None or not record.state.is_drain or _may_be_held(member, seen):
+    is_back = comes_back(member)
+    if record is None or not (record.state.is_drain or is_back) or _may_be_held(member, seen):
         return []
-    over = frozenset[str]()
-    if not record.is_drained_by_us:
-        if not _is_about_an_earlier_pod(member):
-            return []
-        over = frozenset({record.reason})
+    if not (record.is_drained_by_us or is_back or _is_about_an_earlier_pod(member)):
+        return []
+    over = frozenset[str]() if is_our_reason(record.reason) else frozenset({record.reason})
+    why = (
+        f"Slurm kept it {record.state} for the worker before it, and this one has registered"
+        if is_back
+        else "nothing holds it back any more"
+    )
     return [
         WriteSlurm(
             controller=seen.controller_key,
-            write=ResumeNodes(nodes=(member.slurm_node,), over=over),
+            write=ResumeNodes(nodes=(member.slurm_node,), over=over, from_down=is_back),
             reason="Resumed",
-            message=f"{member.slurm_node} takes jobs again: nothing holds it back any more",
+            message=f"{member.slurm_node} takes jobs again: {why}",
         )
     ]
 

@@ -11,6 +11,7 @@ from slurm_operator.manifests.meta import Manifest
 from slurm_operator.reconcilers.nodeset.members import Member
 from slurm_operator.reconcilers.nodeset.observe import Seen
 from slurm_operator.reconcilers.nodeset.pod import amount, limits
+from slurm_operator.reconcilers.nodeset.returns import comes_back
 from slurm_operator.reconcilers.nodeset.traits import place_problem
 from slurm_operator.slurm.conf.lines import parse
 from slurm_operator.slurm.node import SlurmNode
@@ -66,10 +67,25 @@ def _told(member: Member, declared: Declared, seen: Seen) -> Iterator[str]:
         return
     if record.state.is_invalid:
         yield f"Slurm refuses what it registered with: {record.reason or 'it gives no reason'}"
+    if _is_kept_down(member, record):
+        yield _down(record)
     yield from _version(record, seen)
     yield from _cpus(record, declared)
     yield from _memory(record, declared)
     yield from _gres(record, declared)
+
+
+def _is_kept_down(member: Member, record: SlurmNode) -> bool:
+    """slurmd runs and answers, but somebody, or slurm.conf, wants that a human looks at it first."""
+    is_up = member.is_ready and not member.is_terminating and not record.state.is_unresponsive
+    return is_up and record.state.is_down and not record.is_drained_by_us and not comes_back(member)
+
+
+def _down(record: SlurmNode) -> str:
+    who = record.reason_set_by or "somebody"
+    why = f"with the reason {record.reason!r}" if record.reason else "without a reason"
+    back = f"scontrol update nodename={record.name} state=resume"
+    return f"it takes no jobs: {who} called it DOWN {why}, and it stays so until somebody says `{back}`"
 
 
 def unregistered_for(member: Member, now: datetime) -> timedelta:
