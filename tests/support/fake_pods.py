@@ -32,6 +32,7 @@ class FakePods:
         default_factory=set
     )  # Uids of pods whose own grace period waits for their jobs.
     bad_images: set[str] = field(default_factory=set)
+    dead: set[str] = field(default_factory=set)  # Pods whose machine does not answer any more.
     made: int = 0
 
     # ---- What the API server takes
@@ -111,7 +112,20 @@ class FakePods:
 
     def running(self) -> dict[str, dict]:
         """Pods whose slurmd runs, by name."""
-        return {name: pod for name, pod in self.pods.items() if pod["status"]["containerStatuses"]}
+        there = {name: pod for name, pod in self.pods.items() if name not in self.dead}
+        return {name: pod for name, pod in there.items() if pod["status"]["containerStatuses"]}
+
+    def turn(self, is_ready: bool) -> None:
+        """What the probe says of every worker that runs."""
+        for pod in self.running().values():
+            pod["status"]["conditions"][0] = _ready(is_ready, self.now)
+            self._touch(pod)
+
+    def lose(self, name: str) -> None:
+        """Its machine is gone, and it was asked to end since; nobody is there to end it."""
+        self.dead.add(name)
+        self.pods[name]["status"]["conditions"][0] = _ready(False, self.now)
+        self.delete(name, self.pods[name]["metadata"]["uid"], grace=30)
 
     def _touch(self, pod: dict) -> None:
         self.made += 1

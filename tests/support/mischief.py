@@ -56,14 +56,16 @@ class Mischief:
 
     def lift(self) -> None:
         """Not in the very second in which the worker ends: where a human's drain is the fence, it is theirs."""
-        ending = {
+        for name in self._some(sorted(self.drained - self._ending())):
+            self.story.slurm.resume(name)
+            self.drained.discard(name)
+
+    def _ending(self) -> set[str]:
+        return {
             pod["metadata"]["labels"][names.LABEL_POD_HOSTNAME]
             for pod in self.story.pods.pods.values()
             if "deletionTimestamp" in pod["metadata"]
         }
-        for name in self._some(sorted(self.drained - ending)):
-            self.story.slurm.resume(name)
-            self.drained.discard(name)
 
     def cordon(self) -> None:
         self.chance.choice(self.story.pods.machines).is_cordoned = True
@@ -109,6 +111,8 @@ class Mischief:
         story.fails = story.lazy = 0.0
         story.slurm_away(False)
         self.uncordon()
+        while self.drained & self._ending():
+            story.tick()
         for name in sorted(self.drained):
             story.slurm.resume(name)
         self.drained.clear()

@@ -97,6 +97,8 @@ class Story:
     def _machines_work(self) -> None:
         self.pods.place()
         for name, pod in list(self.pods.pods.items()):
+            if name in self.pods.dead:
+                continue
             if "deletionTimestamp" in pod["metadata"]:
                 self._end(name, pod)
             elif pod["status"]["containerStatuses"]:

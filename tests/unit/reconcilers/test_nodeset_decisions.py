@@ -200,8 +200,11 @@ def test_a_nodeset_decides(made, story):
     assert told(made) == story
 
 
-def rolling(count: int, *, new=(), busy=(), unregistered=(), away=(), behind=(), budget="50%"):
-    """`count` workers, some of them of the new revision; the template has just changed."""
+def rolling(count: int, *, new=(), busy=(), unregistered=(), away=(), behind=(), silent=(), down=(), ending=(), budget="50%"):  # fmt: skip
+    """`count` workers, some of them of the new revision; the template has just changed.
+
+    `away` are unready for an hour, `ending` are pods on dead machines.
+    """
     old_set = nodeset(replicas=count)
     changed = nodeset(
         replicas=count,
@@ -211,11 +214,22 @@ def rolling(count: int, *, new=(), busy=(), unregistered=(), away=(), behind=(),
     old, new_one = revision_of(old_set), revision_of(changed)
     old_hash, new_hash = (r.metadata.labels[names.LABEL_REVISION] for r in (old, new_one))
     pods = [
-        worker(n, on=f"n{n}", revision=new_hash if n in new else old_hash, ready=n not in away)
+        worker(
+            n,
+            on=f"n{n}",
+            revision=new_hash if n in new else old_hash,
+            ready=n not in (*away, *ending),
+            terminating=n in ending,
+            grace=-3600,
+        )
         for n in range(count)
     ]
     nodes = [
-        slurm_node(pod, "MIXED" if n in busy else "IDLE")
+        slurm_node(
+            pod,
+            "DOWN" if n in (*down, *ending) else "MIXED" if n in busy else "IDLE",
+            *(["NOT_RESPONDING"] if n in silent else []),
+        )
         for n, pod in enumerate(pods)
         if n not in unregistered
     ]
@@ -232,6 +246,14 @@ def rolling(count: int, *, new=(), busy=(), unregistered=(), away=(), behind=(),
         pytest.param(rolling(8, new=[7]), ["gpu-6", "gpu-5", "gpu-4", "gpu-3"], id="it has: as many as the budget allows"),
         pytest.param(rolling(8, new=[7], busy=[6]), ["gpu-5", "gpu-4", "gpu-3", "gpu-2"], id="idle ones before busy ones"),
         pytest.param(rolling(8, new=[7], away=[0]), ["gpu-0", "gpu-6", "gpu-5", "gpu-4"], id="a broken one goes first and counts"),
+        pytest.param(rolling(8, new=[7], away=[0], down=[0]), ["gpu-0", "gpu-6", "gpu-5", "gpu-4"], id="also when Slurm has given it up"),
+        pytest.param(rolling(8, new=[7], away=range(7)), ["gpu-6", "gpu-5", "gpu-4", "gpu-3"], id="all were unready while slurmctld was away, and Slurm uses them again"),
+        pytest.param(rolling(8, new=[7], away=range(8), silent=range(8)), [], id="slurmctld is just back and has not heard of anybody yet"),
+        pytest.param(rolling(8, new=[7], silent=range(7)), [], id="the same, when they are ready already"),
+        pytest.param(rolling(8, new=[7], silent=[0, 1]), ["gpu-6", "gpu-5", "gpu-1", "gpu-0"], id="two are silent: they count, and go as all do"),
+        pytest.param(rolling(8, ending=[0]), ["gpu-7"], id="one ends for ever on a dead machine: it has not gone ahead"),
+        pytest.param(rolling(8, ending=[0], budget=1), [], id="but it counts"),
+        pytest.param(rolling(8, new=[7], ending=[0]), ["gpu-6", "gpu-5", "gpu-4"], id="also later"),
         pytest.param(rolling(8, new=[7], unregistered=[1, 2]), ["gpu-6", "gpu-5"], id="every worker that is away counts, whatever the cause"),
         pytest.param(rolling(8, new=[7], budget=1), ["gpu-6"], id="a number"),
         pytest.param(rolling(8, new=[7], budget=1, behind=[2]), [], id="one was just written to: it may be drained by now"),
@@ -241,7 +263,7 @@ def rolling(count: int, *, new=(), busy=(), unregistered=(), away=(), behind=(),
 def test_an_update_never_takes_more_than_its_budget(made, drained):
     lines = told(made)
 
-    assert sorted(line for line in lines if line.startswith("drain")) == sorted(
+    assert sorted(line for line in lines if line.endswith("for Update")) == sorted(
         f"drain {name} for Update" for name in drained
     )
 

@@ -106,6 +106,52 @@ def test_with_failing_calls_and_old_answers_an_update_still_keeps_to_its_budget(
         assert 6 - len(serving) <= 2, f"more than 25% of 6 are away in second {story.second}"
 
 
+def drained_for_update(story: Story) -> list[str]:
+    return [r.name for r in story.slurm.records.values() if r.is_drain and "Update" in r.reason]
+
+
+def test_an_update_while_slurmctld_was_away_keeps_to_its_budget_when_it_is_back():
+    """As when the images of all parts are raised together: no worker was ready for longer than a moment."""
+    story = Story({"replicas": 8, "slurmd": {"image": "slurmd:1"}}, machines=8).tick(15)
+    story.slurm_away(True).pods.turn(False)
+    story.tick(40).change(slurmd={"image": "slurmd:2"}).tick(5).slurm_away(False)
+
+    for _ in range(20):
+        story.tick()
+        assert len(drained_for_update(story)) <= 2, "25% of 8"
+    story.pods.turn(True)
+    story.tick(60)
+
+    images = [pod["spec"]["containers"][0]["image"] for pod in story.pods.pods.values()]
+    assert images == ["slurmd:2"] * 8
+
+
+def test_a_worker_that_ends_for_ever_on_a_dead_machine_holds_up_no_update():
+    story = Story({"replicas": 8, "slurmd": {"image": "slurmd:1"}}, machines=8).tick(15)
+    story.pods.lose("gpu-3")
+    story.tick(20).change(slurmd={"image": "slurmd:2"})
+
+    for _ in range(150):
+        story.tick()
+        assert len(drained_for_update(story)) <= 1, "the dead one is away too, and 25% of 8 may be"
+
+    old = [
+        name for name, pod in story.pods.pods.items() if pod["spec"]["containers"][0]["image"] != "slurmd:2"
+    ]
+    assert old == ["gpu-3"]
+
+
+def test_an_image_that_cannot_be_pulled_takes_one_worker_beside_the_dead_one():
+    story = Story({"replicas": 8, "slurmd": {"image": "slurmd:1"}}, machines=8).tick(15)
+    story.pods.lose("gpu-3")
+    story.pods.bad_images.add("slurmd:broken")
+    story.tick(70).change(slurmd={"image": "slurmd:broken"}).tick(120)
+
+    good = [pod for pod in story.pods.pods.values() if pod["spec"]["containers"][0]["image"] == "slurmd:1"]
+    assert len(good) == 7, "with the dead one"
+    assert drained_for_update(story) == ["gpu-7"], "which never came back"
+
+
 CONDITIONS = {
     "the job list is the second witness": (gate, "jobs_on", lambda name, snapshot: []),
     "busy nodes are waited for": (NodeState, "is_drained", property(lambda state: state.is_drain)),

@@ -83,3 +83,24 @@ def test_a_pass_tells_some_pods_what_slurm_says_and_the_next_pass_the_others():
     lanes = planned(world(spec, controller(), *pods, slurm_=idle, revisions_=[revision_of(spec)])).lanes
 
     assert sum(lane.name.startswith("facts of ") for lane in lanes) == MOST_NOTED
+
+
+@pytest.mark.parametrize(
+    ("other", "seconds"),
+    [
+        pytest.param(worker(1, ready=False, unready_for=timedelta(seconds=10)), 20, id="unready for a while"),
+        pytest.param(worker(1, ready=False, unready_for=timedelta(seconds=40)), None, id="for long"),
+        pytest.param(worker(1, ready=False, terminating=True, grace=10), 40, id="ending"),
+        pytest.param(worker(1, ready=False, terminating=True, grace=-60), None, id="for ever"),
+    ],
+)
+def test_an_update_looks_again_when_a_worker_should_be_ready_or_gone(other, seconds):
+    """Nothing else would wake it: the worker stays as it is."""
+    two = nodeset(replicas=2)
+    first = worker(0, revision="older")
+    known = slurm(slurm_node(first, "IDLE"), slurm_node(other, "IDLE"))
+    made = world(two, controller(), first, other, slurm_=known, revisions_=[revision_of(two)])
+
+    again = planned(made).look_again
+
+    assert again == (timedelta(seconds=seconds) if seconds is not None else None)

@@ -26,7 +26,7 @@ from slurm_operator.reconcilers.nodeset.mismatches import REGISTERS_WITHIN, unre
 from slurm_operator.reconcilers.nodeset.observe import Seen
 from slurm_operator.reconcilers.nodeset.retire import Stages, retire
 from slurm_operator.reconcilers.nodeset.revisions import Revision
-from slurm_operator.reconcilers.nodeset.rollout import replaced
+from slurm_operator.reconcilers.nodeset.rollout import goes_by, replaced
 from slurm_operator.reconcilers.nodeset.settled import Settled
 from slurm_operator.reconcilers.nodeset.traits import traits
 from slurm_operator.reconcilers.nodeset.volumes import is_scaled_in, retention
@@ -68,7 +68,7 @@ def decide(seen: Seen, now: datetime, settled: Settled | None = None) -> Plan:
         lane("maintenance", arranged(seen, now)),
         look_again=A_SECOND
         if must_ask
-        else _look_again(seen, workers, policy.next_end(seen, leaving, now), now),
+        else _look_again(seen, workers, revision, policy.next_end(seen, leaving, now), now),
         waits_on=(seen.controller_key,) if leaving or must_ask or _awaits_slurm(seen, now) else (),
     )
 
@@ -243,7 +243,7 @@ def _history(seen: Seen, revision: Revision) -> Lane:
 
 
 def _look_again(
-    seen: Seen, workers: list[Lane], next_end: timedelta | None, now: datetime
+    seen: Seen, workers: list[Lane], revision: Revision, next_end: timedelta | None, now: datetime
 ) -> timedelta | None:
     """When nothing will tell us: an answer of Slurm is old, a worker is ready but not for long enough."""
     waits = [next_end] if next_end is not None else []
@@ -253,6 +253,8 @@ def _look_again(
         waits += [A_SECOND]  # slurmctld is about to be told to do without it.
     waits += [failures.due_in(member, seen, now) for member in seen.members if member.pod.has_ended]
     waits += [REGISTERS_WITHIN - waited for m in seen.members if (waited := unregistered_for(m, now))]
+    if any(member.revision != revision.hash for member in seen.members):
+        waits += [wait for member in seen.members for wait in goes_by(member, now)]
     old_answers = (a for lane_ in workers for a in lane_.actions() if isinstance(a, Wait))
     waits += [A_SECOND for wait in old_answers if wait.reason == "OldAnswer"]
     soonest = min((wait for wait in waits if wait > timedelta(0)), default=None)

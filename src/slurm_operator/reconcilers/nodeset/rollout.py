@@ -1,7 +1,7 @@
 """Which workers are replaced next because what they are made from has changed."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 
 from slurm_operator.api.updates import UpdateType
@@ -11,12 +11,16 @@ from slurm_operator.reconcilers.nodeset.maintenance import in_window
 from slurm_operator.reconcilers.nodeset.members import Member
 from slurm_operator.reconcilers.nodeset.observe import Seen
 from slurm_operator.reconcilers.nodeset.pod import RESOURCES_DIGEST, resources_digest
+from slurm_operator.reconcilers.nodeset.retire import GRACE_SECONDS
 from slurm_operator.reconcilers.nodeset.revisions import Revision
 from slurm_operator.reconcilers.nodeset.victims import victims_first
 from slurm_operator.slurm.snapshot import Snapshot
 
-# How long a worker that Slurm counts on may be unready before an update takes it for broken.
+# How long a worker that Slurm counts on may be unready before an update takes it for one that stays so.
 UNREADY_FOR = timedelta(seconds=30)
+
+# When a pod is still there so long after its grace period, its machine does not answer.
+ENDS_WITHIN = timedelta(seconds=30)
 
 
 def replaced(seen: Seen, choices: Choices, revision: Revision, now: datetime) -> Mapping[str, Cause]:
@@ -28,20 +32,19 @@ def replaced(seen: Seen, choices: Choices, revision: Revision, now: datetime) ->
     old = [member for member in staying if member.revision != revision.hash]
     if not old:
         return {}
-    broken = [member for member in old if is_broken(member, now)]
+    broken = [member for member in old if is_broken(member)]
     if strategy is UpdateType.SCHEDULED_UPDATE:
         going = [*broken, *(member for member in old if in_window(member, seen))]
         return _causes(going, seen, revision)
     under_way = [member for member in _without(old, broken) if _drains_for_update(member)]
     others = _without(victims_first(old), [*under_way, *broken])
     # Whoever takes no jobs anyway costs nothing; the rest has to fit beside all who are away already.
-    free = [member for member in others if isinstance(seen.slurm, Snapshot) and not is_in_use(member)]
-    costly = _without(others, free)
-    may_go = budget(seen, choices.desired) - _away(seen, choices, staying, now)
-    chosen = [*free, *costly[: max(0, may_go)]]
+    free = [member for member in others if isinstance(seen.slurm, Snapshot) and is_out_of_use(member)]
+    chosen = [*free, *_within_budget(_without(others, free), seen, choices, staying, now)]
     if not any(member.is_registered for member in staying if member.revision == revision.hash):
         # Nobody of the new revision has shown that it works: one goes ahead, the rest wait for it.
-        chosen = chosen[: max(0, 1 - _gone_ahead(choices, staying, old, [*under_way, *broken]))]
+        on_their_way = len(under_way) + len(broken) + _gone_ahead(seen, choices, revision, now)
+        chosen = chosen[: max(0, 1 - on_their_way)]
     return _causes([*under_way, *broken, *chosen], seen, revision)
 
 
@@ -56,7 +59,7 @@ def _causes(going: list[Member], seen: Seen, revision: Revision) -> dict[str, Ca
     text, wanted = f"being replaced by revision {revision.hash}", resources_digest(seen.nodeset)
 
     def cause(member: Member) -> Cause:
-        costs_nothing = isinstance(seen.slurm, Snapshot) and not is_in_use(member)
+        costs_nothing = isinstance(seen.slurm, Snapshot) and is_out_of_use(member)
         if member.pod.metadata.annotations.get(RESOURCES_DIGEST) == wanted:
             return Cause(Leaving.UPDATE, text, costs_nothing)
         return Cause(Leaving.RESOURCES, f"{text}, with other resources", costs_nothing)
@@ -64,25 +67,62 @@ def _causes(going: list[Member], seen: Seen, revision: Revision) -> dict[str, Ca
     return {member.uid: cause(member) for member in going}
 
 
-def _away(seen: Seen, choices: Choices, staying: list[Member], now: datetime) -> int:
-    """How many of the wanted workers take no job now, whatever the cause."""
-    return choices.desired - sum(1 for member in staying if is_serving(member, seen, now))
+def _within_budget(
+    costly: list[Member], seen: Seen, choices: Choices, staying: list[Member], now: datetime
+) -> list[Member]:
+    """As many of them as fit beside all who take no jobs now, whatever the cause.
+
+    One that is away already takes no room. But all are unready when slurmctld was away, and in use as soon as
+    it is back: of those, also when they stay unready, only as many go as Slurm can do without.
+    """
+    serving = {member.uid for member in staying if is_serving(member, seen, now)}
+    used = {member.uid for member in staying if _is_used(member, seen)}
+    room = budget(seen, choices.desired) - choices.desired
+    room_for_serving, room_for_used = room + len(serving), room + len(used)
+    going: list[Member] = []
+    for member in costly:
+        takes_serving, takes_used = int(member.uid in serving), int(member.uid in used)
+        fits = room_for_serving >= takes_serving
+        if takes_used and is_unready_for_long(member, now):
+            fits = room_for_used > 0
+        if fits:
+            going.append(member)
+            room_for_serving -= takes_serving
+            room_for_used -= takes_used
+    return going
 
 
-def _gone_ahead(choices: Choices, staying: list[Member], old: list[Member], leaving: list[Member]) -> int:
-    """Workers that are, or are about to be, of the new revision: there, on their way, or not yet created."""
-    return len(leaving) + len(staying) - len(old) + max(0, choices.desired - len(staying))
+def _gone_ahead(seen: Seen, choices: Choices, revision: Revision, now: datetime) -> int:
+    """Workers that are, or are about to be, of the new revision: there, making room for it, or being created.
+
+    Whoever still ends long after it should have is on a machine that is gone, and nobody comes in its place.
+    """
+    new = [m for m in seen.members if m.revision == revision.hash and m.uid not in choices.leaving]
+    ending = [m for m in seen.members if m.ends_within(GRACE_SECONDS) and ends_in(m, now) > timedelta(0)]
+    return len(new) + len(ending) + len(choices.create)
+
+
+def ends_in(member: Member, now: datetime) -> timedelta:
+    """How long until a pod that was asked to end should be gone, however slow its machine is."""
+    ends = member.pod.metadata.deletion_timestamp
+    return ends + ENDS_WITHIN - now if ends is not None else timedelta(0)
 
 
 def is_serving(member: Member, seen: Seen, now: datetime) -> bool:
     """It could take a job now, as far as anybody can see."""
     if not member.is_available(now, seen.nodeset.spec.min_ready_seconds):
         return False
-    if not isinstance(seen.slurm, Snapshot):
-        return True
-    # Whom we have just written to may be drained by now, though the last answer says otherwise: without this
-    # a second one would be drained beside it as soon as jobs end and the order of victims changes.
-    return seen.slurm.is_current(member.slurm_node) and is_in_use(member)
+    return not isinstance(seen.slurm, Snapshot) or _is_used(member, seen)
+
+
+def _is_used(member: Member, seen: Seen) -> bool:
+    """Slurm may start jobs there, also after what we have written.
+
+    Whom we have just written to may be drained by now, though the last answer says otherwise: without this a
+    second one would be drained beside it as soon as jobs end and the order of victims changes.
+    """
+    slurm = seen.slurm
+    return isinstance(slurm, Snapshot) and slurm.is_current(member.slurm_node) and is_in_use(member)
 
 
 def is_in_use(member: Member) -> bool:
@@ -90,15 +130,42 @@ def is_in_use(member: Member) -> bool:
     return member.record is not None and member.record.state.is_available
 
 
-def is_broken(member: Member, now: datetime) -> bool:
-    """Not ready, and Slurm has no use for it either, or has had time to notice.
+def is_out_of_use(member: Member) -> bool:
+    """Slurm has no use for it: it does not know it, has given it up, or was told to leave it alone.
+
+    One that is merely silent may be back in a moment, as all are right after a restart of slurmctld.
+    """
+    record = member.record
+    if record is None:
+        return True
+    state = record.state
+    return state.is_down or state.is_drain or state.is_failing or state.is_powered_off
+
+
+def is_broken(member: Member) -> bool:
+    """Not ready, and Slurm has no use for it either.
 
     When slurmctld restarts, every worker is unready for a moment; that is no reason to replace them all.
     """
-    if member.is_ready:
-        return False
+    return not member.is_ready and is_out_of_use(member)
+
+
+def is_unready_for_long(member: Member, now: datetime) -> bool:
+    return not member.is_ready and ready_again_within(member, now) <= timedelta(0)
+
+
+def ready_again_within(member: Member, now: datetime) -> timedelta:
+    """How long an unready worker may still be so before it counts as one that stays unready."""
     since = member.ready_changed_at
-    return not is_in_use(member) or since is None or now - since > UNREADY_FOR
+    return since + UNREADY_FOR - now if since is not None else timedelta(0)
+
+
+def goes_by(member: Member, now: datetime) -> Iterator[timedelta]:
+    """After which times an update judges a worker anew, though nothing about it has changed."""
+    if member.is_terminating:
+        yield ends_in(member, now)
+    elif not member.is_ready:
+        yield ready_again_within(member, now)
 
 
 def _drains_for_update(member: Member) -> bool:
