@@ -10,10 +10,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 from rest_rig import OURS, client_of, cluster_of, raw, reason, running, seen, shown, until
 
+from slurm_operator.local.boxed.head import TESTER
 from slurm_operator.local.daemons import SlurmDaemons
+from slurm_operator.runtime.slurm_cluster import SlurmCluster
 from slurm_operator.runtime.slurm_fencing import Guard
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
-from slurm_operator.slurm.writes import DeleteNodes, DrainNodes, ResumeNodes, Verdict, WriteResult
+from slurm_operator.slurm.writes import DeleteNodes, DrainNodes, RequeueJob, ResumeNodes, Verdict, WriteResult
 
 V = "/slurm/v0.0.45"
 
@@ -300,3 +302,30 @@ def test_what_resume_does(slurm: SlurmDaemons) -> None:
     assert refused.body["errors"], "RESUME of a node that is neither drained nor down"
     assert undrained.body["errors"] == [], "UNDRAIN does not mind, so it is what we send"
     assert shown(slurm, "node", "w-0")["State"].startswith("IDLE")
+
+
+async def test_only_batch_jobs_can_be_requeued_though_others_say_so_too(slurm: SlurmDaemons) -> None:
+    batch = await running(slurm, "--nodelist=w-0", "--requeue")
+    log = slurm.directory / "srun.log"
+    srun = slurm.head.box.start(["srun", "--nodelist=w-1", "--chdir=/tmp", "sleep", "600"], log, user=TESTER)
+    async with cluster_of(slurm) as cluster:
+        await until(lambda: len(_running(cluster)) == 2, "both to run")
+        [interactive] = _running(cluster) - {batch}
+        snapshot = seen(cluster)
+        assert snapshot is not None
+
+        listed = {job["job_id"]: job for job in raw(slurm, "GET", f"{V}/jobs/").body["jobs"]}
+        answers = {job: await cluster.write(RequeueJob(job_id=job)) for job in (batch, interactive)}
+
+    assert (listed[interactive]["requeue"], listed[interactive]["batch_flag"]) == (True, False)
+    assert (snapshot.jobs[batch].is_requeueable, snapshot.jobs[interactive].is_requeueable) == (True, False)
+    assert verdicts(answers[batch]) == {str(batch): Verdict.DONE}
+    assert verdicts(answers[interactive]) == {str(interactive): Verdict.REFUSED}
+    assert slurm.job_state(interactive) == "RUNNING"
+    slurm.run("scancel", str(interactive))
+    srun.wait(30)
+
+
+def _running(cluster: SlurmCluster) -> set[int]:
+    snapshot = seen(cluster)
+    return {job.job_id for job in snapshot.jobs.values() if job.state.is_running} if snapshot else set()

@@ -45,6 +45,7 @@ class WireJob(wire.Record):
     cpus: Number = None
     node_count: Number = None
     requeue: bool = False
+    batch_flag: bool = False
     hold: bool = False
     restart_cnt: Number = None
     submit_time: Number = None
@@ -85,7 +86,8 @@ def slurm_job(found: WireJob) -> SlurmJob:
         het_job_id=whole(found.het_job_id) or None,
         cpus=count(found.cpus),
         node_count=count(found.node_count),
-        is_requeueable=found.requeue,
+        # What srun or salloc began says requeue too, by its partition's default, and is refused (error 2039).
+        is_requeueable=found.requeue and found.batch_flag,
         is_held=found.hold,
         restarts=count(found.restart_cnt),
         submit_time=moment(found.submit_time),

@@ -35,6 +35,22 @@ async def test_the_mark_of_an_unchanged_job_list_is_never_used(
         await client.read.jobs()
 
 
+@pytest.mark.parametrize(("is_batch", "requeue"), [(True, True), (False, True), (True, False)])
+async def test_only_a_batch_job_can_be_requeued_whatever_its_wishes(
+    is_batch: bool, requeue: bool, slurmrestd: FakeSlurmrestd, client: SlurmRest
+) -> None:
+    """What srun began says so as well, by default, and slurmctld refuses it."""
+    body = copy.deepcopy(body_of("jobs"))
+    for job in body["jobs"]:
+        job |= {"batch_flag": is_batch, "requeue": requeue}
+    slurmrestd.on(JOBS, http(200, body))
+
+    listing = await client.read.jobs()
+
+    assert listing is not None
+    assert {job.is_requeueable for job in listing.records.values()} == {is_batch and requeue}
+
+
 async def test_a_queue_without_jobs_is_read_as_such(slurmrestd: FakeSlurmrestd, client: SlurmRest) -> None:
     body = body_of("jobs") | {"jobs": []}
     slurmrestd.on(JOBS, http(200, body))
