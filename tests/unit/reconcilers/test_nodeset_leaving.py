@@ -121,6 +121,26 @@ def test_a_humans_note_on_a_node_that_does_not_drain_is_waited_for_and_not_repla
     assert told(made) == story
 
 
+@pytest.mark.parametrize(
+    ("state", "reason", "story"),
+    [
+        pytest.param(["DOWN"], "bad disk, ask Ada", ["wait gpu-0: MarkedByOthers"], id="a human's"),
+        pytest.param(["IDLE"], "bad disk, ask Ada", ["wait gpu-0: MarkedByOthers"], id="a human's, in service"),
+        pytest.param(["DOWN", "DRAIN"], "bad disk, ask Ada", ["Released gpu-0"], id="drained by them: it is free"),
+        pytest.param(["DOWN", "NOT_RESPONDING"], "Not responding", ["drain gpu-0 for NodeCordon"], id="slurmctld's own"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("age", [timedelta(0), timedelta(seconds=15)], ids=["fresh", "a while ago"])
+def test_a_cordon_says_what_it_waits_for_where_a_human_left_a_note(age, state, reason, story):
+    """Else the drain would be refused in every pass, and `kubectl drain` would hang without a word."""
+    known = slurm(slurm_node(A, *state, reason=reason))
+    known = wire.replace(known, nodes_asked_at=NOW - age, jobs_asked_at=NOW - age)
+    is_proof = "Released" in story[0]
+    made = seen(ONE, A, machine("n1", cordoned=True), slurm_=known)
+
+    assert told(made) == ([] if is_proof and age else story)
+
+
 def test_marks_of_other_people_on_a_pod_are_not_written_over():
     pod = w(0, protected=True, annotations={names.POD_CORDON: "true", "team": "a"})
     made = seen(ONE, pod, slurm_=slurm(slurm_node(pod, "IDLE", "DRAIN", reason=ours(pod, "PodCordon"))))

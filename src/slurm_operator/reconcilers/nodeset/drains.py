@@ -9,7 +9,7 @@ from slurm_operator.reconcilers.nodeset.causes import Cause, Staying, staying_ca
 from slurm_operator.reconcilers.nodeset.marks import marked
 from slurm_operator.reconcilers.nodeset.members import Member
 from slurm_operator.reconcilers.nodeset.observe import Seen
-from slurm_operator.reconcilers.nodeset.retire import Stages, drain
+from slurm_operator.reconcilers.nodeset.retire import Stages, drain, is_marked_by_others, told_to_drain
 from slurm_operator.reconcilers.nodeset.returns import comes_back
 from slurm_operator.slurm.reasons import is_our_reason
 from slurm_operator.slurm.snapshot import Snapshot
@@ -34,6 +34,8 @@ def _held(member: Member, cause: Cause, seen: Seen, now: datetime) -> Stages:
     Whoever was let go and has a job after all, because somebody lifted the drain, is protected again.
     """
     match gate(member, now):
+        case Shut(reason="NotDraining" | "OldAnswer") if is_marked_by_others(member):
+            return [[told_to_drain(member, "it may be evicted when its jobs are done")]]
         case Shut(reason="NotDraining"):
             return [[*_protect(member, seen), drain(member, cause, seen.controller_key)]]
         case Shut(reason="OldAnswer") if _takes_jobs_still(member):

@@ -46,8 +46,8 @@ def retire(member: Member, cause: Cause, controller: ObjectKey, now: datetime) -
     """Drain, wait, fence, delete: as far as the facts allow it now."""
     verdict = _verdict(member, now)
     match verdict:
-        case Shut(reason="NotDraining") if _is_marked_by_others(member):
-            return [[_told_to_drain(member)]]
+        case Shut(reason="NotDraining") if is_marked_by_others(member):
+            return [[told_to_drain(member, "it goes")]]
         case Shut(reason="NotDraining"):
             return [[drain(member, cause, controller)]]
         case _ if member.ends_within(GRACE_SECONDS):
@@ -183,22 +183,23 @@ def _replaceable(record: SlurmNode | None) -> frozenset[str]:
     return frozenset({record.reason})
 
 
-def _is_marked_by_others(member: Member) -> bool:
+def is_marked_by_others(member: Member) -> bool:
     """A human left a reason on a node that does not drain, as `state=down reason=...` does."""
     record = member.last_record
-    if record is None or not record.reason:
+    if record is None or record.state.is_drain or not record.reason:
         return False
     return not is_our_reason(record.reason) and not record.is_marked_by_slurm
 
 
-def _told_to_drain(member: Member) -> Wait:
+def told_to_drain(member: Member, then: str) -> Wait:
+    """What they can do about it, and what comes of it."""
     record = member.last_record
     assert record is not None
     return _wait(
         member,
         "MarkedByOthers",
         f"{record.reason_set_by or 'somebody'} marked it {record.state} with the reason {record.reason!r}, "
-        "which is not ours to replace. Drain it in Slurm, or clear the reason, and it goes",
+        f"which is not ours to replace. Drain it in Slurm, or clear the reason, and {then}",
     )
 
 
