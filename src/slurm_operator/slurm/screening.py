@@ -57,7 +57,7 @@ def _answer(write: NodeWrite, name: str, node: SlurmNode | None) -> Answer | Non
         return _about_nobody(write, name)
     match write:
         case DrainNodes(over=over, unless_in_use=unless_in_use):
-            if node.is_drained_by_us:
+            if node.is_drained_by_us and node.reason not in over:
                 return Answer(verdict=Verdict.ALREADY)
             if unless_in_use and node.state.is_available:
                 return Answer(verdict=Verdict.LATE, message=f"{name} takes jobs again; it waits for its turn")

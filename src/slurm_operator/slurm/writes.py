@@ -31,7 +31,8 @@ SIGNALS = (
 class DrainNodes(wire.Record, tag="DrainNodes"):
     """No new job on these nodes. A node that already drains keeps its reason and the time it was given.
 
-    `over` are foreign reasons, word for word, that may be replaced: slurmctld's own about a node it lost.
+    `over` are reasons, word for word, that may be replaced all the same: slurmctld's own about a node that it
+    lost, and ours when it has become untrue.
     `unless_in_use` spares a node that takes jobs again: it was only chosen because it took none.
     """
 

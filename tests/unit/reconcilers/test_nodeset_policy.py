@@ -8,8 +8,10 @@ from slurm_operator import wire
 from slurm_operator.plan.actions import WriteSlurm
 from slurm_operator.plan.plan import Outcome
 from slurm_operator.reconcilers.nodeset import RECONCILER, notices
+from slurm_operator.slurm.reasons import OurReason
 from slurm_operator.slurm.states import JobState
-from slurm_operator.slurm.writes import CancelJob, RequeueJob, UpdateJob
+from slurm_operator.slurm.writes import CancelJob, DrainNodes, RequeueJob, UpdateJob
+from support.story import Story
 from support.workers import (
     KEY,
     NOW,
@@ -75,6 +77,49 @@ RERUNS, STAYS = job(1, "gpu-0", is_requeueable=True), job(2, "gpu-0")
 )  # fmt: skip
 def test_jobs_are_ended_only_as_the_policy_says(made, story):
     assert ends(made) == story
+
+
+def drains(made) -> list[str]:
+    """The causes that are written into Slurm now."""
+    writes = [action.write for action in planned(made).actions() if isinstance(action, WriteSlurm)]
+    return [OurReason.read(write.reason).cause for write in writes if isinstance(write, DrainNodes)]
+
+
+def cordoned(**kwargs):
+    """The same worker, on a machine that is cordoned."""
+    made = leaving(**kwargs)
+    made.things.append(machine("n1", cordoned=True))
+    return made
+
+
+@pytest.mark.parametrize(
+    ("made", "causes"),
+    [
+        pytest.param(cordoned(reason="slurm-operator: NodeCordon: fan (pod 1234)"), ["ScaleIn"], id="it was cordoned and leaves: the clock starts"),
+        pytest.param(leaving(reason="slurm-operator: PodCordon: x (pods made until 2026-01-01T11:30:00Z)"), ["ScaleIn"], id="a user's cordon"),
+        pytest.param(cordoned(), [], id="it runs already"),
+        pytest.param(cordoned(reason="ask Ada"), [], id="a human's drain is not rewritten"),
+        pytest.param(cordoned(reason=""), [], id="nor one without a reason"),
+        pytest.param(cordoned(replicas=1), ["NodeCordon"], id="it stays after all, cordoned: the clock stops"),
+        pytest.param(cordoned(replicas=1, reason="slurm-operator: NodeCordon: fan (pods made until 2026-01-01T11:30:00Z)"), [], id="it stays as it is"),
+    ],
+)  # fmt: skip
+def test_the_clock_of_a_worker_that_was_cordoned_first_starts_when_it_leaves(made, causes):
+    assert drains(made) == causes
+
+
+def test_jobs_on_a_worker_that_was_cordoned_before_it_left_have_the_whole_deadline():
+    story = Story({"replicas": 2, "drainPolicy": {"type": "Cancel", "deadline": "1m"}}, machines=2).tick(5)
+    job = story.submit(1000, width=2, is_requeueable=False)
+    story.tick(2).pods.machines[0].is_cordoned = story.pods.machines[1].is_cordoned = True
+    story.tick(100)
+    assert job.state == "RUNNING", "a cordon says nothing about jobs"
+
+    story.change(replicas=0).tick(55)
+    assert job.state == "RUNNING", "its time is not over"
+
+    story.tick(10)
+    assert job.state == "CANCELLED"
 
 
 def test_the_owner_reads_when_and_why_and_keeps_what_others_wrote():

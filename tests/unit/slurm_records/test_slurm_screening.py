@@ -32,6 +32,7 @@ COMMENT = UpdateNodes(nodes=("n",), comment="our new one", comment_over="our old
 DRAIN = DrainNodes(nodes=("n",), reason=OURS)
 DRAIN_IDLE = DrainNodes(nodes=("n",), reason=OURS, unless_in_use=True)
 DRAIN_LOST = DrainNodes(nodes=("n",), reason=OURS, over=frozenset({LOST}))
+DRAIN_ANEW = DrainNodes(nodes=("n",), reason=OURS, over=frozenset({"slurm-operator: NodeCordon"}))
 DOWN = SetNodesDown(nodes=("n",), reason=OURS)
 RESUME = ResumeNodes(nodes=("n",))
 RESUME_LOST = ResumeNodes(nodes=("n",), over=frozenset({LOST}), from_down=True)
@@ -54,6 +55,15 @@ SEND = None
             node("IDLE", "DRAIN", reason="slurm-operator: other cause"),
             Verdict.ALREADY,
             id="drain: another of ours",
+        ),
+        pytest.param(
+            DRAIN_ANEW,
+            node("MIXED", "DRAIN", reason="slurm-operator: NodeCordon"),
+            SEND,
+            id="drain: ours, untrue",
+        ),
+        pytest.param(
+            DRAIN_ANEW, node("MIXED", "DRAIN", reason=THEIRS), Verdict.FOREIGN, id="drain: theirs meanwhile"
         ),
         pytest.param(DRAIN, node("IDLE", "DRAIN", reason=THEIRS), Verdict.FOREIGN, id="drain: a human's"),
         pytest.param(DRAIN, node("IDLE", "DRAIN"), Verdict.FOREIGN, id="drain: a human's without a reason"),

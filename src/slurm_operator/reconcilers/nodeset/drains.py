@@ -9,7 +9,13 @@ from slurm_operator.reconcilers.nodeset.causes import Cause, Staying, staying_ca
 from slurm_operator.reconcilers.nodeset.marks import marked
 from slurm_operator.reconcilers.nodeset.members import Member
 from slurm_operator.reconcilers.nodeset.observe import Seen
-from slurm_operator.reconcilers.nodeset.retire import Stages, drain, is_marked_by_others, told_to_drain
+from slurm_operator.reconcilers.nodeset.retire import (
+    Stages,
+    drain,
+    is_drained_for_something_else,
+    is_marked_by_others,
+    told_to_drain,
+)
 from slurm_operator.reconcilers.nodeset.returns import comes_back
 from slurm_operator.slurm.reasons import is_our_reason
 from slurm_operator.slurm.snapshot import Snapshot
@@ -40,6 +46,8 @@ def _held(member: Member, cause: Cause, seen: Seen, now: datetime) -> Stages:
             return [[*_protect(member, seen), drain(member, cause, seen.controller_key)]]
         case Shut(reason="OldAnswer") if _takes_jobs_still(member):
             return [[drain(member, cause, seen.controller_key)]]
+        case Shut(reason="Draining") if is_drained_for_something_else(member, cause):
+            return [[*_protect(member, seen), drain(member, cause, seen.controller_key)]]
         case Shut(reason="Draining" | "Crashed" | "Starting"):
             return [[*protected] for protected in [_protect(member, seen)] if protected]
         case Drained() | Ended():

@@ -21,7 +21,6 @@ from slurm_operator.reconcilers.nodeset.marks import marked
 from slurm_operator.reconcilers.nodeset.members import Member
 from slurm_operator.reconcilers.nodeset.records import forget
 from slurm_operator.slurm.forgetting import may_forget
-from slurm_operator.slurm.node import SlurmNode
 from slurm_operator.slurm.reasons import OurReason, is_our_reason
 from slurm_operator.slurm.snapshot import Snapshot
 from slurm_operator.slurm.writes import DrainNodes
@@ -52,6 +51,8 @@ def retire(member: Member, cause: Cause, controller: ObjectKey, now: datetime) -
             return [[drain(member, cause, controller)]]
         case _ if member.ends_within(GRACE_SECONDS):
             return [[_wait(member, "Terminating", "its pod is ending")]]
+        case Shut(reason="Draining") if is_drained_for_something_else(member, cause):
+            return [[drain(member, cause, controller)]]
         case Shut(reason=reason, message=message, jobs=jobs):
             return [[_wait(member, reason, message, jobs)]]
         case Unreported() if member.is_terminating:
@@ -167,7 +168,7 @@ def drain(member: Member, cause: Cause, controller: ObjectKey) -> WriteSlurm:
         write=DrainNodes(
             nodes=(member.slurm_node,),
             reason=cause.reason(member),
-            over=_replaceable(member.last_record),
+            over=_replaceable(member, cause),
             # One that crashed may look as if it took jobs until Slurm finds out, and is none to spare.
             unless_in_use=cause.costs_nothing and not member.has_crashed,
         ),
@@ -176,11 +177,27 @@ def drain(member: Member, cause: Cause, controller: ObjectKey) -> WriteSlurm:
     )
 
 
-def _replaceable(record: SlurmNode | None) -> frozenset[str]:
+def _replaceable(member: Member, cause: Cause) -> frozenset[str]:
     """Slurm's own note, unless people drained: into a drain without a reason it writes one, too."""
-    if record is None or record.is_drained_by_people or not record.is_marked_by_slurm:
+    record = member.last_record
+    if record is None:
         return frozenset()
-    return frozenset({record.reason})
+    is_slurms = record.is_marked_by_slurm and not record.is_drained_by_people
+    is_untrue = is_drained_for_something_else(member, cause)
+    return frozenset({record.reason}) if is_slurms or is_untrue else frozenset()
+
+
+def is_drained_for_something_else(member: Member, cause: Cause) -> bool:
+    """Our own drain says that it stays, and it leaves, or the other way round.
+
+    The clock of the drain policy counts from a drain that sends a worker away, and from no other. So such a
+    reason is replaced, while jobs are left that it matters to; a human's never is.
+    """
+    ours = member.drain
+    if ours is None:
+        return False
+    says_it_leaves = ours.cause in set(Leaving) and member.is_drained_itself
+    return says_it_leaves != isinstance(cause.kind, Leaving)
 
 
 def is_marked_by_others(member: Member) -> bool:
