@@ -299,6 +299,11 @@ class Deeds:
 
     # ---- The end of all trouble
 
+    def _lift_pod_cordons(self) -> None:
+        for pod in self._pods():
+            if pod["metadata"].get("annotations", {}).get(names.POD_CORDON) == "true":
+                self._annotate(pod, names.POD_CORDON, "false")
+
     async def make_good(self) -> None:
         """Nothing is held back any more, and the wishes are ones that can be met."""
         world = self.world
@@ -319,9 +324,8 @@ class Deeds:
         for job in self._jobs("PENDING"):
             if job.required or job.width > 1:
                 world.ctld.cancel(job)
-        for pod in self._pods():
-            if pod["metadata"].get("annotations", {}).get(names.POD_CORDON) == "true":
-                self._annotate(pod, names.POD_CORDON, "false")
+        self._lift_pod_cordons()
+        world.on_second.append(self._lift_pod_cordons)  # One that is on its way has it from the one before.
         while self.drained:
             self.lift(0, 0)
         found = world.server.objects[NodeSet.KIND].get(self.nodeset)

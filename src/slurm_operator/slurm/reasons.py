@@ -45,6 +45,12 @@ SLURMS_OWN_USERS = {"", "root", "slurm"}
 # Of a node that drains already it says so behind the reason that is there, whoever gave that (seen on 26.05).
 _GIVEN_UP = re.compile(rf"(?: : (?:{'|'.join(SLURMS_OWN_DOWNS)}))+$")
 
+# How the operator before us drained a worker that it had cordoned itself: its machine was, or it had to go.
+_CORDONED_BY_OPERATOR = re.compile(
+    r"slurm-operator: (Node \(\S+\) was cordoned, Pod \(\S+\) must be cordoned"
+    r"|Pod \(\S+\) is pending termination for scale-in)"
+)
+
 _POD = re.compile(r" ?\(pod (?P<uid>[0-9a-f-]{4,36})\)$")
 _PODS = re.compile(r" ?\(pods made until (?P<until>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)\)$")
 _TIME = "%Y-%m-%dT%H:%M:%SZ"
@@ -64,6 +70,11 @@ def our_reason(text: str) -> str:
 def is_our_reason(reason: str) -> bool:
     """Whether we set it. An empty reason is somebody else's: we always give one."""
     return reason.startswith(OUR_REASON_PREFIX)
+
+
+def is_cordoned_by_operator(reason: str) -> bool:
+    """Whether the operator before us wrote it, of a worker that no user had cordoned."""
+    return _CORDONED_BY_OPERATOR.match(reason) is not None
 
 
 def is_slurms_own_reason(reason: str, set_by: str) -> bool:

@@ -1,8 +1,10 @@
 """New workers: what has to be there before them, and their pods."""
 
+from slurm_operator.api import names
 from slurm_operator.plan.actions import Action, Create, Wait
 from slurm_operator.plan.plan import Lane, lane
 from slurm_operator.reconcilers.nodeset import ssh
+from slurm_operator.reconcilers.nodeset.causes import tells_of_a_user_cordon
 from slurm_operator.reconcilers.nodeset.choices import Choices
 from slurm_operator.reconcilers.nodeset.mismatches import declares_otherwise
 from slurm_operator.reconcilers.nodeset.observe import Seen
@@ -11,6 +13,7 @@ from slurm_operator.reconcilers.nodeset.records import FRESH_RECORD, forget, is_
 from slurm_operator.reconcilers.nodeset.revisions import Revision
 from slurm_operator.reconcilers.nodeset.volumes import missing_claims
 from slurm_operator.slurm.forgetting import may_forget
+from slurm_operator.slurm.node import SlurmNode
 from slurm_operator.slurm.snapshot import Snapshot
 
 NEW = "new workers"
@@ -64,15 +67,23 @@ def _needs_new_record(slot: Slot, seen: Seen) -> bool:
     """Also when the worker before it ended by itself, and nobody noted that its resources had changed."""
     if is_outdated(slot.hostname, seen.slurm, seen.reservation_name):
         return True
-    record = seen.slurm.nodes.get(slot.hostname) if isinstance(seen.slurm, Snapshot) else None
+    record = _record(slot, seen)
     is_other = record is not None and declares_otherwise(record, seen.nodeset)
     return is_other and may_forget(slot.hostname, seen.slurm, seen.reservation_name)
+
+
+def _record(slot: Slot, seen: Seen) -> SlurmNode | None:
+    """What Slurm knows of the worker that had this name before."""
+    return seen.slurm.nodes.get(slot.hostname) if isinstance(seen.slurm, Snapshot) else None
 
 
 def _creation(slot: Slot, pods: WorkerPods, seen: Seen) -> Create:
     manifest = pods.pod(slot)
     if _needs_new_record(slot, seen):
         manifest["metadata"]["annotations"][FRESH_RECORD] = "true"
+    record = _record(slot, seen)
+    if record is not None and tells_of_a_user_cordon(record):
+        manifest["metadata"]["annotations"][names.POD_CORDON] = "true"  # They said so of this worker.
     return Create(manifest=manifest, reason="ScalingUp", message=f"created worker {slot.pod_name}")
 
 

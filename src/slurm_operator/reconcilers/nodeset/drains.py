@@ -28,6 +28,8 @@ OF_MACHINES = {Staying.NODE_CORDON, Staying.NODE_TAINT}
 def keep(member: Member, seen: Seen, now: datetime) -> Stages:
     """What a worker that stays needs now."""
     cause = staying_cause(member, seen.nodeset, seen.propagated_conditions)
+    if member.has_others_cordon:
+        return [_without_others_cordon(member)]
     if cause is not None:
         return _held(member, cause, seen, now)
     protection: list[Action] = [*_protect(member, seen)]
@@ -48,6 +50,8 @@ def _held(member: Member, cause: Cause, seen: Seen, now: datetime) -> Stages:
             return [[drain(member, cause, seen.controller_key)]]
         case Shut(reason="Draining") if is_drained_for_something_else(member, cause):
             return [[*_protect(member, seen), drain(member, cause, seen.controller_key)]]
+        case Drained() if member.drain is not None and not member.is_drained_itself:
+            return [[drain(member, cause, seen.controller_key)]]
         case Shut(reason="Draining" | "Crashed" | "Starting"):
             return [[*protected] for protected in [_protect(member, seen)] if protected]
         case Drained() | Ended():
@@ -108,6 +112,12 @@ def _is_about_an_earlier_pod(member: Member) -> bool:
         and created is not None
         and record.reason_changed_at < created
     )
+
+
+def _without_others_cordon(member: Member) -> list[Action]:
+    """First of all, while the drain still tells whose it was: afterwards it would pass for a user's."""
+    message = f"{member.slurm_node} was cordoned by the operator before; what it was for is looked at anew"
+    return [*marked(member, "Uncordoned", message, annotations={names.POD_CORDON: None})]
 
 
 def _release(member: Member) -> list[PatchObject]:

@@ -11,7 +11,7 @@ from slurm_operator.plan.gate import Worker, has_left, is_record_of, jobs_on
 from slurm_operator.reconcilers.nodeset import identity
 from slurm_operator.slurm.job import SlurmJob
 from slurm_operator.slurm.node import SlurmNode
-from slurm_operator.slurm.reasons import OurReason
+from slurm_operator.slurm.reasons import OurReason, is_cordoned_by_operator
 from slurm_operator.slurm.snapshot import Snapshot
 
 
@@ -129,7 +129,14 @@ class Member(Worker):
 
     @property
     def is_user_cordoned(self) -> bool:
-        return self.pod.metadata.annotations.get(names.POD_CORDON) == "true"
+        return self.pod.metadata.annotations.get(names.POD_CORDON) == "true" and not self.has_others_cordon
+
+    @property
+    def has_others_cordon(self) -> bool:
+        """Not a user but the operator before us cordoned the pod, for a cause that its drain tells."""
+        record = self.record
+        is_marked = names.POD_CORDON in self.pod.metadata.annotations
+        return is_marked and record is not None and is_cordoned_by_operator(record.reason)
 
     @property
     def is_node_cordoned(self) -> bool:

@@ -16,7 +16,7 @@ from slurm_operator.plan.gate import (
     gate,
     was_open,
 )
-from slurm_operator.reconcilers.nodeset.causes import Cause, Leaving
+from slurm_operator.reconcilers.nodeset.causes import Cause, Leaving, tells_of_a_user_cordon
 from slurm_operator.reconcilers.nodeset.marks import marked
 from slurm_operator.reconcilers.nodeset.members import Member
 from slurm_operator.reconcilers.nodeset.records import forget
@@ -55,6 +55,8 @@ def retire(member: Member, cause: Cause, controller: ObjectKey, now: datetime) -
             return [[drain(member, cause, controller)]]
         case Shut(reason=reason, message=message, jobs=jobs):
             return [[_wait(member, reason, message, jobs)]]
+        case Drained() | Ended() | NeverStarted() | NotRunning() | Unreported() if _misleads(member, cause):
+            return [[drain(member, cause, controller)]]
         case Unreported() if member.is_terminating:
             return [
                 [_wait(member, "Terminating", "its pod is asked to end; what its kubelet did is awaited")]
@@ -132,9 +134,26 @@ def _barred(member: Member, cause: Cause, controller: ObjectKey) -> list[WriteSl
 
 
 def _lacks_note(member: Member, cause: Cause) -> bool:
-    """slurmctld drained it for its resources. Our own reason tells who comes next that the record goes."""
+    """Whether our own reason has to tell who comes next that the record goes: slurmctld drained it for that.
+
+    Of a user's cordon that reason tells as well, so there, too, the record stays until the next one comes.
+    """
     record = member.record
-    return cause.kind is Leaving.RESOURCES and record is not None and record.is_drained_by_slurm
+    if record is None or cause.kind is not Leaving.RESOURCES:
+        return False
+    noted = member.drain
+    is_noted = noted is not None and noted.cause == Leaving.RESOURCES
+    return record.is_drained_by_slurm or (
+        record.is_drained_by_us and member.is_user_cordoned and not is_noted
+    )
+
+
+def _misleads(member: Member, cause: Cause) -> bool:
+    """Our drain tells the next pod of a user's cordon, and there is none, or the other way round."""
+    found = member.slurm.nodes.get(member.slurm_node) if isinstance(member.slurm, Snapshot) else None
+    if found is None or not found.is_drained_by_us or cause.kind in FOR_GOOD:
+        return False
+    return tells_of_a_user_cordon(found) != member.is_user_cordoned
 
 
 def _takes_record_along(member: Member, cause: Cause) -> bool:
@@ -168,7 +187,7 @@ def drain(member: Member, cause: Cause, controller: ObjectKey) -> WriteSlurm:
         write=DrainNodes(
             nodes=(member.slurm_node,),
             reason=cause.reason(member),
-            over=_replaceable(member, cause),
+            over=_replaceable(member),
             # One that crashed may look as if it took jobs until Slurm finds out, and is none to spare.
             unless_in_use=cause.costs_nothing and not member.has_crashed,
         ),
@@ -177,14 +196,16 @@ def drain(member: Member, cause: Cause, controller: ObjectKey) -> WriteSlurm:
     )
 
 
-def _replaceable(member: Member, cause: Cause) -> frozenset[str]:
-    """Slurm's own note, unless people drained: into a drain without a reason it writes one, too."""
-    record = member.last_record
-    if record is None:
+def _replaceable(member: Member) -> frozenset[str]:
+    """Slurm's own note and, word for word, a drain of ours that was seen: whoever drains anew means that.
+
+    Not where people drained: into a drain without a reason slurmctld writes one, too.
+    """
+    found = member.slurm.nodes.get(member.slurm_node) if isinstance(member.slurm, Snapshot) else None
+    if found is None or found.is_drained_by_people:
         return frozenset()
-    is_slurms = record.is_marked_by_slurm and not record.is_drained_by_people
-    is_untrue = is_drained_for_something_else(member, cause)
-    return frozenset({record.reason}) if is_slurms or is_untrue else frozenset()
+    is_slurms = member.last_record is not None and found.is_marked_by_slurm
+    return frozenset({found.reason}) if found.is_drained_by_us or is_slurms else frozenset()
 
 
 def is_drained_for_something_else(member: Member, cause: Cause) -> bool:

@@ -1,0 +1,141 @@
+"""A user's cordon of a worker: it holds for whoever comes in its place, until the user takes it away."""
+
+import pytest
+
+from slurm_operator.api import names
+from support.story import Story
+from support.workers import (
+    controller,
+    machine,
+    nodeset,
+    ours,
+    revision_of,
+    slurm,
+    slurm_node,
+    told,
+    worker,
+    world,
+)
+
+CORDONED = {names.POD_CORDON: "true"}
+CORDON = {
+    "op": "add",
+    "path": f"/metadata/annotations/{names.POD_CORDON.replace('/', '~1')}",
+    "value": "true",
+}
+LIFT = {"op": "remove", "path": CORDON["path"]}
+
+
+def cordoned(**more) -> Story:
+    """gpu-1 is taken out of service by a user."""
+    story = Story({"replicas": 2, "slurmd": {"image": "slurmd:1"}, **more}, machines=2).tick(5)
+    story.pods.patch("gpu-1", story.pods.pods["gpu-1"]["metadata"]["uid"], [CORDON])
+    return story.tick(3)
+
+
+def is_cordoned(story: Story) -> bool:
+    pod, record = story.pods.pods["gpu-1"], story.slurm.records["gpu-1"]
+    return (
+        names.POD_CORDON in pod["metadata"]["annotations"]
+        and record.is_drain
+        and "PodCordon" in record.reason
+    )
+
+
+def images(story: Story) -> set[str]:
+    return {pod["spec"]["containers"][0]["image"] for pod in story.pods.pods.values()}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param({"slurmd": {"image": "slurmd:2"}}, id="another image"),
+        pytest.param({"slurmd": {"image": "slurmd:2"}, "extraConf": "CPUs=3"}, id="other resources: the record is made anew"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("seconds", [0, 30], ids=["idle", "with a job"])
+def test_an_update_keeps_a_users_cordon(change, seconds):
+    budget = {
+        "updateStrategy": {"rollingUpdate": {"maxUnavailable": 2}}
+    }  # The cordoned one is away all the time.
+    story = Story({"replicas": 2, "slurmd": {"image": "slurmd:1"}, **budget}, machines=2).tick(5)
+    if seconds:
+        story.submit(seconds, width=2)
+    story.tick(2).pods.patch("gpu-1", story.pods.pods["gpu-1"]["metadata"]["uid"], [CORDON])
+
+    story.tick(3).change(**change).tick(80)
+
+    assert images(story) == {"slurmd:2"}
+    assert is_cordoned(story)
+    assert not story.slurm.records["gpu-0"].is_drain
+
+    story.pods.patch("gpu-1", story.pods.pods["gpu-1"]["metadata"]["uid"], [LIFT])
+    story.tick(3)
+    assert not story.slurm.records["gpu-1"].is_drain
+
+
+def test_a_cordon_that_comes_while_the_worker_drains_for_an_update_holds_too():
+    story = Story({"replicas": 1, "slurmd": {"image": "slurmd:1"}}).tick(5)
+    story.submit(20)
+    story.tick(2).change(slurmd={"image": "slurmd:2"}).tick(4)
+    assert "Update" in story.slurm.records["gpu-0"].reason
+
+    story.pods.patch("gpu-0", story.pods.pods["gpu-0"]["metadata"]["uid"], [CORDON])
+    story.tick(40)
+
+    assert images(story) == {"slurmd:2"}
+    assert names.POD_CORDON in story.pods.pods["gpu-0"]["metadata"]["annotations"]
+    assert story.slurm.records["gpu-0"].is_drain
+
+
+def test_a_cordon_that_is_lifted_while_the_worker_cannot_start_does_not_come_back():
+    story = cordoned(updateStrategy={"rollingUpdate": {"maxUnavailable": 2}})
+    story.pods.bad_images.add("slurmd:broken")
+    story.change(slurmd={"image": "slurmd:broken"}).tick(15)
+    assert "slurmd:broken" in images(story)
+    assert names.POD_CORDON in story.pods.pods["gpu-1"]["metadata"]["annotations"], "it came with it"
+
+    story.pods.patch("gpu-1", story.pods.pods["gpu-1"]["metadata"]["uid"], [LIFT])
+    story.tick(2).change(slurmd={"image": "slurmd:3"}).tick(40)
+
+    assert images(story) == {"slurmd:3"}
+    assert names.POD_CORDON not in story.pods.pods["gpu-1"]["metadata"]["annotations"]
+    assert not story.slurm.records["gpu-1"].is_drain
+
+
+def test_a_worker_that_goes_for_good_leaves_no_cordon_behind():
+    story = cordoned().change(replicas=1).tick(10)
+
+    story.change(replicas=2).tick(10)
+
+    assert names.POD_CORDON not in story.pods.pods["gpu-1"]["metadata"]["annotations"]
+    assert not story.slurm.records["gpu-1"].is_drain
+
+
+ONE = nodeset(replicas=1)
+R = revision_of(ONE)
+A = worker(0, revision=R.metadata.labels[names.LABEL_REVISION], annotations=CORDONED)
+BY_MACHINE = "slurm-operator: Node (n1) was cordoned, Pod (ns/gpu-0) must be cordoned"
+BY_SCALE_IN = "slurm-operator: Pod (ns/gpu-0) is pending termination for scale-in"
+BY_USER = "slurm-operator: Pod (ns/gpu-0) was cordoned"
+
+
+def taken_over(reason: str, *things, is_drain=True, jobs=()):
+    record = slurm_node(A, "IDLE", *(["DRAIN"] if is_drain else []), reason=reason)
+    return world(ONE, controller(), A, *things, revisions_=[R], slurm_=slurm(record, jobs=jobs))
+
+
+@pytest.mark.parametrize(
+    ("made", "story"),
+    [
+        pytest.param(taken_over(BY_MACHINE), ["Uncordoned gpu-0"], id="for its machine, which is uncordoned since"),
+        pytest.param(taken_over(BY_MACHINE, machine("n1", cordoned=True)), ["Uncordoned gpu-0"], id="which is cordoned still"),
+        pytest.param(taken_over(BY_SCALE_IN), ["Uncordoned gpu-0"], id="for a scale-in that is no longer wanted"),
+        pytest.param(taken_over(BY_USER), ["Released gpu-0"], id="a user's stands"),
+        pytest.param(taken_over(ours(A, "PodCordon")), ["Released gpu-0"], id="so does one of our days"),
+        pytest.param(taken_over(""), ["Released gpu-0"], id="a human's drain beside it"),
+        pytest.param(taken_over("", is_drain=False), ["drain gpu-0 for PodCordon"], id="not drained yet"),
+    ],
+)  # fmt: skip
+def test_a_cordon_of_the_operator_before_us_is_not_taken_for_a_users(made, story):
+    assert told(made) == story
