@@ -523,14 +523,25 @@ def test_a_worker_on_a_cordoned_machine_is_protected_unless_no_job_can_be_there(
     assert told(world(one, HEAD, pod, CORDONED, revisions_=[R], slurm_=known)) == story
 
 
-def test_the_drain_of_a_crashed_worker_goes_ahead_whatever_slurm_thinks_of_it_still():
-    lost = slurm_node(OUTDATED, "IDLE", "NOT_RESPONDING", reason="Not responding", reason_set_by="slurm")
-    made = world(ONE, HEAD, OUTDATED, revisions_=[revision_of(ONE)], slurm_=slurm(lost))
+@pytest.mark.parametrize(
+    ("crashed_for", "spared"),
+    [
+        pytest.param(
+            timedelta(seconds=5), True, id="it may be back in a moment, and then waits for its turn"
+        ),
+        pytest.param(timedelta(minutes=1), False, id="it does not come back by itself"),
+    ],
+)
+def test_a_crashed_worker_drains_beyond_the_budget_when_it_is_not_back_soon(crashed_for, spared):
+    old = crashed(worker(0, revision="old", ready=False, unready_for=crashed_for))
+    lost = slurm_node(old, "IDLE", reason="Not responding", reason_set_by="slurm")
+    made = world(ONE, HEAD, old, revisions_=[revision_of(ONE)], slurm_=slurm(lost))
 
     [drain] = [action.write for action in planned(made).actions() if isinstance(action, WriteSlurm)]
 
     assert drain.over == {"Not responding"}
-    assert not drain.unless_in_use
+    assert drain.unless_in_use == spared
+    assert planned(made).look_again == (timedelta(seconds=25) if spared else None)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """The next safe steps towards removing one worker."""
 
-from datetime import datetime
+from dataclasses import replace
+from datetime import datetime, timedelta
 
 from slurm_operator.api import names
 from slurm_operator.api.meta import ObjectKey, key_of
@@ -28,6 +29,9 @@ from slurm_operator.slurm.writes import DrainNodes
 # With a proof in hand nothing is left to wait for in the pod.
 GRACE_SECONDS = 30
 
+# A slurmd that crashed once is up again by then.
+BACK_WITHIN = timedelta(seconds=30)
+
 # A worker that comes back under the same name keeps its record in Slurm; these do not come back.
 FOR_GOOD = {
     Leaving.SCALE_IN,
@@ -48,7 +52,7 @@ def retire(member: Member, cause: Cause, controller: ObjectKey, now: datetime) -
         case Shut(reason="NotDraining") if is_marked_by_others(member):
             return [[told_to_drain(member, "it goes")]]
         case Shut(reason="NotDraining"):
-            return [[drain(member, cause, controller)]]
+            return [[drain(member, _firm(member, cause, now), controller)]]
         case _ if member.ends_within(GRACE_SECONDS):
             return [[_wait(member, "Terminating", "its pod is ending")]]
         case Shut(reason="Draining") if is_drained_for_something_else(member, cause):
@@ -188,12 +192,23 @@ def drain(member: Member, cause: Cause, controller: ObjectKey) -> WriteSlurm:
             nodes=(member.slurm_node,),
             reason=cause.reason(member),
             over=_replaceable(member),
-            # One that crashed may look as if it took jobs until Slurm finds out, and is none to spare.
-            unless_in_use=cause.costs_nothing and not member.has_crashed,
+            unless_in_use=cause.costs_nothing,
         ),
         reason=cause.kind,
         message=f"draining {member.slurm_node}: {cause.text}",
     )
+
+
+def _firm(member: Member, cause: Cause, now: datetime) -> Cause:
+    """One that crashed seems to take jobs until Slurm finds out. If it is not back soon, it is not spared."""
+    is_lost = member.has_crashed and back_in(member, now) <= timedelta(0)
+    return replace(cause, costs_nothing=False) if is_lost else cause
+
+
+def back_in(member: Member, now: datetime) -> timedelta:
+    """How long one that crashed is waited for. Nothing may tell when that is over."""
+    since = member.ready_changed_at
+    return BACK_WITHIN - (now - since) if since is not None else timedelta(0)
 
 
 def _replaceable(member: Member) -> frozenset[str]:
