@@ -70,7 +70,10 @@ class WholePromises:
             return
         if kind in WORKLOADS and old is not None and new is not None:
             self._check_template(old, new)
-        if kind == kinds.POD and app_of(old or new or {"metadata": {}}) == SLURMCTLD and _is_leaving(new):
+        is_slurmctld = kind == kinds.POD and app_of(old or new or {"metadata": {}}) == SLURMCTLD
+        if (
+            is_slurmctld and _is_leaving(new) and not _is_leaving(old)
+        ):  # A note on one that leaves ends nothing.
             self._check_excuse(SLURMCTLD, "deletes the pod of slurmctld")
             self.replaced_at = self.world.clock.now()
         if kind == kinds.SECRET and names.KEY_RING_FILE not in ((new or old or {}).get("data") or {}):
