@@ -67,21 +67,24 @@ class Member(Worker):
         """Its record was to be removed from Slurm, so it never takes a job again."""
         return self.pod.metadata.annotations.get(names.POD_RETIRED) == self.uid
 
+    @property
+    def namesake(self) -> SlurmNode | None:
+        """Slurm's record of this name, whichever pod it is about."""
+        return self.slurm.nodes.get(self.slurm_node) if isinstance(self.slurm, Snapshot) else None
+
     @cached_property
     def record(self) -> SlurmNode | None:
         """Slurm's record of this very worker; None when there is none, or it is about another pod."""
-        if not isinstance(self.slurm, Snapshot):
-            return None
-        found = self.slurm.nodes.get(self.slurm_node)
+        found = self.namesake
         return found if found is not None and is_record_of(found, self) else None
 
     @property
     def last_record(self) -> SlurmNode | None:
         """Slurm's record of this very worker, also while its slurmd has crashed and is not up again."""
-        if self.record is not None or not isinstance(self.slurm, Snapshot):
+        found = self.namesake
+        if self.record is not None or found is None:
             return self.record
-        found = self.slurm.nodes.get(self.slurm_node)
-        return found if found is not None and has_left(found, self) else None
+        return found if has_left(found, self) else None
 
     @property
     def drain(self) -> OurReason | None:
@@ -98,7 +101,7 @@ class Member(Worker):
     @property
     def has_remains(self) -> bool:
         """Slurm has a record at this pod's address, though no slurmd may be running there any more."""
-        found = self.slurm.nodes.get(self.slurm_node) if isinstance(self.slurm, Snapshot) else None
+        found = self.namesake
         return found is not None and bool(found.address) and found.address == self.pod.status.pod_ip
 
     @cached_property

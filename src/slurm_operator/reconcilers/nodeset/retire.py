@@ -128,8 +128,7 @@ def _barred(member: Member, cause: Cause, controller: ObjectKey) -> list[WriteSl
 
     It is asked for also where none is known: it may be there by now. The record of two of one name is kept.
     """
-    slurm = member.slurm
-    record = slurm.nodes.get(member.slurm_node) if isinstance(slurm, Snapshot) else None
+    slurm, record = member.slurm, member.namesake
     if not isinstance(slurm, Snapshot) or cause.kind is Leaving.DUPLICATE:
         return []
     if record is not None and (record.state.is_drain or not may_forget(member.slurm_node, slurm)):
@@ -154,7 +153,7 @@ def _lacks_note(member: Member, cause: Cause) -> bool:
 
 def _misleads(member: Member, cause: Cause) -> bool:
     """Our drain tells the next pod of a user's cordon, and there is none, or the other way round."""
-    found = member.slurm.nodes.get(member.slurm_node) if isinstance(member.slurm, Snapshot) else None
+    found = member.namesake
     if found is None or not found.is_drained_by_us or cause.kind in FOR_GOOD:
         return False
     return tells_of_a_user_cordon(found) != member.is_user_cordoned
@@ -216,7 +215,7 @@ def _replaceable(member: Member) -> frozenset[str]:
 
     Not where people drained: into a drain without a reason slurmctld writes one, too.
     """
-    found = member.slurm.nodes.get(member.slurm_node) if isinstance(member.slurm, Snapshot) else None
+    found = member.namesake
     if found is None or found.is_drained_by_people:
         return frozenset()
     is_slurms = member.last_record is not None and found.is_marked_by_slurm
