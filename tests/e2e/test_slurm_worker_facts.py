@@ -36,8 +36,11 @@ def annotate(slurm: Slurm, machine: str, text: str) -> None:
 
 
 def test_pods_show_what_slurm_says_and_slurm_shows_the_machine_and_the_pod(slurm):
+    before = slurm.pods()
+    slurm.apply(slurm.nodeset(podInfoInComment=True))
     until(lambda: "SlurmNodeStateIdle" in conditions(slurm, "cpu-0"), 30, lambda: conditions(slurm, "cpu-0"))
     until(lambda: '"podName":"cpu-0"' in shown(slurm, "cpu-0"), 30, lambda: shown(slurm, "cpu-0"))
+    assert slurm.pods() == before, "to say so replaces nobody"
 
     slurm.run("scontrol", "update", "nodename=cpu-1", "state=drain", "reason=bad disk")
     until(lambda: conditions(slurm, "cpu-1").get("SlurmNodeStateDrain") == "bad disk", 30)
