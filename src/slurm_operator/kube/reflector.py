@@ -111,9 +111,8 @@ class Reflector(Generic[T]):
     async def _pages(self, limit: int) -> tuple[list[T], str]:
         things: list[T] = []
         version = ""
-        gone = set(
-            self.unreadable
-        )  # They count until all pages are there: what is not readable is not absent.
+        # Until all pages are there, those before count: what cannot be read is not absent.
+        gone = set(self.unreadable)
         async for page in self._client.list_pages(self.selection, limit=limit):
             version = page.resource_version
             for body in page.items:

@@ -24,7 +24,7 @@ from slurm_operator.reconcilers.nodeset.maintenance import arranged
 from slurm_operator.reconcilers.nodeset.members import Member
 from slurm_operator.reconcilers.nodeset.mismatches import REGISTERS_WITHIN, unregistered_for
 from slurm_operator.reconcilers.nodeset.observe import Seen
-from slurm_operator.reconcilers.nodeset.retire import Stages, back_in, retire
+from slurm_operator.reconcilers.nodeset.retire import Stages, retire
 from slurm_operator.reconcilers.nodeset.revisions import Revision
 from slurm_operator.reconcilers.nodeset.rollout import goes_by, replaced
 from slurm_operator.reconcilers.nodeset.settled import Settled
@@ -255,7 +255,7 @@ def _look_again(
     waits += [REGISTERS_WITHIN - waited for m in seen.members if (waited := unregistered_for(m, now))]
     if any(member.revision != revision.hash for member in seen.members):
         waits += [wait for member in seen.members for wait in goes_by(member, now)]
-    waits += [back_in(member, now) for member in seen.members if not member.is_ready and member.has_crashed]
+    waits += [m.ready_again_in(now) for m in seen.members if not m.is_ready and m.has_crashed]
     old_answers = (a for lane_ in workers for a in lane_.actions() if isinstance(a, Wait))
     waits += [A_SECOND for wait in old_answers if wait.reason == "OldAnswer"]
     soonest = min((wait for wait in waits if wait > timedelta(0)), default=None)

@@ -53,13 +53,18 @@ def _held(member: Member, cause: Cause, seen: Seen, now: datetime) -> Stages:
         case Drained() if member.drain is not None and not member.is_drained_itself:
             return [[drain(member, cause, seen.controller_key)]]
         case Shut(reason="Draining" | "Crashed" | "Starting"):
-            return [[*protected] for protected in [_protect(member, seen)] if protected]
+            return _only(_protect(member, seen))
         case Drained() | Ended():
-            return [[*released] for released in [_release(member)] if released]
+            return _only(_release(member))
         case NotRunning() if member.last_record is not None and member.last_record.state.is_drain:
-            return [[*released] for released in [_release(member)] if released]
+            return _only(_release(member))
         case _:
             return []  # Not known, or a job may start there in the next moment.
+
+
+def _only(actions: list[PatchObject]) -> Stages:
+    """Just these; nothing at all when there are none."""
+    return [[*actions]] if actions else []
 
 
 def _takes_jobs_still(member: Member) -> bool:

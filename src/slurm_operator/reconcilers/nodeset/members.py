@@ -14,6 +14,9 @@ from slurm_operator.slurm.node import SlurmNode
 from slurm_operator.slurm.reasons import OurReason, is_cordoned_by_operator
 from slurm_operator.slurm.snapshot import Snapshot
 
+# A worker that was unready for so long is taken for one that stays so.
+UNREADY_FOR = timedelta(seconds=30)
+
 
 @dataclass(frozen=True)
 class Member(Worker):
@@ -56,6 +59,11 @@ class Member(Worker):
         """When it became ready, or stopped being so."""
         ready = self.pod.status.condition("Ready")
         return ready.last_transition_time if ready is not None else None
+
+    def ready_again_in(self, now: datetime) -> timedelta:
+        """How long an unready worker is waited for. Nothing may tell when that is over."""
+        since = self.ready_changed_at
+        return since + UNREADY_FOR - now if since is not None else timedelta(0)
 
     def ends_within(self, seconds: int) -> bool:
         """It is terminating, and will not wait for its jobs much longer."""

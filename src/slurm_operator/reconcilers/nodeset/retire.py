@@ -29,9 +29,6 @@ from slurm_operator.slurm.writes import DrainNodes
 # With a proof in hand nothing is left to wait for in the pod.
 GRACE_SECONDS = 30
 
-# A slurmd that crashed once is up again by then.
-BACK_WITHIN = timedelta(seconds=30)
-
 # A worker that comes back under the same name keeps its record in Slurm; these do not come back.
 FOR_GOOD = {
     Leaving.SCALE_IN,
@@ -200,14 +197,8 @@ def drain(member: Member, cause: Cause, controller: ObjectKey) -> WriteSlurm:
 
 def _firm(member: Member, cause: Cause, now: datetime) -> Cause:
     """One that crashed seems to take jobs until Slurm finds out. If it is not back soon, it is not spared."""
-    is_lost = member.has_crashed and back_in(member, now) <= timedelta(0)
+    is_lost = member.has_crashed and member.ready_again_in(now) <= timedelta(0)
     return replace(cause, costs_nothing=False) if is_lost else cause
-
-
-def back_in(member: Member, now: datetime) -> timedelta:
-    """How long one that crashed is waited for. Nothing may tell when that is over."""
-    since = member.ready_changed_at
-    return BACK_WITHIN - (now - since) if since is not None else timedelta(0)
 
 
 def _replaceable(member: Member) -> frozenset[str]:

@@ -16,9 +16,6 @@ from slurm_operator.reconcilers.nodeset.revisions import Revision
 from slurm_operator.reconcilers.nodeset.victims import victims_first
 from slurm_operator.slurm.snapshot import Snapshot
 
-# How long a worker that Slurm counts on may be unready before an update takes it for one that stays so.
-UNREADY_FOR = timedelta(seconds=30)
-
 # When a pod is still there so long after its grace period, its machine does not answer.
 ENDS_WITHIN = timedelta(seconds=30)
 
@@ -151,13 +148,7 @@ def is_broken(member: Member) -> bool:
 
 
 def is_unready_for_long(member: Member, now: datetime) -> bool:
-    return not member.is_ready and ready_again_within(member, now) <= timedelta(0)
-
-
-def ready_again_within(member: Member, now: datetime) -> timedelta:
-    """How long an unready worker may still be so before it counts as one that stays unready."""
-    since = member.ready_changed_at
-    return since + UNREADY_FOR - now if since is not None else timedelta(0)
+    return not member.is_ready and member.ready_again_in(now) <= timedelta(0)
 
 
 def goes_by(member: Member, now: datetime) -> Iterator[timedelta]:
@@ -165,7 +156,7 @@ def goes_by(member: Member, now: datetime) -> Iterator[timedelta]:
     if member.is_terminating:
         yield ends_in(member, now)
     elif not member.is_ready:
-        yield ready_again_within(member, now)
+        yield member.ready_again_in(now)
 
 
 def _drains_for_update(member: Member) -> bool:
