@@ -2,31 +2,36 @@
 
 import asyncio
 import asyncio.sslproto
-import io
 import random
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from contextvars import ContextVar
+import ssl
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from enum import Enum
-from typing import Any
+from urllib.parse import quote, urlencode, urlsplit
 
 import aiohttp
 
-from slurm_operator import __version__, wire
+from slurm_operator import __version__, http1, wire
+from slurm_operator.http1 import Answer
 from slurm_operator.kube import errors
 from slurm_operator.kube.access import Access
+from slurm_operator.kube.connections import CannotConnect, Connections
 from slurm_operator.kube.credentials import Headers, Identity
 from slurm_operator.kube.places import Places
-from slurm_operator.kube.request import READS, Request
+from slurm_operator.kube.request import Request
 from slurm_operator.kube.tls import TlsContexts
 
 _SHORTEST_PAUSE_SECONDS = 0.1
 _LONGEST_PAUSE_SECONDS = 5.0
-_LARGE_BYTES = 256 * 1024
 
 # What asyncio reads from TLS at a time. Every connection keeps a buffer of that size, and every reading asks
 # for one more: with the 256 KB of the standard library fifty connections hold 12 MB, and reading is dearer.
 _TLS_BYTES = 32 * 1024
+
+# Inside one data centre compressing costs both sides more time than sending.
+_OURS = {"User-Agent": f"slurm-operator/{__version__}", "Accept-Encoding": "identity"}
+
+_SAFE_IN_PATHS = "/:@!$&'()*+,;=~%"
 
 # A call may wait for others so many times longer than for its own answer.
 PATIENCE = 6
@@ -41,7 +46,10 @@ class Pool(Enum):
 
 
 class Call(wire.Record):
-    """One request, for metrics: its code (0 when no answer came) and the seconds until the answer began."""
+    """One request, for metrics: its code (0 when no answer came) and the seconds until the answer was there.
+
+    Of a watch, until it began.
+    """
 
     verb: str
     resource: str
@@ -49,50 +57,34 @@ class Call(wire.Record):
     seconds: float
 
 
-# Asked in the moment of sending: a request may have waited for a connection longer than our lease lives.
-_may_send: ContextVar[Callable[[], bool]] = ContextVar("may_send", default=lambda: True)
-
-
-class _HeldBackRequest(aiohttp.ClientRequest):
-    """Asks once more, when a connection is there and only the sending is left."""
-
-    async def send(self, conn: Any) -> aiohttp.ClientResponse:
-        if refusal := self._refusal():
-            raise refusal
-        return await super().send(conn)
-
-    async def write_bytes(self, writer: Any, conn: Any, content_length: int | None = None) -> None:
-        """Headers and body leave together, and that may be a round of the event loop after `send`."""
-        if refusal := self._refusal():
-            conn.protocol.set_exception(refusal)  # Whoever waits for the answer hears it.
-            return
-        await super().write_bytes(writer, conn, content_length)
-
-    def _refusal(self) -> errors.NotLeader | None:
-        if self.method in READS or _may_send.get()():
-            return None
-        return errors.NotLeader(f"{self.method} {self.url.path} was not sent: the lease may be lost")
-
-
 class Transport:
-    """Sends requests. Use `async with`; outside of it there are no connections."""
+    """Sends requests. Use `async with`; outside of it there are no connections.
+
+    Calls have connections of our own, watches and web sockets those of a general client.
+    """
 
     def __init__(self, access: Access, on_call: Callable[[Call], None], connections: int) -> None:
         self._access = access
         self._on_call = on_call
-        self._connections = {Pool.CALLS: connections, Pool.WATCHES: 0, Pool.LEASE: 2}  # 0 is no limit
         self._places = Places(connections)
         self._tls = TlsContexts(access.trust)
-        self._sessions: dict[Pool, aiohttp.ClientSession] = {}
+        self._server = urlsplit(access.server)
+        self._calls: dict[Pool, Connections] = {}
+        self._streams: aiohttp.ClientSession | None = None
 
     def open(self) -> None:
         asyncio.sslproto.SSLProtocol.max_size = _TLS_BYTES
-        self._sessions = {pool: _session(limit) for pool, limit in self._connections.items()}
+        for pool in Pool:
+            self._calls[pool] = Connections(self._access.server, self._access.trust.server_name)
+        self._streams = _session()
 
     async def close(self) -> None:
-        sessions, self._sessions = self._sessions, {}
-        for session in sessions.values():
-            await session.close()
+        for connections in self._calls.values():
+            connections.close()
+        self._calls.clear()
+        if self._streams is not None:
+            await self._streams.close()
+        self._streams = None
         for _ in range(3):
             await asyncio.sleep(0)  # What was aborted is closed by the event loop in its next rounds.
 
@@ -106,26 +98,21 @@ class Transport:
         in_a_hurry: bool = False,
     ) -> bytes:
         """The body of the answer. Waits and tries again when asked to, until the deadline."""
-        async with self._turn(request, pool, PATIENCE * deadline_seconds, in_a_hurry=in_a_hurry):
-            return await self._send(request, deadline_seconds, pool, may_send)
-
-    @asynccontextmanager
-    async def _turn(
-        self, request: Request, pool: Pool, seconds: float, *, in_a_hurry: bool
-    ) -> AsyncIterator[None]:
-        """A free connection. That a thousand calls wait for each other is not the server's silence."""
         if pool is not Pool.CALLS:
-            yield
-            return
+            return await self._send(request, deadline_seconds, pool, may_send)
+        await self._turn(request, PATIENCE * deadline_seconds, in_a_hurry=in_a_hurry)
+        try:
+            return await self._send(request, deadline_seconds, pool, may_send)
+        finally:
+            self._places.give()
+
+    async def _turn(self, request: Request, seconds: float, *, in_a_hurry: bool) -> None:
+        """A free connection. That a thousand calls wait for each other is not the server's silence."""
         try:
             async with asyncio.timeout(seconds):
                 await self._places.take(in_a_hurry=in_a_hurry)
         except TimeoutError as error:
             raise errors.Timeout(f"{request}: no connection was free in time") from error
-        try:
-            yield
-        finally:
-            self._places.give()
 
     async def _send(
         self, request: Request, deadline_seconds: float, pool: Pool, may_send: Callable[[], bool]
@@ -171,100 +158,103 @@ class Transport:
         may_send: Callable[[], bool],
     ) -> bytes:
         left = max(ends - asyncio.get_running_loop().time(), 0.001)
-        asked = _may_send.set(may_send)
-        try:
-            limits = aiohttp.ClientTimeout(total=left)
-            async with self._answer(request, identity, pool, limits) as response:
-                return await response.read()
-        finally:
-            _may_send.reset(asked)
+        answer = await self._answer(request, identity, pool, left, may_send)
+        if not 200 <= answer.status < 300:
+            raise _refusal(request, answer)
+        return answer.body
 
     async def relay(
         self, request: Request, *, deadline_seconds: float, may_send: Callable[[], bool]
     ) -> tuple[int, bytes]:
         """Whatever answer comes, good or bad, with its code: it may be that of a server behind this one."""
         identity = await self._access.credentials.identity()
-        asked = _may_send.set(may_send)
+        answer = await self._answer(request, identity, Pool.CALLS, deadline_seconds, may_send)
+        return answer.status, answer.body
+
+    async def _answer(
+        self, request: Request, identity: Identity, pool: Pool, seconds: float, may_send: Callable[[], bool]
+    ) -> Answer:
+        """Whatever answer comes in time. Every request is counted once."""
+
+        def before_sending() -> None:
+            # It may have waited for a connection longer than our lease lives.
+            if not may_send():
+                raise errors.NotLeader(f"{request} was not sent: the lease may be lost")
+
+        started = asyncio.get_running_loop().time()
+        code = 0
         try:
-            limits = aiohttp.ClientTimeout(total=deadline_seconds)
-            async with self._answer(request, identity, Pool.CALLS, limits, is_relayed=True) as response:
-                return response.status, await response.read()
+            with _in_our_words(request, self._access.server):
+                message = self._message(request, identity.headers)
+                tls = self._tls.context(identity.certificate) if self._is_tls else None
+                async with asyncio.timeout(seconds):
+                    answer = await self._calls[pool].exchange(request.method, message, tls, before_sending)
+            code = answer.status
+            return answer
         finally:
-            _may_send.reset(asked)
+            self._count(request, code, started)
+
+    def _message(self, request: Request, identity: Headers) -> bytes:
+        target = quote(self._server.path + request.path, safe=_SAFE_IN_PATHS)
+        if request.params:
+            target += "?" + urlencode(request.params)
+        headers = [("Host", self._server.netloc), *_OURS.items(), *_headers(request, identity)]
+        return http1.request(request.method, target, headers, request.body or b"")
 
     @asynccontextmanager
     async def stream(
         self, request: Request, *, idle_seconds: float, connect_seconds: float
     ) -> AsyncIterator[aiohttp.StreamReader]:
         """The body as it comes. Raises Timeout when nothing comes for so long, Unreachable when it breaks."""
-        limits = aiohttp.ClientTimeout(total=None, sock_connect=connect_seconds, sock_read=idle_seconds)
         identity = await self._access.credentials.identity()
+        started = asyncio.get_running_loop().time()
+        code = 0
         try:
-            async with self._answer(request, identity, Pool.WATCHES, limits) as response:
-                try:
-                    yield response.content
-                finally:
-                    _cut(response)
+            with _in_our_words(request, self._access.server):
+                async with self._session.request(
+                    request.method,
+                    self._access.server + request.path,
+                    params=request.params,
+                    data=request.body,
+                    headers=_headers(request, identity.headers),
+                    ssl=self._tls.context(identity.certificate) if self._is_tls else True,
+                    server_hostname=self._access.trust.server_name or None,
+                    timeout=aiohttp.ClientTimeout(
+                        total=None, sock_connect=connect_seconds, sock_read=idle_seconds
+                    ),
+                    allow_redirects=False,
+                ) as response:
+                    code = response.status
+                    self._count(request, code, started)
+                    if not 200 <= code < 300:
+                        raise _refusal(request, await _whole(response))
+                    try:
+                        yield response.content
+                    finally:
+                        _cut(response)
         except errors.Unauthorised:
             await self._identity_after(identity)  # Who watches tries again anyway.
             raise
+        finally:
+            if not code:
+                self._count(request, 0, started)
 
     async def messages(self, request: Request, protocol: str, *, deadline_seconds: float) -> list[bytes]:
         """What the other side of a web socket sends before it closes it."""
         identity = await self._access.credentials.identity()
-        async with (
-            _in_our_words(request, self._access.server),
-            asyncio.timeout(deadline_seconds),
-            self._sessions[Pool.WATCHES].ws_connect(
-                self._access.server + request.path,
-                protocols=(protocol,),
-                headers=_headers(request, identity.headers),
-                ssl=self._tls.context(identity.certificate) if self._is_tls else True,
-                server_hostname=self._access.trust.server_name or None,
-                max_msg_size=0,
-            ) as socket,
-        ):
-            return [message.data async for message in socket if message.type is aiohttp.WSMsgType.BINARY]
-
-    @asynccontextmanager
-    async def _answer(
-        self,
-        request: Request,
-        identity: Identity,
-        pool: Pool,
-        limits: aiohttp.ClientTimeout,
-        *,
-        is_relayed: bool = False,
-    ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """A response of 2xx, or any that is relayed. All else is raised as one of our errors.
-
-        Every request is counted once.
-        """
-        started = asyncio.get_running_loop().time()
-        code = 0
-        try:
+        with _in_our_words(request, self._access.server):
             async with (
-                _in_our_words(request, self._access.server),
-                self._sessions[pool].request(
-                    request.method,
+                asyncio.timeout(deadline_seconds),
+                self._session.ws_connect(
                     self._access.server + request.path,
-                    params=request.params,
-                    data=_in_pieces(request.body),
+                    protocols=(protocol,),
                     headers=_headers(request, identity.headers),
                     ssl=self._tls.context(identity.certificate) if self._is_tls else True,
                     server_hostname=self._access.trust.server_name or None,
-                    timeout=limits,
-                    allow_redirects=False,
-                ) as response,
+                    max_msg_size=0,
+                ) as socket,
             ):
-                code = response.status
-                self._count(request, code, started)
-                if not 200 <= code < 300 and not is_relayed:
-                    raise _refusal(request, response, await response.read())
-                yield response
-        finally:
-            if not code:
-                self._count(request, 0, started)
+                return [message.data async for message in socket if message.type is aiohttp.WSMsgType.BINARY]
 
     def _count(self, request: Request, code: int, started: float) -> None:
         took = asyncio.get_running_loop().time() - started
@@ -272,12 +262,17 @@ class Transport:
 
     @property
     def _is_tls(self) -> bool:
-        return self._access.server.startswith("https:")
+        return self._server.scheme == "https"
+
+    @property
+    def _session(self) -> aiohttp.ClientSession:
+        assert self._streams is not None, "use it inside of `async with`"
+        return self._streams
 
 
-@asynccontextmanager
-async def _in_our_words(request: Request, server: str) -> AsyncIterator[None]:
-    """What the HTTP library raises, as Timeout or Unreachable."""
+@contextmanager
+def _in_our_words(request: Request, server: str) -> Iterator[None]:
+    """What goes wrong below, as Timeout or Unreachable."""
     try:
         yield
     except aiohttp.WSServerHandshakeError as error:
@@ -286,35 +281,42 @@ async def _in_our_words(request: Request, server: str) -> AsyncIterator[None]:
         raise errors.Timeout(
             f"{request}: no answer from {server} in time", may_have_happened=request.is_write
         ) from error
-    except aiohttp.ClientConnectorCertificateError as error:
-        why = _said(error.certificate_error)
-        raise errors.Unreachable(f"{request}: {server} is not who it should be: {why}") from error
-    except aiohttp.ClientConnectorError as error:
-        why = error.strerror or _said(error.os_error)
-        raise errors.Unreachable(f"{request}: cannot connect to {server}: {why}") from error
-    except (aiohttp.ClientError, OSError) as error:
+    except (CannotConnect, aiohttp.ClientConnectorError) as error:
+        why = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error.__cause__
+        raise errors.Unreachable(f"{request}: {_no_connection(server, why)}") from error
+    except (aiohttp.ClientError, OSError, EOFError, http1.NotHttp, http1.TooLarge) as error:
         raise errors.Unreachable(
             f"{request}: the connection to {server} broke: {_said(error)}", may_have_happened=request.is_write
         ) from error
 
 
-def _said(error: Exception) -> str:
+def _no_connection(server: str, why: BaseException | None) -> str:
+    if isinstance(why, ssl.SSLCertVerificationError):
+        return f"{server} is not who it should be: {_said(why)}"
+    said = why.strerror if isinstance(why, OSError) else None
+    return f"cannot connect to {server}: {said or _said(why)}"
+
+
+def _said(error: BaseException | None) -> str:
     return str(error) or type(error).__name__
 
 
-def _session(limit: int) -> aiohttp.ClientSession:
+def _session() -> aiohttp.ClientSession:
     return aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(limit=limit, keepalive_timeout=60, ttl_dns_cache=30),
+        connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=30),
         cookie_jar=aiohttp.DummyCookieJar(),
-        request_class=_HeldBackRequest,
-        # Inside one data centre compressing costs both sides more time than sending.
-        headers={"User-Agent": f"slurm-operator/{__version__}", "Accept-Encoding": "identity"},
+        headers=_OURS,
     )
 
 
 def _headers(request: Request, identity: Headers) -> list[tuple[str, str]]:
     headers = [("Accept", request.accept), *identity, *request.headers.items()]
     return [*headers, ("Content-Type", request.content_type)] if request.body is not None else headers
+
+
+async def _whole(response: aiohttp.ClientResponse) -> Answer:
+    headers = {name.lower(): value for name, value in response.headers.items()}
+    return Answer(response.status, response.reason or "", headers, await response.read(), is_last=True)
 
 
 def _cut(response: aiohttp.ClientResponse) -> None:
@@ -324,18 +326,13 @@ def _cut(response: aiohttp.ClientResponse) -> None:
         connection.transport.abort()
 
 
-def _in_pieces(body: bytes | None) -> bytes | io.BytesIO | None:
-    """A large body is sent bit by bit, so that other requests get their turn."""
-    return io.BytesIO(body) if body is not None and len(body) > _LARGE_BYTES else body
-
-
-def _refusal(request: Request, response: aiohttp.ClientResponse, body: bytes) -> errors.ApiError:
-    after = response.headers.get("Retry-After", "")
+def _refusal(request: Request, answer: Answer) -> errors.ApiError:
+    after = answer.headers.get("retry-after", "")
     return errors.from_body(
-        response.status,
-        body,
+        answer.status,
+        answer.body,
         attempted=str(request),
-        reason=response.reason or "",
+        reason=answer.reason,
         retry_after=float(after) if after.isdecimal() else None,
     )
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 from urllib.parse import urlencode
 
-from slurm_operator import wire
+from slurm_operator import http1, wire
 from slurm_operator.slurmrest import exchange
 from slurm_operator.slurmrest.errors import (
     SlurmAnswerUnreadable,
@@ -76,7 +76,7 @@ class Transport:
             raise SlurmUnreachable(request.attempt, str(error)) from error
         except TimeoutError as error:
             raise SlurmTimedOut(request.attempt, f"{self.url} was silent for {deadline_s:g} s") from error
-        except (exchange.NotHttp, exchange.TooLarge) as error:
+        except (http1.NotHttp, http1.TooLarge) as error:
             raise SlurmAnswerUnreadable(request.attempt, str(error)) from error
         except (EOFError, OSError) as error:
             raise SlurmCutOff(request.attempt, str(error)) from error

@@ -94,6 +94,7 @@ class FakeApi:
     watches: list[Handler] = field(default_factory=lambda: [hang])
     others: list[Handler] = field(default_factory=list)
     asked: list[Asked] = field(default_factory=list)
+    connections: int = 0
 
     async def __aenter__(self) -> Self:
         self._tasks: set[asyncio.Task[None]] = set()
@@ -111,6 +112,10 @@ class FakeApi:
     def client(self, **options: Any) -> Client:
         return Client(Access(server=self.url), **options)
 
+    @property
+    def open_connections(self) -> int:
+        return len(self._tasks)
+
     def watches_asked(self) -> list[Asked]:
         return [asked for asked in self.asked if asked.is_watch]
 
@@ -121,6 +126,7 @@ class FakeApi:
         task = asyncio.current_task()
         assert task is not None
         self._tasks.add(task)
+        self.connections += 1
         with suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
             while True:
                 asked = await _read(reader)

@@ -35,9 +35,12 @@ UPDATE = "POST /slurm/{v}/nodes/"
             http(200, {"nodes": {"w": 1}}), errors.SlurmAnswerUnreadable, "Expected", id="other shape"
         ),
         pytest.param(
-            http(200, body_of("nodes"), cut=900), errors.SlurmCutOff, "bytes read", id="cut in the middle"
+            http(200, body_of("nodes"), cut=900),
+            errors.SlurmCutOff,
+            "stops in the middle",
+            id="cut in the middle",
         ),
-        pytest.param(DROP, errors.SlurmCutOff, "bytes read", id="dropped without an answer"),
+        pytest.param(DROP, errors.SlurmCutOff, "no answer came", id="dropped without an answer"),
         pytest.param(b"what?\r\n\r\n", errors.SlurmAnswerUnreadable, "begins with", id="not even HTTP"),
     ],
 )

@@ -1,0 +1,191 @@
+"""Connections to the API server for calls: kept open for the next one, one call at a time on each.
+
+A general HTTP client spends four times as much on a small call as its bytes cost: on streams, cookies,
+proxies and redirects, none of which a call to the API server has.
+"""
+
+import asyncio
+import ssl
+from collections.abc import Callable
+from urllib.parse import urlsplit
+
+from slurm_operator import http1
+from slurm_operator.http1 import Answer
+from slurm_operator.kube.request import READS
+
+# A list of ten thousand large pods is a tenth of it.
+_MAX_ANSWER_BYTES = 1 << 30
+
+_IDLE_SECONDS = 60.0
+
+# How long an address of the server may be silent before the next one is tried beside it.
+_NEXT_ADDRESS_SECONDS = 0.25
+
+
+class CannotConnect(Exception):  # noqa: N818 - it says what is the case
+    """Nobody took the call, nothing was sent. The cause says why."""
+
+
+class Connections:
+    """As many as there are calls at once."""
+
+    def __init__(self, server: str, server_name: str) -> None:
+        """`server_name` is the one on its certificate, when that is not the one in its address."""
+        parts = urlsplit(server)
+        self._host = parts.hostname or ""
+        self._port = parts.port or (443 if parts.scheme == "https" else 80)
+        self._server_name = server_name or self._host
+        self._idle: list[_Connection] = []
+        self._in_use: set[_Connection] = set()
+        self._sweeping: asyncio.TimerHandle | None = None
+
+    async def exchange(
+        self, method: str, message: bytes, tls: ssl.SSLContext | None, before_sending: Callable[[], None]
+    ) -> Answer:
+        """The answer to one request. `before_sending` may raise in the moment in which its bytes would leave.
+
+        Raises CannotConnect, and when the answer does not come OSError, EOFError, NotHttp and TooLarge.
+        """
+        kept = self._kept(tls)
+        if kept is not None:
+            try:
+                return await self._on(kept, method, message, before_sending)
+            except (OSError, EOFError):
+                if method not in READS or kept.has_answered:
+                    raise  # Else the server closed it while the request was on its way to it.
+        return await self._on(await self._connect(tls), method, message, before_sending)
+
+    def close(self) -> None:
+        if self._sweeping is not None:
+            self._sweeping.cancel()
+        for connection in (*self._idle, *self._in_use):
+            connection.abort()
+        self._idle.clear()
+
+    async def _on(
+        self, connection: "_Connection", method: str, message: bytes, before_sending: Callable[[], None]
+    ) -> Answer:
+        self._in_use.add(connection)
+        try:
+            before_sending()
+            answer = await connection.exchange(method, message)
+        except BaseException:
+            connection.abort()  # Whatever comes back on it belongs to this call, which is over.
+            raise
+        finally:
+            self._in_use.discard(connection)
+        if answer.is_last:
+            connection.abort()
+        else:
+            self._keep(connection)
+        return answer
+
+    async def _connect(self, tls: ssl.SSLContext | None) -> "_Connection":
+        try:
+            _, connection = await asyncio.get_running_loop().create_connection(
+                lambda: _Connection(tls),
+                self._host,
+                self._port,
+                ssl=tls,
+                server_hostname=self._server_name if tls else None,
+                happy_eyeballs_delay=_NEXT_ADDRESS_SECONDS,
+            )
+        except (OSError, UnicodeError) as error:
+            raise CannotConnect from error
+        return connection
+
+    def _kept(self, tls: ssl.SSLContext | None) -> "_Connection | None":
+        """The one used last; others may grow old. One made with another certificate is of no use."""
+        while self._idle:
+            connection = self._idle.pop()
+            if connection.tls is tls and connection.is_open:
+                return connection
+            connection.abort()
+        return None
+
+    def _keep(self, connection: "_Connection") -> None:
+        loop = asyncio.get_running_loop()
+        connection.idle_since = loop.time()
+        self._idle.append(connection)
+        if self._sweeping is None:
+            self._sweeping = loop.call_later(_IDLE_SECONDS, self._sweep)
+
+    def _sweep(self) -> None:
+        """The ones used longest ago are first."""
+        loop = asyncio.get_running_loop()
+        while self._idle and loop.time() - self._idle[0].idle_since >= _IDLE_SECONDS:
+            self._idle.pop(0).abort()
+        oldest = self._idle[0].idle_since if self._idle else None
+        self._sweeping = None if oldest is None else loop.call_at(oldest + _IDLE_SECONDS, self._sweep)
+
+
+class _Connection(asyncio.Protocol):
+    """Sends a request and waits for its answer, then the next one."""
+
+    _transport: asyncio.Transport
+    _reading: http1.Reading
+
+    def __init__(self, tls: ssl.SSLContext | None) -> None:
+        self.tls = tls
+        self.idle_since = 0.0
+        self._answer: asyncio.Future[Answer] | None = None
+        self._is_lost = False
+
+    @property
+    def is_open(self) -> bool:
+        return not self._is_lost and not self._transport.is_closing()
+
+    @property
+    def has_answered(self) -> bool:
+        """Some of the answer to the last request has come."""
+        return self._reading.has_begun
+
+    async def exchange(self, method: str, message: bytes) -> Answer:
+        if not self.is_open:
+            raise ConnectionResetError("it was closed as soon as it was open")
+        self._reading = http1.Reading(method, _MAX_ANSWER_BYTES)
+        self._answer = asyncio.get_running_loop().create_future()
+        self._transport.write(message)
+        try:
+            return await self._answer
+        finally:
+            self._answer = None
+
+    def abort(self) -> None:
+        """No goodbye: the other side may be gone, and has nothing to add."""
+        self._transport.abort()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        if self._answer is None or self._answer.done():
+            self.abort()  # Nobody asked for more.
+            return
+        try:
+            answer = self._reading.feed(data)
+        except (http1.NotHttp, http1.TooLarge) as error:
+            self._answer.set_exception(error)
+            return
+        if answer is not None:
+            self._answer.set_result(answer)
+
+    def eof_received(self) -> None:
+        self._end(None)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._is_lost = True
+        self._end(exc)
+
+    def _end(self, why: Exception | None) -> None:
+        """Nothing more comes. For some answers that is how they end."""
+        if self._answer is None or self._answer.done():
+            return
+        if why is not None:
+            self._answer.set_exception(why)
+            return
+        try:
+            self._answer.set_result(self._reading.end())
+        except EOFError as error:
+            self._answer.set_exception(error)
