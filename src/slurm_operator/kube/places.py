@@ -12,9 +12,15 @@ class Places:
         self._hurried: deque[asyncio.Future[None]] = deque()
         self._others: deque[asyncio.Future[None]] = deque()
 
+    def take_free(self) -> bool:
+        """Take one if nobody has to be waited for."""
+        if not self._free:
+            return False
+        self._free -= 1
+        return True
+
     async def take(self, *, in_a_hurry: bool = False) -> None:
-        if self._free:
-            self._free -= 1
+        if self.take_free():
             return
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         (self._hurried if in_a_hurry else self._others).append(turn)

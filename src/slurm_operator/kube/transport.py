@@ -108,6 +108,8 @@ class Transport:
 
     async def _turn(self, request: Request, seconds: float, *, in_a_hurry: bool) -> None:
         """A free connection. That a thousand calls wait for each other is not the server's silence."""
+        if self._places.take_free():
+            return
         try:
             async with asyncio.timeout(seconds):
                 await self._places.take(in_a_hurry=in_a_hurry)

@@ -97,6 +97,8 @@ async def _run_stage(stage: Sequence[Action], perform: Perform, tally: _Tally) -
 
     So a refusal that would meet them all costs few requests.
     """
+    if len(stage) == 1:
+        return await _try(stage[0], perform, tally)
     left = iter(stage)
     is_good, hands = True, 1
 

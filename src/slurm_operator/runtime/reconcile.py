@@ -33,9 +33,9 @@ REFERENCES_READ_WITHIN_SECONDS = 5.0
 # A server that has not answered at all yet is slow. To tell people so would only be taken back in a moment.
 REFERENCES_SILENT_SECONDS = 30.0
 
-# Looking at one object takes a thirtieth of the time at most: with thousands of workers a pass is dear, and
+# Looking at one object takes a fiftieth of the time at most: with thousands of workers a pass is dear, and
 # they come by the hundred. Where that would be more than a second, it may take a fifteenth, and be sooner.
-COST_FACTOR, LARGE_COST_FACTOR = 30, 15
+COST_FACTOR, LARGE_COST_FACTOR = 50, 15
 LONG_REST_SECONDS = 1.0
 
 

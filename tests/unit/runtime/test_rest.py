@@ -9,8 +9,8 @@ from slurm_operator.runtime.reconcile import rest_seconds
     ("cost", "rest"),
     [
         pytest.param(0.0, 0.0, id="a pass that costs nothing"),
-        pytest.param(0.002, 0.06, id="ten workers: nothing that anybody would feel"),
-        pytest.param(0.05, 1.0, id="a thousand: once a second"),
+        pytest.param(0.001, 0.05, id="ten workers: nothing that anybody would feel"),
+        pytest.param(0.025, 1.0, id="a thousand: once a second"),
         pytest.param(0.2, 3.0, id="three thousand: a fifteenth of the time"),
     ],
 )
