@@ -24,7 +24,8 @@ from slurm_operator.api.workers import (
     WorkerTemplate,
 )
 
-_PARAMETERS = r"^\s*([^\s=]*=\S*(\s+|$))*$"
+# Between them any white space; inside neither that nor a control character, which no line of Slurm can hold.
+_PARAMETERS = r"^\s*([^\0- =\x7f]*=[^\0- \x7f]*(\s+|$))*$"
 _CONTROLLER = "self.?controllerRef.name.orValue(self.?clusterName.orValue(''))"
 
 
@@ -55,7 +56,8 @@ class NodeSetSettings:
         rules=[
             Rule(
                 expression=matches(_PARAMETERS),
-                message="is a list of Key=Value, with spaces between them and none inside",
+                message="is a list of Key=Value, with spaces between them and neither spaces nor control "
+                "characters inside",
                 holds=looks_like(_PARAMETERS),
             )
         ],

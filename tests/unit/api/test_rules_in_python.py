@@ -12,6 +12,7 @@ from slurm_operator.api.nodeset import _PARAMETERS
 from slurm_operator.api.problems import References, Severity
 from slurm_operator.api.reading import read
 from slurm_operator.api.workers import _HOSTNAME_PREFIX
+from slurm_operator.slurm.conf.lines import WHITE
 
 TESTS = Path(__file__).parents[2]
 CASES: list[dict[str, Any]] = yaml.safe_load((TESTS / "integration" / "crd_rules.yaml").read_text())
@@ -23,7 +24,7 @@ THEIRS = [
     "controllerRef.name says which Controller these workers register with; it is needed",
     "controllerRef cannot change: running jobs belong to the old cluster; make a new NodeSet",
     "volumeClaimTemplates cannot change: the volumes exist; make a new NodeSet for others",
-    "is a list of Key=Value, with spaces between them and none inside",
+    "is a list of Key=Value, with spaces between them and neither spaces nor control characters inside",
     "with 0 no worker could ever be replaced; use 1 or more, or a percentage",
     "Slurm counts reservations in minutes; use 1m or more",
     "ssh needs to know its users",
@@ -116,3 +117,15 @@ def test_a_rule_names_the_place_it_is_about():
 def test_no_text_keeps_the_checks_busy(hostile):
     """One that tries every way to read it would not end before the test is ended."""
     assert not (looks_like(_PARAMETERS)(hostile, None) and looks_like(_HOSTNAME_PREFIX)(hostile, None))
+
+
+@pytest.mark.parametrize("between", ["\n", "\r\n", "\t", "  "], ids=repr)
+def test_parameters_may_stand_on_lines_of_their_own(between):
+    assert looks_like(_PARAMETERS)(between.join(["", "Gres=gpu:8", 'Comment="é#"', ""]), None)
+
+
+def test_no_control_character_gets_into_the_parameters_of_a_worker():
+    letters = [chr(code) for code in (*range(0x20), 0x7F) if chr(code) not in WHITE]
+    said = [words for c in letters for words in (f"Gres=gpu:8{c}", f"Gres=gpu:8 Weig{c}ht=10")]
+
+    assert [words for words in said if looks_like(_PARAMETERS)(words, None)] == []

@@ -8,12 +8,14 @@ from slurm_operator.api.nodeset import NodeSet
 from slurm_operator.api.reading import read
 from slurm_operator.api.references import first_come
 from slurm_operator.plan import refusal
+from slurm_operator.plan.actions import WriteSlurm
 from slurm_operator.plan.conditions import DEGRADED, PROGRESSING, READY
 from slurm_operator.plan.plan import Outcome
 from slurm_operator.reconcilers import nodeset
 from slurm_operator.reconcilers.cluster import RECONCILER as CLUSTERS
 from slurm_operator.reconcilers.controller import RECONCILER as CONTROLLERS
-from support.workers import NOW, controller
+from support.workers import KEY, NOW, controller, revision_of, slurm, slurm_node, worker, world
+from support.workers import nodeset as nodeset_
 from support.world import HandmadeWorld
 
 RECONCILER = nodeset.RECONCILER
@@ -69,6 +71,39 @@ def test_these_are_decided_about_as_ever(about, other):
     seen = RECONCILER.observe(key_of(about), world)
 
     assert refusal.decide(RECONCILER, about, seen, world, NOW) == RECONCILER.decide(seen, NOW)
+
+
+def test_one_that_was_stored_before_its_rule_keeps_its_workers_and_says_why():
+    """It cannot be written down for a worker, so every pass that makes one would fail."""
+    stored = nodeset_(replicas=2, extraConf="Gres=gpu:8\x01 Weight=10")
+    made = world(stored, controller(), worker(0), slurm_=slurm(slurm_node(worker(0), "IDLE")))
+    seen = RECONCILER.observe(KEY, made)
+
+    plan = refusal.decide(RECONCILER, stored, seen, made, NOW)
+
+    [wait] = plan.actions()
+    assert wait.message == (
+        "spec.extraConf: is a list of Key=Value, with spaces between them and neither spaces nor control characters inside"
+    )
+    report = refusal.status(RECONCILER, seen, plan, Outcome(done=(wait,)))
+    assert {
+        (one.type, one.status, one.message) for one in report.conditions if one.reason == refusal.REASON
+    } == {
+        (READY, "False", wait.message),
+        (PROGRESSING, "False", "Nothing is changed until the spec is mended."),
+        (DEGRADED, "True", wait.message),
+    }
+
+
+def test_one_that_is_deleted_goes_though_its_spec_breaks_a_rule():
+    stored = nodeset_(replicas=2, extraConf="Gres=gpu:8\x01", deleted=True)
+    record = slurm_node(worker(0), "IDLE")
+    made = world(stored, controller(), worker(0), revisions_=[revision_of(stored)], slurm_=slurm(record))
+    seen = RECONCILER.observe(KEY, made)
+
+    plan = refusal.decide(RECONCILER, stored, seen, made, NOW)
+
+    assert [action.reason for action in plan.actions() if isinstance(action, WriteSlurm)] == ["Deletion"]
 
 
 def test_when_a_name_becomes_free_the_others_look_again():
