@@ -1,9 +1,14 @@
 """What an object cannot do without, and the words for its absence."""
 
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import Final
+
 from slurm_operator import wire
 from slurm_operator.api import keys, shared_keys
 from slurm_operator.api.accounting import Accounting
 from slurm_operator.api.controller import Controller
+from slurm_operator.api.meta import Meta
 from slurm_operator.api.refs import SecretKey
 from slurm_operator.manifests.key_ring import name_of, ring_of
 from slurm_operator.manifests.objects import Secret, Unread
@@ -11,14 +16,21 @@ from slurm_operator.manifests.secrets import SecretHandle
 from slurm_operator.plan.actions import Wait
 from slurm_operator.plan.world import World
 
+# Whoever makes an object makes its Controller in the same moment, and either of them may be seen first.
+FOLLOWS_WITHIN: Final = timedelta(seconds=5)
+
 
 class Need(wire.Record):
-    """Something that is missing. Either it `comes` by itself, or somebody has to do something about it."""
+    """Something that is missing. Either it `comes` by itself, or somebody has to do something about it.
+
+    `look_again`: when that it does not come would be known, and nothing tells.
+    """
 
     subject: str
     reason: str
     message: str
     comes: bool = False
+    look_again: timedelta | None = None
 
     @property
     def wait(self) -> Wait:
@@ -52,17 +64,37 @@ def generated_value(world: World, namespace: str, ref: SecretKey, whose: str) ->
     return found
 
 
-def controller(world: World, namespace: str, name: str, kind: str) -> Controller | Need:
+def controller(world: World, meta: Meta, name: str, kind: str) -> Controller | Need:
     """The Controller that an object names, or what to do about its absence."""
-    found = world.get(Controller, namespace, name)
+    found = world.get(Controller, meta.namespace, name)
     if found is not None:
         return with_shared_keys(found, world)
+    subject, left = f"Controller {name}", _may_follow_for(meta, world.now)
+    absent = f"waiting for Controller {name!r}: there is none in namespace {meta.namespace!r}"
+    if left is not None:
+        message = f"{absent} yet."
+        return Need(
+            subject=subject, reason="ControllerMayFollow", message=message, comes=True, look_again=left
+        )
     message = (
-        f"waiting for Controller {name!r}: there is none in namespace {namespace!r}. "
+        f"{absent}. "
         "Pods start as soon as there is one; if the name is a typo, correct spec.controllerRef, or make the "
         f"{kind} anew."
     )
-    return Need(subject=f"Controller {name}", reason="ControllerNotFound", message=message)
+    return Need(subject=subject, reason="ControllerNotFound", message=message)
+
+
+def _may_follow_for(meta: Meta, now: datetime) -> timedelta | None:
+    """For how long what an object names may still be made together with it."""
+    made_at = meta.creation_timestamp
+    left = made_at + FOLLOWS_WITHIN - now if made_at is not None else timedelta(0)
+    # By a clock that is ahead of ours it may be made minutes from now.
+    return left if timedelta(0) < left <= FOLLOWS_WITHIN else None
+
+
+def look_again(needs: Iterable[Need]) -> timedelta | None:
+    """When the first of them has not come."""
+    return min((need.look_again for need in needs if need.look_again is not None), default=None)
 
 
 def with_shared_keys(of: Controller, world: World) -> Controller:

@@ -9,10 +9,14 @@ from slurm_operator.api.conditions import Truth
 from slurm_operator.manifests import kinds
 from slurm_operator.plan.actions import Apply, Wait, is_housekeeping
 from slurm_operator.plan.conditions import DEGRADED, PROGRESSING, READY, true
+from slurm_operator.plan.needs import FOLLOWS_WITHIN
 from slurm_operator.plan.plan import Outcome
+from slurm_operator.reconcilers import loginset as loginsets
 from slurm_operator.reconcilers import nodeset as nodesets
+from slurm_operator.reconcilers import restapi as restapis
 from slurm_operator.reconcilers.controller import RECONCILER
 from slurm_operator.reconcilers.controller.config import NODESETS_FOLLOW_WITHIN
+from slurm_operator.runtime.readiness import Readiness
 from slurm_operator.slurm.snapshot import Unreachable
 from support import workers
 from support.controller_play import NOON, Play
@@ -79,6 +83,30 @@ def test_a_configuration_that_has_arrived_is_kept_without_being_on_its_way_again
     [progressing] = [one for one in report.conditions if one.type == PROGRESSING]
     assert progressing.status is Truth.FALSE
     assert report.fields["config"]["appliedAt"] is not None
+
+
+@pytest.mark.parametrize(
+    ("later", "reason", "told"),
+    [
+        pytest.param(A_SECOND, "ControllerMayFollow", None, id="made a moment ago: its Controller may come"),
+        pytest.param(FOLLOWS_WITHIN, "ControllerNotFound", "Warning", id="none came: people are told"),
+        pytest.param(-A_SECOND, "ControllerNotFound", "Warning", id="the API server's clock is ahead: at once"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("of", [restapis.RECONCILER, loginsets.RECONCILER], ids=lambda one: one.name)
+def test_a_controller_that_is_made_together_with_what_names_it_is_not_missed(of, later, reason, told):
+    spec, made_at = {"controllerRef": {"name": "slurm"}}, f"{NOON:%Y-%m-%dT%H:%M:%SZ}"
+    made = world(thing(of.kind.kind, "slurm", spec, creationTimestamp=made_at))
+    made.now = NOON + later
+    seen = of.observe(KEY, made)
+    plan = of.decide(seen, made.now)
+    conditions = of.status(seen, plan, Outcome(done=tuple(plan.actions()))).conditions
+
+    assert reason in {wait.reason for wait in plan.waits}
+    assert {(one.status, one.reason) for one in conditions if one.type == READY} == {(Truth.FALSE, reason)}
+    words = Readiness().news((of.name, KEY), {}, conditions)
+    assert (words and words.type) == told
+    assert plan.look_again == (None if told else FOLLOWS_WITHIN - later), "nothing else would wake us"
 
 
 def head(*, is_ready: bool = False, known_since=None):

@@ -5,7 +5,7 @@ from datetime import datetime
 from slurm_operator.manifests.objects import Secret
 from slurm_operator.plan.actions import Action, GenerateSecret
 from slurm_operator.plan.children import among, before_writing, missing_among, missing_secret
-from slurm_operator.plan.needs import Need
+from slurm_operator.plan.needs import Need, look_again
 from slurm_operator.plan.plan import Lane, Plan, lane, plan
 from slurm_operator.reconcilers.loginset import desired
 from slurm_operator.reconcilers.loginset.observe import Seen
@@ -22,6 +22,7 @@ def decide(seen: Seen, now: datetime) -> Plan:
         lane("sssd.conf", missing_sssd_conf(seen)),
         lane("service", missing_among([desired.service(loginset)], seen.children)),
         login_pods(seen),
+        look_again=look_again(seen.needs),
     )
 
 

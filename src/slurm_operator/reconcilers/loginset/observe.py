@@ -58,7 +58,7 @@ def observe(key: ObjectKey, world: World) -> Seen | None:
     loginset = world.get(LoginSet, key.namespace, key.name)
     if loginset is None:
         return None
-    controller = needs.controller(world, key.namespace, loginset.spec.controller_ref.name, "LoginSet")
+    controller = needs.controller(world, loginset.metadata, loginset.spec.controller_ref.name, "LoginSet")
     name = names.login_workload(key.name)
     children = seen_children(
         world,

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from slurm_operator.api.restapi import RestApi
 from slurm_operator.plan.children import missing_among
 from slurm_operator.plan.holding import holding
+from slurm_operator.plan.needs import look_again
 from slurm_operator.plan.plan import Lane, Plan, lane, plan
 from slurm_operator.reconcilers.restapi.desired import deployment, service
 from slurm_operator.reconcilers.restapi.observe import Seen
@@ -18,7 +19,12 @@ def decide(seen: Seen, now: datetime) -> Plan:
     if meta.is_terminating:
         # What runs stays as it is until nobody needs it. Not all who do wake us when they are gone.
         return plan(held, look_again=LOOK_AGAIN if seen.dependents else None)
-    return plan(held, lane("service", missing_among([service(seen)], seen.children)), workload(seen))
+    return plan(
+        held,
+        lane("service", missing_among([service(seen)], seen.children)),
+        workload(seen),
+        look_again=look_again(seen.needs),
+    )
 
 
 def workload(seen: Seen) -> Lane:

@@ -47,7 +47,7 @@ def observe(key: ObjectKey, world: World) -> Seen | None:
     restapi = world.get(RestApi, key.namespace, key.name)
     if restapi is None:
         return None
-    controller = needs.controller(world, key.namespace, restapi.spec.controller_ref.name, "RestApi")
+    controller = needs.controller(world, restapi.metadata, restapi.spec.controller_ref.name, "RestApi")
     name = names.restapi_workload(key.name)
     children = seen_children(world, key.namespace, (kinds.SERVICE, name), (kinds.DEPLOYMENT, name))
     progress = rollout(children.get((kinds.DEPLOYMENT, name)))
