@@ -9,6 +9,7 @@ from slurm_operator.reconcilers.nodeset.causes import Cause, Staying, staying_ca
 from slurm_operator.reconcilers.nodeset.marks import marked
 from slurm_operator.reconcilers.nodeset.members import Member
 from slurm_operator.reconcilers.nodeset.observe import Seen
+from slurm_operator.reconcilers.nodeset.protection import protect, release
 from slurm_operator.reconcilers.nodeset.retire import (
     Stages,
     drain,
@@ -32,7 +33,7 @@ def keep(member: Member, seen: Seen, now: datetime) -> Stages:
         return [_without_others_cordon(member)]
     if cause is not None:
         return _held(member, cause, seen, now)
-    protection: list[Action] = [*_protect(member, seen)]
+    protection: list[Action] = [*protect(member, seen)]
     return [stage for stage in (protection, _resume(member, seen)) if stage]
 
 
@@ -45,19 +46,19 @@ def _held(member: Member, cause: Cause, seen: Seen, now: datetime) -> Stages:
         case Shut(reason="NotDraining" | "OldAnswer") if is_marked_by_others(member):
             return [[told_to_drain(member, "it may be evicted when its jobs are done")]]
         case Shut(reason="NotDraining"):
-            return [[*_protect(member, seen), drain(member, cause, seen.controller_key)]]
+            return [[*protect(member, seen), drain(member, cause, seen.controller_key)]]
         case Shut(reason="OldAnswer") if _takes_jobs_still(member):
             return [[drain(member, cause, seen.controller_key)]]
         case Shut(reason="Draining") if is_drained_for_something_else(member, cause):
-            return [[*_protect(member, seen), drain(member, cause, seen.controller_key)]]
+            return [[*protect(member, seen), drain(member, cause, seen.controller_key)]]
         case Drained() if member.drain is not None and not member.is_drained_itself:
             return [[drain(member, cause, seen.controller_key)]]
         case Shut(reason="Draining" | "Crashed" | "Starting"):
-            return _only(_protect(member, seen))
+            return _only(protect(member, seen))
         case Drained() | Ended():
-            return _only(_release(member))
+            return _only(release(member))
         case NotRunning() if member.last_record is not None and member.last_record.state.is_drain:
-            return _only(_release(member))
+            return _only(release(member))
         case _:
             return []  # Not known, or a job may start there in the next moment.
 
@@ -123,20 +124,3 @@ def _without_others_cordon(member: Member) -> list[Action]:
     """First of all, while the drain still tells whose it was: afterwards it would pass for a user's."""
     message = f"{member.slurm_node} was cordoned by the operator before; what it was for is looked at anew"
     return [*marked(member, "Uncordoned", message, annotations={names.POD_CORDON: None})]
-
-
-def _release(member: Member) -> list[PatchObject]:
-    """With a proof the worker needs no protection any more: evictions and deletes may pass."""
-    message = f"{member.slurm_node} is free of jobs, so it may be evicted"
-    return marked(member, "Released", message, labels={names.LABEL_POD_PROTECT: None})
-
-
-def _protect(member: Member, seen: Seen) -> list[PatchObject]:
-    wanted = "true" if seen.nodeset.spec.workload_disruption_protection else None
-    if member.pod.metadata.labels.get(names.LABEL_POD_PROTECT) == wanted:
-        return []  # As nearly always, and with a thousand workers composing a message for nobody is dear.
-    if wanted is not None:
-        message = f"{member.slurm_node} is protected from evictions and deletions"
-        return marked(member, "Protected", message, labels={names.LABEL_POD_PROTECT: "true"})
-    message = f"{member.slurm_node} is no longer protected, as the spec asks"
-    return marked(member, "Unprotected", message, labels={names.LABEL_POD_PROTECT: None})

@@ -1,0 +1,25 @@
+"""The label that keeps others from evicting and deleting a worker: a budget and a policy look at it."""
+
+from slurm_operator.api import names
+from slurm_operator.plan.actions import PatchObject
+from slurm_operator.reconcilers.nodeset.marks import marked
+from slurm_operator.reconcilers.nodeset.members import Member
+from slurm_operator.reconcilers.nodeset.observe import Seen
+
+
+def release(member: Member) -> list[PatchObject]:
+    """With a proof the worker needs no protection any more: evictions and deletes may pass."""
+    message = f"{member.slurm_node} is free of jobs, so it may be evicted"
+    return marked(member, "Released", message, labels={names.LABEL_POD_PROTECT: None})
+
+
+def protect(member: Member, seen: Seen) -> list[PatchObject]:
+    """The label as the spec wants it on a worker that may have a job."""
+    wanted = "true" if seen.nodeset.spec.workload_disruption_protection else None
+    if member.pod.metadata.labels.get(names.LABEL_POD_PROTECT) == wanted:
+        return []  # As nearly always, and with a thousand workers composing a message for nobody is dear.
+    if wanted is not None:
+        message = f"{member.slurm_node} is protected from evictions and deletions"
+        return marked(member, "Protected", message, labels={names.LABEL_POD_PROTECT: "true"})
+    message = f"{member.slurm_node} is no longer protected, as the spec asks"
+    return marked(member, "Unprotected", message, labels={names.LABEL_POD_PROTECT: None})
