@@ -511,6 +511,7 @@ BUSY = job(1, "gpu-0")
         pytest.param(FREED, slurm(slurm_node(A, "IDLE")), ["Protected gpu-0", "drain gpu-0 for NodeCordon"], id="let go, and somebody lifted the drain"),
         pytest.param(FREED, slurm(slurm_node(A, "MIXED"), jobs=[BUSY]), ["Protected gpu-0", "drain gpu-0 for NodeCordon"], id="and a job started"),
         pytest.param(FREED, slurm(slurm_node(A, "MIXED", "DRAIN", reason="mine"), jobs=[BUSY]), ["Protected gpu-0"], id="and it was drained again"),
+        pytest.param(FREED, slurm(slurm_node(A, "IDLE", reason="bad disk")), ["Protected gpu-0", "wait gpu-0: MarkedByOthers"], id="and left a note that keeps us from draining it"),
         pytest.param(FREED_AND_DOWN, slurm(slurm_node(A, "MIXED", "DRAIN", reason="mine"), jobs=[BUSY]), ["Protected gpu-0"], id="and crashed"),
         pytest.param(FREED, slurm(slurm_node(A, "IDLE", "DRAIN", reason=ours(A, "NodeCordon"))), [], id="let go, and free"),
         pytest.param(FREED, wire.replace(slurm(slurm_node(A, "IDLE", "DRAIN")), nodes_asked_at=BEFORE), [], id="not read for a while: it stays as it is"),

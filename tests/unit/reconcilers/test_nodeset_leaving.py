@@ -153,6 +153,39 @@ def test_marks_of_other_people_on_a_pod_are_not_written_over():
     )
 
 
+FREED = w(0, protected=False)  # As on a cordoned machine, where it was drained and free.
+
+
+@pytest.mark.parametrize(
+    ("node", "reason", "jobs", "story"),
+    [
+        pytest.param(["IDLE"], "", [], ["drain gpu-0 for ScaleIn", "Protected gpu-0"], id="somebody resumed it: a job may start"),
+        pytest.param(["MIXED"], "", [job(1, "gpu-0")], ["drain gpu-0 for ScaleIn", "Protected gpu-0"], id="a job has started"),
+        pytest.param(["MIXED", "DRAIN"], ours(FREED, "ScaleIn"), [job(1, "gpu-0")], ["wait gpu-0: Draining", "Protected gpu-0"], id="and we drained it again"),
+        pytest.param(["MIXED", "DRAIN"], "bad disk", [job(1, "gpu-0")], ["wait gpu-0: Draining", "Protected gpu-0"], id="or they did"),
+        pytest.param(["IDLE", "COMPLETING", "DRAIN"], ours(FREED, "ScaleIn"), [], ["wait gpu-0: Draining", "Protected gpu-0"], id="its epilog runs"),
+        pytest.param(["IDLE"], "bad disk, ask Ada", [], ["wait gpu-0: MarkedByOthers", "Protected gpu-0"], id="a human's note keeps us from draining it"),
+        pytest.param(["IDLE", "DRAIN"], ours(FREED, "ScaleIn"), [], ["Retired gpu-0", "forget gpu-0", "delete gpu-0 (Drained)"], id="free: it goes as it is"),
+    ],
+)  # fmt: skip
+def test_a_worker_that_leaves_is_protected_again_when_a_job_may_be_there(node, reason, jobs, story):
+    made = seen(nodeset(replicas=0), FREED, slurm_=slurm(slurm_node(FREED, *node, reason=reason), jobs=jobs))
+
+    assert told(made) == story
+
+
+@pytest.mark.parametrize(
+    ("pod", "known"),
+    [
+        pytest.param(w(0, protected=False, terminating=True), slurm(slurm_node(FREED, "MIXED"), jobs=[job(1, "gpu-0")]), id="it ends: no protection would help"),
+        pytest.param(FREED, Unreachable(since=NOW, why="no answer"), id="nobody knows: it stays as it is"),
+        pytest.param(FREED, slurm(), id="unknown to Slurm: as it is, too"),
+    ],
+)  # fmt: skip
+def test_a_worker_that_leaves_is_not_protected_again_without_a_reason(pod, known):
+    assert not [line for line in told(seen(nodeset(replicas=0), pod, slurm_=known)) if "rotected" in line]
+
+
 def test_protection_that_the_spec_turns_off_is_taken_away():
     off = nodeset(replicas=1, workloadDisruptionProtection=False)
 

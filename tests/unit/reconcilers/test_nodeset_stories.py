@@ -194,16 +194,32 @@ def rolling_update() -> Story:
     return story.change(slurmd={"image": "slurmd:2"}).tick(40)
 
 
+def is_protected(story: Story, name: str) -> bool:
+    return names.LABEL_POD_PROTECT in story.pods.pods[name]["metadata"]["labels"]
+
+
 def node_drain() -> Story:
     story = Story({"replicas": 2}, machines=3).tick(5)
     story.submit(8)
     story.tick(2).pods.machines[0].is_cordoned = True
     story.tick(10)
     evicted = next(p for p in story.pods.pods.values() if p["spec"]["nodeName"] == "m0")
-    assert names.LABEL_POD_PROTECT not in evicted["metadata"]["labels"], "kubectl drain may go on now"
+    assert not is_protected(story, evicted["metadata"]["name"]), "kubectl drain may go on now"
     story.pods.delete(evicted["metadata"]["name"], evicted["metadata"]["uid"], grace=3600, waits=True)
     story.tick(6).pods.machines[0].is_cordoned = False
     return story.tick(4)
+
+
+def resumed_while_it_leaves() -> Story:
+    """It was free and let go. Then somebody lifts the drain, a job starts, and another one wants it gone."""
+    story = Story({"replicas": 1}, machines=1).tick(5)
+    story.pods.machines[0].is_cordoned = True
+    assert not is_protected(story.tick(4), "gpu-0")
+    story.slurm.resume("gpu-0")
+    story.submit(6)
+    story.change(replicas=0).tick(2)
+    assert is_protected(story, "gpu-0"), "kubectl drain has to wait for the job"
+    return story.tick(10)
 
 
 def mode_switch() -> Story:
@@ -233,7 +249,16 @@ def pod_deleted_by_hand() -> Story:
 
 
 @pytest.mark.parametrize(
-    "tell", [scale_in, rolling_update, node_drain, mode_switch, deletion, pod_deleted_by_hand]
+    "tell",
+    [
+        scale_in,
+        rolling_update,
+        node_drain,
+        resumed_while_it_leaves,
+        mode_switch,
+        deletion,
+        pod_deleted_by_hand,
+    ],
 )
 def test_a_story_goes_as_written(tell):
     """SLURM_OPERATOR_GOLDEN=write writes it anew; what changed is then in the diff."""

@@ -24,6 +24,7 @@ from slurm_operator.reconcilers.nodeset.maintenance import arranged
 from slurm_operator.reconcilers.nodeset.members import Member
 from slurm_operator.reconcilers.nodeset.mismatches import REGISTERS_WITHIN, unregistered_for
 from slurm_operator.reconcilers.nodeset.observe import Seen
+from slurm_operator.reconcilers.nodeset.protection import protect_again
 from slurm_operator.reconcilers.nodeset.retire import Stages, retire
 from slurm_operator.reconcilers.nodeset.revisions import Revision
 from slurm_operator.reconcilers.nodeset.rollout import goes_by, replaced
@@ -113,6 +114,8 @@ def _worker(member: Member, seen: Seen, cause: Cause | None, now: datetime) -> l
     if is_going:
         return [lane(member.slurm_node, kept, *stages)]
     lanes = [lane(member.slurm_node, *stages)] if stages else []
+    again = protect_again(member, seen, now) if cause is not None else []
+    lanes += [lane(f"protection of {member.slurm_node}", again)] if again else []
     lanes += [lane(f"volumes of {member.slurm_node}", kept)] if kept else []
     return [*lanes, *traits(member, seen)]
 

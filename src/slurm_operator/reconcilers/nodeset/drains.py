@@ -44,7 +44,8 @@ def _held(member: Member, cause: Cause, seen: Seen, now: datetime) -> Stages:
     """
     match gate(member, now):
         case Shut(reason="NotDraining" | "OldAnswer") if is_marked_by_others(member):
-            return [[told_to_drain(member, "it may be evicted when its jobs are done")]]
+            told = told_to_drain(member, "it may be evicted when its jobs are done")
+            return [[*protect(member, seen), told]]
         case Shut(reason="NotDraining"):
             return [[*protect(member, seen), drain(member, cause, seen.controller_key)]]
         case Shut(reason="OldAnswer") if _takes_jobs_still(member):

@@ -1,10 +1,16 @@
 """The label that keeps others from evicting and deleting a worker: a budget and a policy look at it."""
 
+from datetime import datetime
+
 from slurm_operator.api import names
 from slurm_operator.plan.actions import PatchObject
+from slurm_operator.plan.gate import Shut, gate
 from slurm_operator.reconcilers.nodeset.marks import marked
 from slurm_operator.reconcilers.nodeset.members import Member
 from slurm_operator.reconcilers.nodeset.observe import Seen
+
+# What the gate says where a job is, or may start. Where nobody can tell, the label stays as it is.
+MAY_HAVE_JOBS = {"Crashed", "Draining", "NotDraining", "Starting"}
 
 
 def release(member: Member) -> list[PatchObject]:
@@ -23,3 +29,13 @@ def protect(member: Member, seen: Seen) -> list[PatchObject]:
         return marked(member, "Protected", message, labels={names.LABEL_POD_PROTECT: "true"})
     message = f"{member.slurm_node} is no longer protected, as the spec asks"
     return marked(member, "Unprotected", message, labels={names.LABEL_POD_PROTECT: None})
+
+
+def protect_again(member: Member, seen: Seen, now: datetime) -> list[PatchObject]:
+    """Whoever was let go and leaves with a job after all, because somebody lifted the drain.
+
+    One that ends already may be deleted by everybody, whatever it is labelled.
+    """
+    wanted = [] if member.is_terminating else protect(member, seen)
+    verdict = gate(member, now) if wanted else None
+    return wanted if isinstance(verdict, Shut) and verdict.reason in MAY_HAVE_JOBS else []
