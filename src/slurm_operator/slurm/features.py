@@ -25,13 +25,17 @@ def has_kube_features(names: Iterable[str]) -> bool:
     return any(name.startswith(KUBE_PREFIX) for name in names)
 
 
+def others(names: Iterable[str]) -> frozenset[str]:
+    """Those of them that are not ours to change."""
+    return frozenset(name for name in names if name and not name.startswith(KUBE_PREFIX))
+
+
 def with_kube_features(current: Iterable[str], annotation: str | None) -> tuple[str, ...]:
     """The whole list a node should have: its own features, and what the annotation asks for.
 
     Without an annotation the prefixed ones go; features without the prefix are never ours to change.
     """
-    own = {name for name in current if name and not name.startswith(KUBE_PREFIX)}
-    return tuple(sorted(own | set(kube_features(annotation or ""))))
+    return tuple(sorted({*others(current), *kube_features(annotation or "")}))
 
 
 def are_same(one: Iterable[str], other: Iterable[str]) -> bool:

@@ -7,6 +7,7 @@ So whoever sends a write asks here first, with a node list that is as fresh as c
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from slurm_operator.slurm.features import others
 from slurm_operator.slurm.node import SlurmNode
 from slurm_operator.slurm.reasons import is_our_reason
 from slurm_operator.slurm.writes import (
@@ -45,8 +46,8 @@ def screen(write: NodeWrite, nodes: Mapping[str, SlurmNode]) -> Screened:
 def needs_fresh_nodes(write: NodeWrite) -> bool:
     """Whether the answer depends on what others may have done a second ago."""
     match write:
-        case UpdateNodes(comment=comment):
-            return comment is not None
+        case UpdateNodes(comment=comment, features=features, active_features=active):
+            return comment is not None or features is not None or active is not None
         case _:
             return not isinstance(write, PowerNodes)
 
@@ -75,8 +76,17 @@ def _answer(write: NodeWrite, name: str, node: SlurmNode | None) -> Answer | Non
         case UpdateNodes(comment=str(), comment_over=over) if node.comment not in ("", over, write.comment):
             message = f"{name} has the comment {node.comment!r} by now, which is not ours to replace"
             return Answer(verdict=Verdict.FOREIGN, message=message)
+        case UpdateNodes() if _changes_features_of_others(write, node):
+            message = f"somebody changed the features of {name} a moment ago; it is looked at again"
+            return Answer(verdict=Verdict.LATE, message=message)
         case UpdateNodes() | PowerNodes():
             return None
+
+
+def _changes_features_of_others(write: UpdateNodes, node: SlurmNode) -> bool:
+    """Slurm takes whole lists only, and this one was made when others were there."""
+    lists = ((write.features, node.features), (write.active_features, node.active_features))
+    return any(wanted is not None and others(wanted) != others(there) for wanted, there in lists)
 
 
 def _about_nobody(write: NodeWrite, name: str) -> Answer:

@@ -56,7 +56,8 @@ class ResumeNodes(wire.Record, tag="ResumeNodes"):
 class UpdateNodes(wire.Record, tag="UpdateNodes"):
     """Set fields of these nodes; None leaves a field as it is. Not for states: a drain has its own verbs.
 
-    A comment is set where there is none, or the one that stands in `comment_over`, word for word.
+    A comment is set where there is none, or the one that stands in `comment_over`, word for word. Features
+    are set where those without our prefix stay the same.
     """
 
     nodes: tuple[str, ...]

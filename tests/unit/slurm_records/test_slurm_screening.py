@@ -28,7 +28,15 @@ def commented(comment: str) -> SlurmNode:
     return wire.replace(node("IDLE"), comment=comment)
 
 
+def featured(features: str, active: str | None = None) -> SlurmNode:
+    there, switched_on = features.split(), (features if active is None else active).split()
+    return wire.replace(node("IDLE"), features=tuple(there), active_features=tuple(switched_on))
+
+
 COMMENT = UpdateNodes(nodes=("n",), comment="our new one", comment_over="our old one")
+FEATURES = UpdateNodes(
+    nodes=("n",), features=("gpu", "k8s/nvme", "mode"), active_features=("gpu", "k8s/nvme")
+)
 DRAIN = DrainNodes(nodes=("n",), reason=OURS)
 DRAIN_IDLE = DrainNodes(nodes=("n",), reason=OURS, unless_in_use=True)
 DRAIN_LOST = DrainNodes(nodes=("n",), reason=OURS, over=frozenset({LOST}))
@@ -120,6 +128,13 @@ SEND = None
         pytest.param(
             COMMENT, commented("flaky NIC, ask Mara"), Verdict.FOREIGN, id="comment: a human's, since"
         ),
+        pytest.param(FEATURES, featured("gpu mode", "gpu"), SEND, id="features: ours come beside the others"),
+        pytest.param(FEATURES, featured("gpu mode k8s/old", "gpu k8s/old"), SEND, id="features: ours go"),
+        pytest.param(
+            FEATURES, featured("gpu mode test", "gpu test"), Verdict.LATE, id="features: a human's, since"
+        ),
+        pytest.param(FEATURES, featured("gpu mode"), Verdict.LATE, id="features: a human switched one on"),
+        pytest.param(FEATURES, featured("gpu", "gpu"), Verdict.LATE, id="features: a human took one away"),
     ],
 )
 def test_a_write_touches_only_what_it_may(
@@ -157,6 +172,7 @@ def test_the_others_go_on() -> None:
         (DELETE, True),
         (UPDATE, False),
         (COMMENT, True),
+        (FEATURES, True),
         (PowerNodes(nodes=("n",), up=True), False),
     ],
 )
