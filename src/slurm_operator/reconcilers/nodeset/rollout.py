@@ -34,10 +34,10 @@ def replaced(seen: Seen, choices: Choices, revision: Revision, now: datetime) ->
         going = [*broken, *(member for member in old if in_window(member, seen))]
         return _causes(going, seen, revision)
     under_way = [member for member in _without(old, broken) if _drains_for_update(member)]
-    others = _without(victims_first(old), [*under_way, *broken])
+    others = _without(old, [*under_way, *broken])
     # Whoever takes no jobs anyway costs nothing; the rest has to fit beside all who are away already.
     free = [member for member in others if isinstance(seen.slurm, Snapshot) and is_out_of_use(member)]
-    chosen = [*free, *_within_budget(_without(others, free), seen, choices, staying, now)]
+    chosen = [*victims_first(free), *_within_budget(_without(others, free), seen, choices, staying, now)]
     if not any(member.is_registered for member in staying if member.revision == revision.hash):
         # Nobody of the new revision has shown that it works: one goes ahead, the rest wait for it.
         on_their_way = len(under_way) + len(broken) + _gone_ahead(seen, choices, revision, now)
@@ -72,12 +72,14 @@ def _within_budget(
     One that is away already takes no room. But all are unready when slurmctld was away, and in use as soon as
     it is back: of those, also when they stay unready, only as many go as Slurm can do without.
     """
-    serving = {member.uid for member in staying if is_serving(member, seen, now)}
     used = {member.uid for member in staying if _is_used(member, seen)}
+    serving = {member.uid for member in staying if _is_serving(member, seen, used, now)}
     room = budget(seen, choices.desired) - choices.desired
     room_for_serving, room_for_used = room + len(serving), room + len(used)
+    if room_for_serving <= 0:  # As nearly always in an update. Who serves is not worth sorting then.
+        costly = [member for member in costly if member.uid not in serving]
     going: list[Member] = []
-    for member in costly:
+    for member in victims_first(costly):
         takes_serving, takes_used = int(member.uid in serving), int(member.uid in used)
         fits = room_for_serving >= takes_serving
         if takes_used and is_unready_for_long(member, now):
@@ -105,11 +107,11 @@ def ends_in(member: Member, now: datetime) -> timedelta:
     return ends + ENDS_WITHIN - now if ends is not None else timedelta(0)
 
 
-def is_serving(member: Member, seen: Seen, now: datetime) -> bool:
+def _is_serving(member: Member, seen: Seen, used: set[str], now: datetime) -> bool:
     """It could take a job now, as far as anybody can see."""
-    if not member.is_available(now, seen.nodeset.spec.min_ready_seconds):
+    if isinstance(seen.slurm, Snapshot) and member.uid not in used:
         return False
-    return not isinstance(seen.slurm, Snapshot) or _is_used(member, seen)
+    return member.is_available(now, seen.nodeset.spec.min_ready_seconds)
 
 
 def _is_used(member: Member, seen: Seen) -> bool:
