@@ -4,7 +4,6 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Self
 
 # Every drain of ours starts with this, so that anybody can see who made it and nobody's but ours is lifted.
 OUR_REASON_PREFIX = "slurm-operator: "
@@ -126,22 +125,20 @@ class OurReason:
             return made_at is not None and made_at.replace(microsecond=0) <= self.made_until
         return self.pod_uid in ("", pod_uid)
 
-    @classmethod
-    def read(cls, reason: str) -> Self | None:
+    @staticmethod
+    def read(reason: str) -> "OurReason | None":
         """The parts of a reason that we set; None when somebody else did."""
-        if not is_our_reason(reason):
-            return None
-        return cls(*_parts(reason))
+        return _read(reason) if is_our_reason(reason) else None
 
 
 @lru_cache(maxsize=4096)
-def _parts(reason: str) -> tuple[str, str, str, datetime | None]:
-    """Cause, text, uid and time. Hundreds of workers drain with the same reason, and it is read often."""
+def _read(reason: str) -> OurReason:
+    """Hundreds of workers drain with the same reason, and it is read often."""
     body = _bare(reason).removeprefix(OUR_REASON_PREFIX)
     pod, pods = _POD.search(body), _PODS.search(body)
     end = pod or pods
     cause, _, text = body[: end.start() if end else None].partition(": ")
-    return cause, text, pod["uid"] if pod else "", _time(pods["until"]) if pods else None
+    return OurReason(cause, text, pod["uid"] if pod else "", _time(pods["until"]) if pods else None)
 
 
 def _time(text: str) -> datetime | None:

@@ -44,6 +44,9 @@ class Leaving(StrEnum):
     TERMINATING = "PodTerminating"
 
 
+LEAVING: frozenset[str] = frozenset(Leaving)
+
+
 class Staying(StrEnum):
     """The worker stays, drained, until the cause is gone."""
 

@@ -3,7 +3,7 @@
 from slurm_operator.api.workers import Pruning
 from slurm_operator.plan.plan import Lane, lane
 from slurm_operator.reconcilers.nodeset import identity, pod_info
-from slurm_operator.reconcilers.nodeset.causes import Leaving
+from slurm_operator.reconcilers.nodeset.causes import LEAVING
 from slurm_operator.reconcilers.nodeset.choices import Choices
 from slurm_operator.reconcilers.nodeset.observe import Seen
 from slurm_operator.reconcilers.nodeset.records import forget
@@ -84,7 +84,7 @@ def _may_be_a_machine(record: SlurmNode, seen: Seen) -> bool:
 def _was_sent_away(record: SlurmNode) -> bool:
     """Our own drain stands there, and it was about a worker that had to go."""
     ours = OurReason.read(record.reason) if record.is_drained_by_us else None
-    return ours is not None and ours.cause in set(Leaving)
+    return ours is not None and ours.cause in LEAVING
 
 
 def _is_numbered(record: SlurmNode, seen: Seen) -> bool:

@@ -14,7 +14,7 @@ from slurm_operator.plan.actions import Action, WriteSlurm
 from slurm_operator.plan.gate import PROOF_LIFETIME
 from slurm_operator.plan.plan import Lane, lane
 from slurm_operator.reconcilers.nodeset import notices
-from slurm_operator.reconcilers.nodeset.causes import Cause, Leaving
+from slurm_operator.reconcilers.nodeset.causes import LEAVING, Cause, Leaving
 from slurm_operator.reconcilers.nodeset.members import Member
 from slurm_operator.reconcilers.nodeset.observe import Seen
 from slurm_operator.slurm.job import SlurmJob
@@ -61,7 +61,7 @@ def overdue_at(member: Member, policy: DrainPolicy) -> datetime | None:
     if policy.deadline is None or record is None or not record.is_drained_by_us:
         return None
     ours = member.drain
-    if ours is None or ours.cause not in set(Leaving) or not member.is_drained_itself:
+    if ours is None or ours.cause not in LEAVING or not member.is_drained_itself:
         return None
     return record.reason_changed_at + policy.deadline if record.reason_changed_at is not None else None
 

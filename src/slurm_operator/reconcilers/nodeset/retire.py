@@ -17,7 +17,7 @@ from slurm_operator.plan.gate import (
     gate,
     was_open,
 )
-from slurm_operator.reconcilers.nodeset.causes import Cause, Leaving, tells_of_a_user_cordon
+from slurm_operator.reconcilers.nodeset.causes import LEAVING, Cause, Leaving, tells_of_a_user_cordon
 from slurm_operator.reconcilers.nodeset.marks import marked
 from slurm_operator.reconcilers.nodeset.members import Member
 from slurm_operator.reconcilers.nodeset.records import forget
@@ -222,7 +222,7 @@ def is_drained_for_something_else(member: Member, cause: Cause) -> bool:
     ours = member.drain
     if ours is None:
         return False
-    says_it_leaves = ours.cause in set(Leaving) and member.is_drained_itself
+    says_it_leaves = ours.cause in LEAVING and member.is_drained_itself
     return says_it_leaves != isinstance(cause.kind, Leaving)
 
 
