@@ -146,9 +146,7 @@ def test_an_api_server_takes_our_marks_and_conditions_and_keeps_those_of_others(
 
     def member(*words: str) -> Member:
         pod = wire.convert(get(plane, ns, "pod", "gpu-0"), Pod)
-        return Member(
-            pod=pod, slurm_node="gpu-0", slurm=slurm(slurm_node(pod, *words)), kube_node=None, ordinal=0
-        )
+        return Member.of(pod, "gpu-0", slurm(slurm_node(pod, *words)), kube_node=None, ordinal=0)
 
     def carry_out(actions) -> None:
         for action in (action for action in actions if isinstance(action, PatchObject)):

@@ -5,7 +5,6 @@ that Slurm does not know: the gate stays shut, and says why in words that reach 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from slurm_operator import wire
@@ -89,8 +88,7 @@ class Shut(wire.Record, tag="Shut"):
     jobs: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True)
-class Worker:
+class Worker(wire.Record, kw_only=False):
     """A slurmd pod, and what is known of the Slurm cluster it serves.
 
     `state_lost_since`: slurmctld has forgotten its jobs, and not all of its workers are back.
@@ -99,14 +97,11 @@ class Worker:
     pod: Pod
     slurm_node: str
     slurm: Snapshot | Unreachable
-    state_lost_since: datetime | None = field(default=None, kw_only=True)
+    state_lost_since: datetime | None = None
 
     @property
     def slurmd(self) -> ContainerStatus | None:
-        for status in self.pod.status.container_statuses:
-            if status.name == SLURMD:
-                return status
-        return None
+        return slurmd_of(self.pod)
 
     @property
     def has_crashed(self) -> bool:
@@ -195,7 +190,7 @@ def _ask_slurm(worker: Worker, snapshot: Snapshot, now: datetime) -> Drained | N
             message=f"slurmctld lost its state at {worker.state_lost_since:%H:%M:%S} UTC, its jobs with it: "
             "one may still run here. Nothing is removed until every worker has registered again",
         )
-    if not is_record_of(slurm_node, worker):
+    if not is_record_of(slurm_node, worker.pod):
         return Shut(
             reason="AnotherWorker",
             message=f"Slurm's record of {name} is about another pod ({slurm_node.address or 'no address'}); "
@@ -295,14 +290,21 @@ def jobs_on(name: str, snapshot: Snapshot) -> list[SlurmJob]:
     return [job for job in snapshot.jobs_naming(name) if name in job.nodes or name == job.batch_host]
 
 
-def is_record_of(slurm_node: SlurmNode, worker: Worker) -> bool:
+def slurmd_of(pod: Pod) -> ContainerStatus | None:
+    for status in pod.status.container_statuses:
+        if status.name == SLURMD:
+            return status
+    return None
+
+
+def is_record_of(slurm_node: SlurmNode, pod: Pod) -> bool:
     """Whether the record is this pod's own: its address, and a slurmd not older than the container.
 
     Both are set anew by every registration. `instance_id` and `extra` are not: they keep their first values.
     """
-    if not speaks_from(slurm_node.address, worker.pod):
+    if not speaks_from(slurm_node.address, pod):
         return False
-    slurmd = worker.slurmd
+    slurmd = slurmd_of(pod)
     running = slurmd.state.running if slurmd is not None else None
     if running is None or running.started_at is None or slurm_node.slurmd_start_time is None:
         return False

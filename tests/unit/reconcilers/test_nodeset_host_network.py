@@ -8,9 +8,9 @@ from slurm_operator import wire
 from slurm_operator.api import names
 from slurm_operator.manifests.objects import Pod, PodSpec
 from slurm_operator.manifests.worker_names import slurm_node_name
-from slurm_operator.plan.gate import Worker, is_record_of
+from slurm_operator.plan.gate import is_record_of
 from slurm_operator.reconcilers.nodeset.pod import Slot, WorkerPods
-from support.workers import STARTED, controller, nodeset, slurm, slurm_node, worker
+from support.workers import STARTED, controller, nodeset, slurm_node, worker
 
 
 def pod(slot: Slot, **template) -> dict:
@@ -79,14 +79,9 @@ ROUTED = "10.244.1.1"  # The machine's end of the pods' bridge, and not what Kub
 def test_the_address_that_a_worker_registers_from(there, address, is_its_own):
     record = slurm_node(there, "IDLE")
     of_before = wire.replace(record, address=address, slurmd_start_time=STARTED - timedelta(seconds=1))
-    known = slurm()
 
-    assert (
-        is_record_of(wire.replace(record, address=address), Worker(there, record.name, known)) is is_its_own
-    )
-    assert not is_record_of(of_before, Worker(there, record.name, known)), (
-        "an older slurmd was of an earlier pod"
-    )
+    assert is_record_of(wire.replace(record, address=address), there) is is_its_own
+    assert not is_record_of(of_before, there), "an older slurmd was of an earlier pod"
 
 
 def test_the_record_is_looked_for_under_the_name_of_the_machine():

@@ -23,7 +23,7 @@ from slurm_operator.kubectl.planning.slurm_records import (
 )
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.objects import Pod
-from slurm_operator.plan.gate import Worker, is_record_of
+from slurm_operator.plan.gate import is_record_of
 from slurm_operator.plan.world import OWNER
 from slurm_operator.reconcilers.nodeset import identity
 from slurm_operator.reconcilers.nodeset.mismatches import Declared
@@ -171,7 +171,7 @@ class Slurm:
                 record = snapshot.nodes.get(name)
                 if not pod.metadata.uid.startswith(NEW) or not pod.is_ready:
                     continue
-                if record is None or not is_record_of(record, Worker(pod, name, snapshot)):
+                if record is None or not is_record_of(record, pod):
                     new.append(registered(name, pod, record, nodeset, declared))
         self._nodes(key, snapshot, new)
 

@@ -1,38 +1,75 @@
 """The workers of a NodeSet as decisions see them: pod, Kubernetes node, Slurm node, all in one place."""
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from functools import cached_property
+from typing import Self
 
 from slurm_operator.api import names
 from slurm_operator.api.workers import ScalingMode
-from slurm_operator.manifests.objects import KubeNode
+from slurm_operator.manifests.objects import KubeNode, Pod
 from slurm_operator.plan.gate import Worker, has_left, is_record_of, jobs_on
 from slurm_operator.reconcilers.nodeset import identity
 from slurm_operator.slurm.job import SlurmJob
 from slurm_operator.slurm.node import SlurmNode
 from slurm_operator.slurm.reasons import OurReason, is_cordoned_by_operator
-from slurm_operator.slurm.snapshot import Snapshot
+from slurm_operator.slurm.snapshot import Snapshot, Unreachable
 
 # A worker that was unready for so long is taken for one that stays so.
 UNREADY_FOR = timedelta(seconds=30)
 
 
-@dataclass(frozen=True)
-class Member(Worker):
-    """One worker of a NodeSet. `newest_made_at`: when the newest of them all was made.
+class Member(Worker, kw_only=True):
+    """One worker of a NodeSet. What a pass asks many times of each is found once, when it is made.
 
+    `record`: Slurm's record of this very worker; None when there is none, or it is about another pod.
+    `jobs`: unfinished ones on this worker, as far as we can see.
+    `newest_made_at`: when the newest of them all was made.
     `is_renamed`: Slurm will know the next worker of its number by another name.
     """
 
     kube_node: KubeNode | None
     ordinal: int | None
-    newest_made_at: datetime | None = field(default=None, kw_only=True)
-    is_renamed: bool = field(default=False, kw_only=True)
+    uid: str
+    revision: str
+    is_terminating: bool
+    is_ready: bool
+    record: SlurmNode | None
+    jobs: Sequence[SlurmJob]
+    newest_made_at: datetime | None = None
+    is_renamed: bool = False
 
-    @property
-    def uid(self) -> str:
-        return self.pod.metadata.uid
+    @classmethod
+    def of(
+        cls,
+        pod: Pod,
+        slurm_node: str,
+        slurm: Snapshot | Unreachable,
+        *,
+        kube_node: KubeNode | None,
+        ordinal: int | None,
+        state_lost_since: datetime | None = None,
+        newest_made_at: datetime | None = None,
+        is_renamed: bool = False,
+    ) -> Self:
+        snapshot = slurm if isinstance(slurm, Snapshot) else None
+        found = snapshot.nodes.get(slurm_node) if snapshot is not None else None
+        has_jobs = snapshot is not None and slurm_node in snapshot.jobs_by_node
+        return cls(
+            pod,
+            slurm_node,
+            slurm,
+            state_lost_since,
+            kube_node=kube_node,
+            ordinal=ordinal,
+            uid=pod.metadata.uid,
+            revision=pod.metadata.labels.get(names.LABEL_REVISION, ""),
+            is_terminating=pod.metadata.is_terminating,
+            is_ready=pod.is_ready,
+            record=found if found is not None and is_record_of(found, pod) else None,
+            jobs=jobs_on(slurm_node, snapshot) if snapshot is not None and has_jobs else (),
+            newest_made_at=newest_made_at,
+            is_renamed=is_renamed,
+        )
 
     @property
     def name(self) -> str:
@@ -43,18 +80,6 @@ class Member(Worker):
         return identity.mode_of(self.pod)
 
     @property
-    def revision(self) -> str:
-        return self.pod.metadata.labels.get(names.LABEL_REVISION, "")
-
-    @property
-    def is_terminating(self) -> bool:
-        return self.pod.metadata.is_terminating
-
-    @cached_property
-    def is_ready(self) -> bool:
-        return self.pod.is_ready
-
-    @cached_property
     def ready_changed_at(self) -> datetime | None:
         """When it became ready, or stopped being so."""
         ready = self.pod.status.condition("Ready")
@@ -67,8 +92,7 @@ class Member(Worker):
 
     def ends_within(self, seconds: int) -> bool:
         """It is terminating, and will not wait for its jobs much longer."""
-        meta = self.pod.metadata
-        return meta.is_terminating and (meta.deletion_grace_period_seconds or 0) <= seconds
+        return self.is_terminating and (self.pod.metadata.deletion_grace_period_seconds or 0) <= seconds
 
     @property
     def is_retired(self) -> bool:
@@ -79,12 +103,6 @@ class Member(Worker):
     def namesake(self) -> SlurmNode | None:
         """Slurm's record of this name, whichever pod it is about."""
         return self.slurm.nodes.get(self.slurm_node) if isinstance(self.slurm, Snapshot) else None
-
-    @cached_property
-    def record(self) -> SlurmNode | None:
-        """Slurm's record of this very worker; None when there is none, or it is about another pod."""
-        found = self.namesake
-        return found if found is not None and is_record_of(found, self) else None
 
     @property
     def last_record(self) -> SlurmNode | None:
@@ -111,13 +129,6 @@ class Member(Worker):
         """Slurm has a record at this pod's address, though no slurmd may be running there any more."""
         found = self.namesake
         return found is not None and bool(found.address) and found.address == self.pod.status.pod_ip
-
-    @cached_property
-    def jobs(self) -> list[SlurmJob]:
-        """Unfinished jobs on this worker, as far as we can see."""
-        if not isinstance(self.slurm, Snapshot) or self.slurm_node not in self.slurm.jobs_by_node:
-            return []
-        return jobs_on(self.slurm_node, self.slurm)
 
     @property
     def is_registered(self) -> bool:
