@@ -95,6 +95,13 @@ class JobFlag(StrEnum):
 NODE_BASES: frozenset[str] = frozenset(NodeBase)
 JOB_BASES: frozenset[str] = frozenset(JobBase)
 
+# A pass asks thousands of nodes for these. To look a word up in its class takes longer than the answer.
+_IDLE, _DOWN, _ERROR = NodeBase.IDLE, NodeBase.DOWN, NodeBase.ERROR
+_DRAIN, _UNDRAIN, _FAIL = NodeFlag.DRAIN, NodeFlag.UNDRAIN, NodeFlag.FAIL
+_NOT_RESPONDING, _INVALID_REG = NodeFlag.NOT_RESPONDING, NodeFlag.INVALID_REG
+_UP: frozenset[str] = frozenset({NodeBase.IDLE, NodeBase.ALLOCATED, NodeBase.MIXED})
+_OFF: frozenset[str] = frozenset({NodeFlag.POWERED_DOWN, NodeFlag.POWERING_DOWN})
+
 # An epilog still runs while a node is COMPLETING, and it may be cleaning up the very GPUs the next pod will
 # ask for, so to us the node is as busy as ALLOCATED.
 BUSY: frozenset[str] = frozenset({NodeBase.ALLOCATED, NodeBase.MIXED, NodeFlag.COMPLETING})
@@ -172,12 +179,12 @@ class NodeState(_Words):
 
     @property
     def is_idle(self) -> bool:
-        return NodeBase.IDLE in self.words and not self.is_busy
+        return _IDLE in self.words and not self.is_busy
 
     @property
     def is_drain(self) -> bool:
         """No new job will start there, by somebody's wish."""
-        return NodeFlag.DRAIN in self.words and NodeFlag.UNDRAIN not in self.words
+        return _DRAIN in self.words and _UNDRAIN not in self.words
 
     @property
     def is_drained(self) -> bool:
@@ -191,12 +198,12 @@ class NodeState(_Words):
 
     @property
     def is_down(self) -> bool:
-        return NodeBase.DOWN in self.words
+        return _DOWN in self.words
 
     @property
     def is_unresponsive(self) -> bool:
         """slurmctld has not heard from its slurmd for a while; jobs there may well run on."""
-        return NodeFlag.NOT_RESPONDING in self.words
+        return _NOT_RESPONDING in self.words
 
     @property
     def is_defunct(self) -> bool:
@@ -205,12 +212,12 @@ class NodeState(_Words):
 
     @property
     def is_failing(self) -> bool:
-        return NodeFlag.FAIL in self.words or NodeBase.ERROR in self.words
+        return _FAIL in self.words or _ERROR in self.words
 
     @property
     def is_invalid(self) -> bool:
         """It registered with other resources than its record has; slurmctld drains such a node."""
-        return NodeFlag.INVALID_REG in self.words
+        return _INVALID_REG in self.words
 
     @property
     def is_in_maintenance(self) -> bool:
@@ -225,7 +232,7 @@ class NodeState(_Words):
     @property
     def is_powered_off(self) -> bool:
         """Off, or on its way there, by Slurm's power saving."""
-        return not self.words.isdisjoint({NodeFlag.POWERED_DOWN, NodeFlag.POWERING_DOWN})
+        return not self.words.isdisjoint(_OFF)
 
     @property
     def is_rebooting(self) -> bool:
@@ -237,7 +244,7 @@ class NodeState(_Words):
     def is_available(self) -> bool:
         """A job may start or run there: up, answering, and wanted."""
         return (
-            not self.words.isdisjoint({NodeBase.IDLE, NodeBase.ALLOCATED, NodeBase.MIXED})
+            not self.words.isdisjoint(_UP)
             and not self.is_drain
             and not self.is_unresponsive
             and not self.is_failing
