@@ -11,7 +11,7 @@ from slurm_operator.reconcilers.nodeset.facts import facts
 from slurm_operator.reconcilers.nodeset.marks import marked
 from slurm_operator.reconcilers.nodeset.members import Member
 from support.managers import running_manager, until
-from support.workers import NOW, slurm, slurm_node
+from support.workers import NOW, nodeset, slurm, slurm_node
 
 __all__ = ["ns"]
 
@@ -146,7 +146,7 @@ def test_an_api_server_takes_our_marks_and_conditions_and_keeps_those_of_others(
 
     def member(*words: str) -> Member:
         pod = wire.convert(get(plane, ns, "pod", "gpu-0"), Pod)
-        return Member.of(pod, "gpu-0", slurm(slurm_node(pod, *words)), kube_node=None, ordinal=0)
+        return Member.of(pod, nodeset(), None, slurm(slurm_node(pod, *words)))
 
     def carry_out(actions) -> None:
         for action in (action for action in actions if isinstance(action, PatchObject)):

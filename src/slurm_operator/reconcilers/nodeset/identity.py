@@ -60,13 +60,14 @@ def ordinal_of(pod: Pod, nodeset: NodeSet) -> int | None:
     return int(number) if base == nodeset.metadata.name and number.isdecimal() else None
 
 
-def is_renamed(pod: Pod, slurm_node: str, ordinal: int | None, nodeset: NodeSet) -> bool:
+def is_renamed(pod: Pod, nodeset: NodeSet) -> bool:
     """Slurm will know the next worker of its number by another name."""
+    ordinal = ordinal_of(pod, nodeset)
     if ordinal is None or nodeset.spec.scaling_mode is ScalingMode.DAEMON_SET:
         return False
     if is_by_machine(nodeset):
         return not pod.spec.host_network
-    return slurm_node != hostname(ordinal, nodeset)
+    return slurm_node_name(pod) != hostname(ordinal, nodeset)
 
 
 def is_called_like(pod: Pod, nodeset: NodeSet) -> bool:

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Self
 
 from slurm_operator.api import names
+from slurm_operator.api.nodeset import NodeSet
 from slurm_operator.api.workers import ScalingMode
 from slurm_operator.manifests.objects import KubeNode, Pod
 from slurm_operator.plan.gate import Worker, has_left, is_record_of, jobs_on
@@ -24,9 +25,9 @@ class Member(Worker, kw_only=True):
     `record`: Slurm's record of this very worker; None when there is none, or it is about another pod.
     `jobs`: unfinished ones on this worker, as far as we can see.
     `newest_made_at`: when the newest of them all was made.
-    `is_renamed`: Slurm will know the next worker of its number by another name.
     """
 
+    nodeset: NodeSet
     kube_node: KubeNode | None
     ordinal: int | None
     uid: str
@@ -36,21 +37,19 @@ class Member(Worker, kw_only=True):
     record: SlurmNode | None
     jobs: Sequence[SlurmJob]
     newest_made_at: datetime | None = None
-    is_renamed: bool = False
 
     @classmethod
     def of(
         cls,
         pod: Pod,
-        slurm_node: str,
+        nodeset: NodeSet,
+        kube_node: KubeNode | None,
         slurm: Snapshot | Unreachable,
         *,
-        kube_node: KubeNode | None,
-        ordinal: int | None,
         state_lost_since: datetime | None = None,
         newest_made_at: datetime | None = None,
-        is_renamed: bool = False,
     ) -> Self:
+        slurm_node = identity.slurm_node_name(pod)
         snapshot = slurm if isinstance(slurm, Snapshot) else None
         found = snapshot.nodes.get(slurm_node) if snapshot is not None else None
         has_jobs = snapshot is not None and slurm_node in snapshot.jobs_by_node
@@ -59,8 +58,9 @@ class Member(Worker, kw_only=True):
             slurm_node,
             slurm,
             state_lost_since,
+            nodeset=nodeset,
             kube_node=kube_node,
-            ordinal=ordinal,
+            ordinal=identity.ordinal_of(pod, nodeset),
             uid=pod.metadata.uid,
             revision=pod.metadata.labels.get(names.LABEL_REVISION, ""),
             is_terminating=pod.metadata.is_terminating,
@@ -68,7 +68,6 @@ class Member(Worker, kw_only=True):
             record=found if found is not None and is_record_of(found, pod) else None,
             jobs=jobs_on(slurm_node, snapshot) if snapshot is not None and has_jobs else (),
             newest_made_at=newest_made_at,
-            is_renamed=is_renamed,
         )
 
     @property
@@ -78,6 +77,11 @@ class Member(Worker, kw_only=True):
     @property
     def mode(self) -> ScalingMode:
         return identity.mode_of(self.pod)
+
+    @property
+    def is_renamed(self) -> bool:
+        """Slurm will know the next worker of its number by another name."""
+        return identity.is_renamed(self.pod, self.nodeset)
 
     @property
     def ready_changed_at(self) -> datetime | None:

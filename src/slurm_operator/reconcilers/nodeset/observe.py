@@ -172,14 +172,5 @@ def _members(
     made_at = (pod.metadata.creation_timestamp for pod in pods)
     newest = max((moment for moment in made_at if moment is not None), default=None)
     for pod in pods:
-        slurm_node, ordinal = identity.slurm_node_name(pod), identity.ordinal_of(pod, nodeset)
-        yield Member.of(
-            pod,
-            slurm_node,
-            slurm,
-            kube_node=kube_nodes.get(pod.spec.node_name),
-            ordinal=ordinal,
-            state_lost_since=lost_since,
-            newest_made_at=newest,
-            is_renamed=identity.is_renamed(pod, slurm_node, ordinal, nodeset),
-        )
+        kube_node = kube_nodes.get(pod.spec.node_name)
+        yield Member.of(pod, nodeset, kube_node, slurm, state_lost_since=lost_since, newest_made_at=newest)
