@@ -7,7 +7,7 @@ from kinds_rig import apply, get, merge, ns, operator, ours, wait_for, writes_by
 from slurm_operator import wire
 from slurm_operator.manifests.objects import Pod
 from slurm_operator.plan.actions import PatchObject
-from slurm_operator.reconcilers.nodeset.facts import facts
+from slurm_operator.reconcilers.nodeset.facts import facts, written
 from slurm_operator.reconcilers.nodeset.marks import marked
 from slurm_operator.reconcilers.nodeset.members import Member
 from support.managers import running_manager, until
@@ -158,9 +158,9 @@ def test_an_api_server_takes_our_marks_and_conditions_and_keeps_those_of_others(
     def conditions() -> list[str]:
         return [c["type"] for c in get(plane, ns, "pod", "gpu-0")["status"]["conditions"]]
 
-    carry_out(action for lane in facts(member("IDLE", "DRAIN"), NOW) for action in lane.actions())
+    carry_out(action for lane in facts(member("IDLE", "DRAIN"), written(NOW)) for action in lane.actions())
     assert sorted(conditions()) == ["Ready", "SlurmNodeStateDrain", "SlurmNodeStateIdle", "example.com/Burnt"]
-    assert facts(member("IDLE", "DRAIN"), NOW) == [], "what is so is not written again"
+    assert facts(member("IDLE", "DRAIN"), written(NOW)) == [], "what is so is not written again"
 
     carry_out(marked(member("IDLE"), "x", "x", annotations={"a/b": "1"}, labels={"c/d": "2"}))
     carry_out(marked(member("IDLE"), "x", "x", annotations={"a/b": None}, labels={"c/d": "3"}))

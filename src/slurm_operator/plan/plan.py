@@ -47,8 +47,8 @@ class Plan(wire.Record):
 
 def lane(name: str, *stages: Iterable[Action], is_note: bool = False) -> Lane:
     """A lane without its empty stages."""
-    filled = (tuple(stage) for stage in stages)
-    return Lane(name=name, stages=tuple(stage for stage in filled if stage), is_note=is_note)
+    filled = [actions for stage in stages if (actions := tuple(stage))]
+    return Lane(name=name, stages=tuple(filled), is_note=is_note)
 
 
 def plan(*lanes: Lane, look_again: timedelta | None = None, waits_on: tuple[ObjectKey, ...] = ()) -> Plan:

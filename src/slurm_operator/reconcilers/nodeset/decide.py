@@ -18,7 +18,7 @@ from slurm_operator.reconcilers.nodeset.arrivals import arrivals
 from slurm_operator.reconcilers.nodeset.causes import Cause
 from slurm_operator.reconcilers.nodeset.choices import choose
 from slurm_operator.reconcilers.nodeset.drains import keep
-from slurm_operator.reconcilers.nodeset.facts import facts
+from slurm_operator.reconcilers.nodeset.facts import facts, written
 from slurm_operator.reconcilers.nodeset.ghosts import forgotten
 from slurm_operator.reconcilers.nodeset.maintenance import arranged
 from slurm_operator.reconcilers.nodeset.members import Member
@@ -78,23 +78,26 @@ def _workers(
     seen: Seen, leaving: Mapping[str, Cause], settled: Settled, at_rest: frozenset[str], now: datetime
 ) -> Iterator[Lane]:
     """Lanes for every worker. No more go at once than can be told about in between."""
-    may_go, may_note = MOST_GOING, MOST_NOTED
+    may_go, may_note, at = MOST_GOING, MOST_NOTED, written(now)
     came_to_rest = []
     still = at_rest - leaving.keys()
     for member in seen.members:
         if member.uid in still:
             continue
-        lanes = _worker(member, seen, leaving.get(member.uid), now)
-        if any(isinstance(action, DeleteWorker) for lane_ in lanes for action in lane_.actions()):
-            if not may_go:
-                lanes = [lane(member.slurm_node, [_in_turn(member)])]
-            else:
-                may_go -= 1
+        cause = leaving.get(member.uid)
+        stages = _steps(member, seen, cause, now)
+        is_going = any(isinstance(action, DeleteWorker) for stage in stages for action in stage)
+        if is_going and not may_go:
+            yield lane(member.slurm_node, [_in_turn(member)])
+            continue
+        lanes = _lanes(member, seen, cause, stages, now, is_going=is_going)
+        if is_going:
+            may_go -= 1
         elif may_note > 0:
-            notes = facts(member, now)
+            notes = facts(member, at)
             may_note -= len(notes)
             lanes += notes
-            if not lanes and member.uid not in leaving:
+            if not lanes and cause is None:
                 came_to_rest.append(member)
         yield from lanes
     settled.note(seen, still, came_to_rest)
@@ -105,10 +108,10 @@ def _in_turn(member: Member) -> Wait:
     return Wait(subject=member.slurm_node, reason="InTurn", message=message)
 
 
-def _worker(member: Member, seen: Seen, cause: Cause | None, now: datetime) -> list[Lane]:
-    """What becomes of one worker, and what is written on its pod while it is there."""
-    stages = _steps(member, seen, cause, now)
-    is_going = any(isinstance(action, DeleteWorker) for stage in stages for action in stage)
+def _lanes(
+    member: Member, seen: Seen, cause: Cause | None, stages: Stages, now: datetime, *, is_going: bool
+) -> list[Lane]:
+    """What becomes of one worker and of its volumes, and what Slurm is told of it while it is there."""
     is_scaled = is_scaled_in(member, cause, seen.nodeset, is_going=is_going)
     kept = retention(member, seen.nodeset, seen.claims, is_scaled=is_scaled)
     if is_going:

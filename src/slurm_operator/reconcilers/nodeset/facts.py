@@ -42,14 +42,17 @@ TOLD = {
 DRAIN = names.POD_CONDITION_PREFIX + TOLD[NodeFlag.DRAIN]
 
 
-def facts(member: Member, now: datetime) -> list[Lane]:
-    """What to write on this pod now. First its deadline; a pod that changed is looked at again anyway."""
+def facts(member: Member, at: str) -> list[Lane]:
+    """What to write on this pod now. First its deadline; a pod that changed is looked at again anyway.
+
+    `at` is the present time, `written` once for all.
+    """
     if isinstance(member.slurm, Unreachable) or member.is_terminating or member.pod.has_ended:
         return []
     if _is_taking_over(member):
         return []
     noted = _deadline(member)
-    stages = [noted] if noted else [_conditions(member, now), _told(member)]
+    stages = [noted] if noted else [_conditions(member, at), _told(member)]
     return [lane(f"facts of {member.slurm_node}", *stages, is_note=True)] if any(stages) else []
 
 
@@ -62,7 +65,7 @@ def _deadline(member: Member) -> list[PatchObject]:
     deadline = member.deadline
     if deadline is None and names.POD_DEADLINE not in member.pod.metadata.annotations:
         return []
-    text = f"{deadline:%Y-%m-%dT%H:%M:%SZ}" if deadline is not None else None
+    text = written(deadline) if deadline is not None else None
     until = f"has jobs until {text}" if text else "has no jobs"
     return marked(
         member,
@@ -86,9 +89,9 @@ def _types(state: NodeState) -> tuple[str, ...]:
     return tuple(names.POD_CONDITION_PREFIX + told for word, told in TOLD.items() if word in state)
 
 
-def _conditions(member: Member, now: datetime) -> list[Action]:
+def _conditions(member: Member, at: str) -> list[Action]:
     there = member.pod.status.conditions
-    operations = tuple(_operations(there, wanted(member.record), now))
+    operations = tuple(_operations(there, wanted(member.record), at))
     if not operations:
         return []
     state = member.record.state if member.record is not None else "not registered"
@@ -107,7 +110,7 @@ def _conditions(member: Member, now: datetime) -> list[Action]:
 
 
 def _operations(
-    there: Sequence[PodCondition], wanted: dict[str, str], now: datetime
+    there: Sequence[PodCondition], wanted: dict[str, str], at: str
 ) -> Iterator[dict[str, object]]:
     """From the last to the first, so that no place moves before its turn. Each tests who is there."""
     missing = dict(wanted)
@@ -122,18 +125,23 @@ def _operations(
         if message is None:
             yield {"op": "remove", "path": path}
         else:
-            yield {"op": "replace", "path": path, "value": _condition(condition.type, message, now)}
+            yield {"op": "replace", "path": path, "value": _condition(condition.type, message, at)}
     for type_, message in sorted(missing.items()):
-        yield {"op": "add", "path": "/status/conditions/-", "value": _condition(type_, message, now)}
+        yield {"op": "add", "path": "/status/conditions/-", "value": _condition(type_, message, at)}
 
 
-def _condition(type_: str, message: str, now: datetime) -> dict[str, str]:
+def _condition(type_: str, message: str, at: str) -> dict[str, str]:
     return {
         "type": type_,
         "status": "True",
         "message": message,
-        "lastTransitionTime": f"{now:%Y-%m-%dT%H:%M:%SZ}",
+        "lastTransitionTime": at,
     }
+
+
+def written(moment: datetime) -> str:
+    """As Kubernetes writes it."""
+    return f"{moment:%Y-%m-%dT%H:%M:%SZ}"
 
 
 def _told(member: Member) -> list[Tell]:
