@@ -50,7 +50,7 @@ def decide(seen: Seen, now: datetime, settled: Settled | None = None) -> Plan:
     """The plan: the same with and without a memory of settled workers, but sooner made with one."""
     if seen.nodeset.metadata.is_terminating and FINALIZERS.isdisjoint(seen.nodeset.metadata.finalizers):
         return plan()
-    revision = revisions.current(seen.nodeset, seen.revisions)
+    revision = seen.revision
     settled = settled or Settled()
     at_rest = settled.among(seen)
     choices = choose(seen, now, at_rest)

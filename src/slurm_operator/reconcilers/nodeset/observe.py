@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 
 from slurm_operator.api import names
 from slurm_operator.api.accounting import Accounting
@@ -21,6 +22,7 @@ from slurm_operator.reconcilers.nodeset import identity, revisions
 from slurm_operator.reconcilers.nodeset.abandoned import is_abandoned, is_cut_off
 from slurm_operator.reconcilers.nodeset.members import Member
 from slurm_operator.reconcilers.nodeset.remains import Remains, remains
+from slurm_operator.reconcilers.nodeset.revisions import Revision
 from slurm_operator.reconcilers.nodeset.volumes import Claims, all_claim_names, claim_names, whose
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
 
@@ -54,6 +56,11 @@ class Seen:
     def reservation_name(self) -> str:
         """What our maintenance reservation in Slurm is called, if there is one."""
         return names.reservation(self.nodeset.metadata.name)
+
+    @cached_property
+    def revision(self) -> Revision:
+        """What workers are to be made from."""
+        return revisions.current(self.nodeset, self.revisions)
 
     @property
     def is_daemon(self) -> bool:

@@ -14,7 +14,7 @@ from slurm_operator.plan.conditions import DEGRADED, PROGRESSING, READY, Conditi
 from slurm_operator.plan.gate import told
 from slurm_operator.plan.plan import Outcome, Plan
 from slurm_operator.plan.wiring import StatusReport
-from slurm_operator.reconcilers.nodeset import failures, maintenance, revisions, ssh
+from slurm_operator.reconcilers.nodeset import failures, maintenance, ssh
 from slurm_operator.reconcilers.nodeset.choices import desired
 from slurm_operator.reconcilers.nodeset.members import FOREVER, Member
 from slurm_operator.reconcilers.nodeset.mismatches import mismatches
@@ -52,8 +52,7 @@ def status(seen: Seen, plan: Plan, outcome: Outcome) -> StatusReport:
 
 def numbers(seen: Seen, outcome: Outcome) -> Manifest:
     """How many there are of each sort. Those that were made in this pass are there, though not seen yet."""
-    nodeset, members = seen.nodeset, seen.members
-    revision = revisions.current(nodeset, seen.revisions)
+    nodeset, members, revision = seen.nodeset, seen.members, seen.revision
     present = [member for member in members if member.pod.status.phase]
     ready = [member for member in members if member.is_ready]
     available = [m for m in members if m.is_available(seen.now, nodeset.spec.min_ready_seconds)]
