@@ -1,6 +1,7 @@
 """What a NodeSet says about its workers."""
 
 from collections.abc import Iterator, Mapping
+from datetime import datetime
 from typing import TypeGuard
 
 from slurm_operator.api import names
@@ -9,7 +10,7 @@ from slurm_operator.api.workers import DrainType
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.meta import Manifest
 from slurm_operator.manifests.troubles import troubles
-from slurm_operator.plan.actions import Action, Create
+from slurm_operator.plan.actions import Action, Create, Wait
 from slurm_operator.plan.conditions import DEGRADED, PROGRESSING, READY, Condition, false, true
 from slurm_operator.plan.gate import told
 from slurm_operator.plan.plan import Outcome, Plan
@@ -21,7 +22,6 @@ from slurm_operator.reconcilers.nodeset.mismatches import mismatches
 from slurm_operator.reconcilers.nodeset.observe import Seen
 from slurm_operator.reconcilers.nodeset.pins import pins
 from slurm_operator.reconcilers.nodeset.policy import overdue, overdue_at
-from slurm_operator.slurm.reasons import OurReason
 from slurm_operator.slurm.snapshot import Unreachable
 
 TOLD = 32
@@ -29,17 +29,17 @@ TOLD = 32
 
 def status(seen: Seen, plan: Plan, outcome: Outcome) -> StatusReport:
     facts = numbers(seen, outcome)
-    drains = [drain for member in seen.members if (drain := drain_of(member, seen)) is not None]
-    drains.sort(key=lambda drain: (drain["forecast"] or FOREVER, drain["slurmNode"]))
+    drains = [member for member in seen.members if member.drain is not None]
+    drains.sort(key=lambda member: (member.deadline or FOREVER, member.slurm_node))
     wrong = mismatches(seen)
-    known = [drain["forecast"] for drain in drains if drain["forecast"] is not None]
+    known = [forecast for member in drains if (forecast := _forecast(member)) is not None]
     return StatusReport(
         conditions=list(
             conditions(seen, plan, outcome, {**facts, "draining": len(drains), "mismatches": wrong})
         ),
         fields={
             **facts,
-            "drains": drains[:TOLD],
+            "drains": [drain_of(member, seen) for member in drains[:TOLD]],
             "draining": len(drains),
             "drainedBy": max(known) if known and len(known) == len(drains) else None,
             "ordinalToNode": pins(seen),
@@ -90,20 +90,23 @@ def _revision_of(manifest: Manifest) -> str:
     return labels.get(names.LABEL_REVISION, "")
 
 
-def drain_of(member: Member, seen: Seen) -> Manifest | None:
+def _forecast(member: Member) -> datetime | None:
+    """When a worker is free at the latest; None when it is, or nobody can tell."""
+    return member.deadline if member.deadline != FOREVER else None
+
+
+def drain_of(member: Member, seen: Seen) -> Manifest:
     """A worker that we let go: why, since when, which jobs hold it up, and when it is free at the latest."""
-    record = member.record
-    ours = OurReason.read(record.reason) if record is not None and record.state.is_drain else None
-    if record is None or ours is None:
-        return None
-    forecast, policy = member.deadline, seen.nodeset.spec.drain_policy
+    record, ours, policy = member.record, member.drain, seen.nodeset.spec.drain_policy
+    assert record is not None
+    assert ours is not None
     return {
         "slurmNode": member.slurm_node,
         "pod": member.name,
         "reason": ours.cause,
         "since": record.reason_changed_at,
         "deadline": overdue_at(member, policy) if policy.type is not DrainType.WAIT else None,
-        "forecast": forecast if forecast != FOREVER else None,
+        "forecast": _forecast(member),
         "jobs": [str(job.job_id) for job in member.jobs],
         "message": ours.text,
     }
@@ -112,7 +115,8 @@ def drain_of(member: Member, seen: Seen) -> Manifest | None:
 def conditions(seen: Seen, plan: Plan, outcome: Outcome, facts: Manifest) -> Iterator[Condition]:
     wanted, available = facts["desired"], facts["availableReplicas"]
     is_done = available >= wanted and facts["updatedReplicas"] >= wanted and not facts["draining"]
-    for wait in plan.waits:
+    waits = plan.waits
+    for wait in waits:
         if wait.reason in ("AccountingNotFound", "ControllerNotFound", "MachinesNotSeen"):
             yield false(READY, wait.reason, wait.message)
             break
@@ -121,18 +125,17 @@ def conditions(seen: Seen, plan: Plan, outcome: Outcome, facts: Manifest) -> Ite
         yield (
             true(READY, "Available", counted) if available >= wanted else false(READY, "Unavailable", counted)
         )
-    yield _progressing(plan, is_done)
+    yield _progressing(plan, waits, is_done)
     window = maintenance.condition(seen)
     if window is not None:
         yield window
     yield _degraded(seen, outcome, facts["mismatches"])
 
 
-def _progressing(plan: Plan, is_done: bool) -> Condition:
-    waits = [f"{wait.subject}: {wait.message}" for wait in plan.waits]
+def _progressing(plan: Plan, waits: list[Wait], is_done: bool) -> Condition:
     if waits:
-        more = f" (and {len(waits) - 1} more)" if len(waits) > 1 else ""
-        return true(PROGRESSING, plan.waits[0].reason, waits[0] + more)
+        first, more = waits[0], f" (and {len(waits) - 1} more)" if len(waits) > 1 else ""
+        return true(PROGRESSING, first.reason, f"{first.subject}: {first.message}{more}")
     if any(isinstance(action, Create) for action in plan.actions()) or not is_done:
         return true(PROGRESSING, "Starting", "Workers are being started or replaced.")
     return false(PROGRESSING, "UpToDate")
