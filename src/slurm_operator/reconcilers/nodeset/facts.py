@@ -63,9 +63,9 @@ def _is_taking_over(member: Member) -> bool:
 
 def _deadline(member: Member) -> list[PatchObject]:
     deadline = member.deadline
-    if deadline is None and names.POD_DEADLINE not in member.pod.metadata.annotations:
-        return []
     text = written(deadline) if deadline is not None else None
+    if member.pod.metadata.annotations.get(names.POD_DEADLINE) == text:
+        return []
     until = f"has jobs until {text}" if text else "has no jobs"
     return marked(
         member,
