@@ -57,7 +57,7 @@ def test_a_damaged_event_is_an_event_or_unreadable(at: int, cut: int, piece: byt
         envelope.name(found.object)
     except Unreadable:
         return
-    assert found.type
+    assert found.type or b'"type": ""' in line  # Then the reflector says that it does not know the type.
 
 
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
