@@ -23,6 +23,7 @@ class Member(Worker, kw_only=True):
     """One worker of a NodeSet. What a pass asks many times of each is found once, when it is made.
 
     `record`: Slurm's record of this very worker; None when there is none, or it is about another pod.
+    `drain`: our own drain of this worker, as its reason tells it.
     `jobs`: unfinished ones on this worker, as far as we can see.
     `newest_made_at`: when the newest of them all was made.
     """
@@ -35,6 +36,7 @@ class Member(Worker, kw_only=True):
     is_terminating: bool
     is_ready: bool
     record: SlurmNode | None
+    drain: OurReason | None
     jobs: Sequence[SlurmJob]
     newest_made_at: datetime | None = None
 
@@ -52,7 +54,8 @@ class Member(Worker, kw_only=True):
         slurm_node = identity.slurm_node_name(pod)
         snapshot = slurm if isinstance(slurm, Snapshot) else None
         found = snapshot.nodes.get(slurm_node) if snapshot is not None else None
-        has_jobs = snapshot is not None and slurm_node in snapshot.jobs_by_node
+        record = found if found is not None and is_record_of(found, pod) else None
+        is_busy = snapshot is not None and slurm_node in snapshot.jobs_by_node  # Mostly nobody is.
         return cls(
             pod,
             slurm_node,
@@ -65,8 +68,9 @@ class Member(Worker, kw_only=True):
             revision=pod.metadata.labels.get(names.LABEL_REVISION, ""),
             is_terminating=pod.metadata.is_terminating,
             is_ready=pod.is_ready,
-            record=found if found is not None and is_record_of(found, pod) else None,
-            jobs=jobs_on(slurm_node, snapshot) if snapshot is not None and has_jobs else (),
+            record=record,
+            drain=OurReason.read(record.reason) if record is not None and record.state.is_drain else None,
+            jobs=jobs_on(slurm_node, snapshot) if snapshot is not None and is_busy else (),
             newest_made_at=newest_made_at,
         )
 
@@ -115,12 +119,6 @@ class Member(Worker, kw_only=True):
         if self.record is not None or found is None:
             return self.record
         return found if has_left(found, self) else None
-
-    @property
-    def drain(self) -> OurReason | None:
-        """Our own drain of this worker, as its reason tells it."""
-        record = self.record
-        return OurReason.read(record.reason) if record is not None and record.state.is_drain else None
 
     @property
     def is_drained_itself(self) -> bool:
