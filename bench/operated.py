@@ -3,7 +3,6 @@
 Run as a program: `python -m bench.operated KUBECONFIG METRICS_PORT [NAMESPACE]`.
 """
 
-import asyncio
 import os
 import sys
 from contextlib import nullcontext
@@ -23,6 +22,7 @@ with collector.loading(collector.MANAGER_WITHOUT):  # As the command line does.
     from slurm_operator.operator import program
     from slurm_operator.plan.wiring import SlurmServer
     from slurm_operator.plan.world import World
+    from slurm_operator.runtime import gathering
     from slurm_operator.runtime.logs import configure
     from slurm_operator.runtime.manager import Manager
     from slurm_operator.runtime.settings import Address, Settings
@@ -61,7 +61,7 @@ def main(kubeconfig: str, metrics: str, *namespaces: str) -> int:
     bench = replace(program(settings), slurm_servers=stub_servers)
     samples = os.environ.get("BENCH_SAMPLES")
     with sampled(Path(samples)) if samples else nullcontext():
-        return asyncio.run(Manager(config.find(settings.kubeconfig, ""), bench, settings).run())
+        return gathering.run(Manager(config.find(settings.kubeconfig, ""), bench, settings).run())
 
 
 if __name__ == "__main__":

@@ -1,6 +1,5 @@
 """`slurm-operator manager`: every flag of ours, and those that existing Deployments pass."""
 
-import asyncio
 import os
 import sys
 from collections.abc import Callable
@@ -17,6 +16,7 @@ from slurm_operator.kube import config
 from slurm_operator.kube.errors import ConfigProblem
 from slurm_operator.manifests.dns import domain_in
 from slurm_operator.operator import RECONCILER_NAMES, program
+from slurm_operator.runtime import gathering
 from slurm_operator.runtime.logs import configure
 from slurm_operator.runtime.manager import Manager
 from slurm_operator.runtime.settings import Address, Settings, SettingsProblem, with_file
@@ -92,7 +92,7 @@ def manager(**flags: Any) -> None:
     os.environ[DOMAIN_VARIABLE] = flags["cluster_domain"] or domain_found(RESOLV_CONF)
     for note in access.notes:
         structlog.get_logger(__name__).warning(note)
-    sys.exit(asyncio.run(Manager(access, program(settings), settings).run()))
+    sys.exit(gathering.run(Manager(access, program(settings), settings).run()))
 
 
 def domain_found(resolv_conf: Path) -> str:
