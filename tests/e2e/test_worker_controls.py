@@ -12,8 +12,9 @@ __all__ = ["operator"]
 
 pytestmark = [pytest.mark.timeout(900), pytest.mark.full]
 
-# Longer than the grace period of any pod that is deleted here, so that its job is dead before it is let go.
-LONG_ENOUGH = 45
+# Longer than an answer of Slurm counts and then the grace period of any pod that is deleted here take together:
+# its job has to be dead before it is let go.
+LONG_ENOUGH = 75
 
 
 @pytest.fixture(scope="module")
