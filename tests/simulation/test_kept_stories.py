@@ -4,7 +4,7 @@ import pytest
 
 from simulation.deeds import Happening
 from simulation.runs import Story, play
-from simulation.scenes import PARTS, Scene
+from simulation.scenes import CLUSTER, PARTS, Scene
 
 
 def workers(replicas: int) -> Scene:
@@ -201,6 +201,20 @@ def workers(replicas: int) -> Scene:
                 ),
             ),
             id="a pod that is asked to end waits for the epilog of its last job",
+        ),
+        pytest.param(
+            Story(
+                seed=21909,
+                scene=Scene(
+                    name=CLUSTER,
+                    nodeset=(("replicas", 3),),
+                    accounting="elsewhere",
+                    is_persistent=True,
+                    has_token=True,
+                ),
+                happenings=(Happening(33.8, "scale_restapi", 11, 39),),
+            ),
+            id="one more slurmrestd in a Cluster: the one there is stays",
         ),
     ],
 )

@@ -8,12 +8,14 @@ from slurm_operator.api.kind import Kind
 from slurm_operator.api.meta import Meta
 from slurm_operator.api.pods import Metadata, PodTemplate
 from slurm_operator.api.services import Service
+from slurm_operator.manifests.compare import APPLIED_DIGEST
 from slurm_operator.manifests.merge import merged, merged_container, merged_pod
 from slurm_operator.manifests.meta import Manifest
 from slurm_operator.manifests.owners import owner_reference
 
-# What tools note on an object for themselves; copied to a child it would be wrong there.
-_PRIVATE_ANNOTATIONS = ("kubectl.kubernetes.io/", "meta.helm.sh/", "slinky.slurm.net/force")
+# What tools note on an object for themselves, and we on what a Cluster is made of; copied to a child it would
+# be wrong there, and change its pods with every change of the object.
+_PRIVATE_ANNOTATIONS = ("kubectl.kubernetes.io/", "meta.helm.sh/", "slinky.slurm.net/force", APPLIED_DIGEST)
 
 # Labels of a chart's version: on a pod template they would replace every pod with each release of the chart.
 _RELEASE_LABELS = {"helm.sh/chart", "app.kubernetes.io/version", "app.kubernetes.io/managed-by"}

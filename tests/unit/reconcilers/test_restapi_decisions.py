@@ -10,7 +10,7 @@ from slurm_operator.api.meta import ObjectKey
 from slurm_operator.api.nodeset import NodeSet
 from slurm_operator.api.restapi import RestApi
 from slurm_operator.manifests import kinds
-from slurm_operator.manifests.compare import INPUT_DIGEST
+from slurm_operator.manifests.compare import APPLIED_DIGEST, INPUT_DIGEST
 from slurm_operator.plan.actions import Apply, PatchObject, Wait
 from slurm_operator.plan.holding import FINALIZER, FORCE_DELETION
 from slurm_operator.plan.plan import Failure, Outcome
@@ -148,7 +148,8 @@ def test_a_changed_key_restarts_slurmrestd():
 def test_scaling_changes_no_template():
     there = settled(world(restapi()))
     before = there.child(kinds.DEPLOYMENT, "ns", "rest-restapi").metadata.annotations[INPUT_DIGEST]
-    there.things[0] = restapi({"controllerRef": {"name": "slurm"}, "replicas": 5})
+    noted = {APPLIED_DIGEST: "as a Cluster notes it, and anew with every change"}
+    there.things[0] = restapi({"controllerRef": {"name": "slurm"}, "replicas": 5}, annotations=noted)
 
     [apply] = decide(there)[1].actions()
 
