@@ -129,11 +129,11 @@ class _Connection(asyncio.Protocol):
         self.tls = tls
         self.idle_since = 0.0
         self._answer: asyncio.Future[Answer] | None = None
-        self._is_lost = False
+        self._is_over = False
 
     @property
     def is_open(self) -> bool:
-        return not self._is_lost and not self._transport.is_closing()
+        return not self._is_over and not self._transport.is_closing()
 
     @property
     def has_answered(self) -> bool:
@@ -175,11 +175,11 @@ class _Connection(asyncio.Protocol):
         self._end(None)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._is_lost = True
         self._end(exc)
 
     def _end(self, why: Exception | None) -> None:
         """Nothing more comes. For some answers that is how they end."""
+        self._is_over = True
         if self._answer is None or self._answer.done():
             return
         if why is not None:
