@@ -38,10 +38,9 @@ PATIENCE = 6
 
 
 class Pool(Enum):
-    """Connections that must not wait for each other."""
+    """Connections for calls that must not wait for each other."""
 
     CALLS = "calls"
-    WATCHES = "watches"
     LEASE = "lease"
 
 
