@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from slurm_operator import http1
-from slurm_operator.http1 import Answer, Reading
+from slurm_operator.http1 import Answer, Following, Reading
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 FIXED = HEAD + b"Content-Length: 5\r\n\r\nhello"
@@ -142,3 +142,49 @@ def test_nobody_smuggles_a_header_into_a_request(value: str) -> None:
     with pytest.raises(ValueError, match="a line break") as caught:
         http1.request("GET", "/", [("Authorization", value)])
     assert "secret" not in str(caught.value)
+
+
+def followed(*pieces: bytes) -> tuple[list[bytes], bool]:
+    following = Following(1000)
+    return [piece for data in pieces for piece in following.feed(data)], following.is_whole
+
+
+@pytest.mark.parametrize("sent", [FIXED, CHUNKED, FORETOLD])
+def test_a_body_that_is_followed_is_the_same_however_it_arrives(sent: bytes) -> None:
+    for cut in range(len(sent)):
+        pieces, is_whole = followed(sent[:cut], sent[cut:])
+        assert (b"".join(pieces), is_whole) == (b"hello", True)
+        assert not followed(sent[:cut])[1]
+
+
+def test_chunks_are_passed_on_when_they_are_whole_and_other_bodies_as_they_come() -> None:
+    assert followed(CHUNKED[:-20]) == ([b"hel"], False)
+    assert followed(FIXED[:-1]) == ([b"hell"], False)
+    assert followed(UNTIL_CLOSED) == ([b"hello"], False)
+
+
+def test_the_head_is_known_before_the_body() -> None:
+    following = Following(1000)
+
+    following.feed(HEAD)
+    assert following.head is None
+    following.feed(b"Content-Length: 5\r\n\r\n")
+    assert following.head is not None
+    assert following.head.status == 200
+
+
+@pytest.mark.parametrize("sent", [FIXED[:-1], CHUNKED[:-2], HEAD])
+def test_a_body_that_is_followed_must_come_to_its_end(sent: bytes) -> None:
+    following = Following(1000)
+    following.feed(sent)
+
+    with pytest.raises(EOFError, match="stops in the middle"):
+        following.end()
+
+
+def test_a_body_without_a_length_that_is_followed_ends_with_the_connection() -> None:
+    following = Following(1000)
+
+    assert following.feed(UNTIL_CLOSED) == [b"hello"]
+    assert following.end() == []
+    assert following.is_whole

@@ -90,7 +90,7 @@ class Client:
         return self
 
     async def __aexit__(self, *exc: object) -> None:
-        await self._transport.close()
+        self._transport.close()
 
     async def send(
         self,
@@ -152,7 +152,7 @@ class Client:
         async with self._transport.stream(
             _plain(path, params), idle_seconds=_NEVER_SECONDS, connect_seconds=_CONNECT_SECONDS
         ) as content:
-            yield content.iter_any()
+            yield content
 
     async def printed(self, pod: ObjectKey, container: str, command: Sequence[str]) -> bytes:
         """What a command prints in a container. It must change nothing: nobody asks whether we may write.
@@ -199,7 +199,7 @@ class Client:
         async with self._transport.stream(
             request, idle_seconds=idle_seconds, connect_seconds=_CONNECT_SECONDS
         ) as content:
-            yield lines(content.iter_any())
+            yield lines(content)
 
     async def apply(self, kind: Kind, manifest: Manifest, *, force: bool = True) -> Manifest:
         """Server-side apply: the object afterwards has these fields, and they are ours."""

@@ -5,12 +5,13 @@ proxies and redirects, none of which a call to the API server has.
 """
 
 import asyncio
+import socket
 import ssl
 from collections.abc import Callable
-from urllib.parse import urlsplit
 
 from slurm_operator import http1
 from slurm_operator.http1 import Answer
+from slurm_operator.kube.links import Address, Link, connected
 from slurm_operator.kube.request import READS
 
 # A list of ten thousand large pods is a tenth of it.
@@ -18,23 +19,12 @@ _MAX_ANSWER_BYTES = 1 << 30
 
 _IDLE_SECONDS = 60.0
 
-# How long an address of the server may be silent before the next one is tried beside it.
-_NEXT_ADDRESS_SECONDS = 0.25
-
-
-class CannotConnect(Exception):  # noqa: N818 - it says what is the case
-    """Nobody took the call, nothing was sent. The cause says why."""
-
 
 class Connections:
     """As many as there are calls at once."""
 
-    def __init__(self, server: str, server_name: str) -> None:
-        """`server_name` is the one on its certificate, when that is not the one in its address."""
-        parts = urlsplit(server)
-        self._host = parts.hostname or ""
-        self._port = parts.port or (443 if parts.scheme == "https" else 80)
-        self._server_name = server_name or self._host
+    def __init__(self, address: Address) -> None:
+        self._address = address
         self._idle: list[_Connection] = []
         self._in_use: set[_Connection] = set()
         self._sweeping: asyncio.TimerHandle | None = None
@@ -53,7 +43,9 @@ class Connections:
             except (OSError, EOFError):
                 if method not in READS or kept.has_answered:
                     raise  # Else the server closed it while the request was on its way to it.
-        return await self._on(await self._connect(tls), method, message, before_sending)
+        return await self._on(
+            _Connection(await connected(self._address, tls), tls), method, message, before_sending
+        )
 
     def close(self) -> None:
         if self._sweeping is not None:
@@ -80,20 +72,6 @@ class Connections:
             self._keep(connection)
         return answer
 
-    async def _connect(self, tls: ssl.SSLContext | None) -> "_Connection":
-        try:
-            _, connection = await asyncio.get_running_loop().create_connection(
-                lambda: _Connection(tls),
-                self._host,
-                self._port,
-                ssl=tls,
-                server_hostname=self._server_name if tls else None,
-                happy_eyeballs_delay=_NEXT_ADDRESS_SECONDS,
-            )
-        except (OSError, UnicodeError) as error:
-            raise CannotConnect from error
-        return connection
-
     def _kept(self, tls: ssl.SSLContext | None) -> "_Connection | None":
         """The one used last; others may grow old. One made with another certificate is of no use."""
         while self._idle:
@@ -119,21 +97,20 @@ class Connections:
         self._sweeping = None if oldest is None else loop.call_at(oldest + _IDLE_SECONDS, self._sweep)
 
 
-class _Connection(asyncio.Protocol):
+class _Connection:
     """Sends a request and waits for its answer, then the next one."""
 
-    _transport: asyncio.Transport
     _reading: http1.Reading
 
-    def __init__(self, tls: ssl.SSLContext | None) -> None:
+    def __init__(self, connection: socket.socket, tls: ssl.SSLContext | None) -> None:
         self.tls = tls
         self.idle_since = 0.0
         self._answer: asyncio.Future[Answer] | None = None
-        self._is_over = False
+        self._link = Link(connection, self._hear, self._end)
 
     @property
     def is_open(self) -> bool:
-        return not self._is_over and not self._transport.is_closing()
+        return self._link.is_open
 
     @property
     def has_answered(self) -> bool:
@@ -141,25 +118,19 @@ class _Connection(asyncio.Protocol):
         return self._reading.has_begun
 
     async def exchange(self, method: str, message: bytes) -> Answer:
-        if not self.is_open:
-            raise ConnectionResetError("it was closed as soon as it was open")
         self._reading = http1.Reading(method, _MAX_ANSWER_BYTES)
         self._answer = asyncio.get_running_loop().create_future()
-        self._transport.write(message)
+        self._link.write(message)
         try:
             return await self._answer
         finally:
             self._answer = None
 
     def abort(self) -> None:
-        """No goodbye: the other side may be gone, and has nothing to add."""
-        self._transport.abort()
+        self._link.abort()
+        self._end(None)
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
-
-    def data_received(self, data: bytes) -> None:
+    def _hear(self, data: bytes) -> None:
         if self._answer is None or self._answer.done():
             self.abort()  # Nobody asked for more.
             return
@@ -171,15 +142,8 @@ class _Connection(asyncio.Protocol):
         if answer is not None:
             self._answer.set_result(answer)
 
-    def eof_received(self) -> None:
-        self._end(None)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._end(exc)
-
     def _end(self, why: Exception | None) -> None:
         """Nothing more comes. For some answers that is how they end."""
-        self._is_over = True
         if self._answer is None or self._answer.done():
             return
         if why is not None:

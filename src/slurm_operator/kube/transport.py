@@ -1,7 +1,6 @@
 """HTTP to one API server: connections, identity, deadlines, waiting when asked to, errors in our words."""
 
 import asyncio
-import asyncio.sslproto
 import random
 import ssl
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -15,18 +14,16 @@ from slurm_operator import __version__, http1, wire
 from slurm_operator.http1 import Answer
 from slurm_operator.kube import errors
 from slurm_operator.kube.access import Access
-from slurm_operator.kube.connections import CannotConnect, Connections
+from slurm_operator.kube.connections import Connections
 from slurm_operator.kube.credentials import Headers, Identity
+from slurm_operator.kube.links import Address, CannotConnect, connected
 from slurm_operator.kube.places import Places
 from slurm_operator.kube.request import Request
+from slurm_operator.kube.streams import Stream
 from slurm_operator.kube.tls import TlsContexts
 
 _SHORTEST_PAUSE_SECONDS = 0.1
 _LONGEST_PAUSE_SECONDS = 5.0
-
-# What asyncio reads from TLS at a time. Every connection keeps a buffer of that size, and every reading asks
-# for one more: with the 256 KB of the standard library fifty connections hold 12 MB, and reading is dearer.
-_TLS_BYTES = 32 * 1024
 
 # Inside one data centre compressing costs both sides more time than sending.
 _OURS = {"User-Agent": f"slurm-operator/{__version__}", "Accept-Encoding": "identity"}
@@ -59,7 +56,7 @@ class Call(wire.Record):
 class Transport:
     """Sends requests. Use `async with`; outside of it there are no connections.
 
-    Calls have connections of our own, watches and web sockets those of a general client.
+    Calls and watches have connections of our own, web sockets those of a general client.
     """
 
     def __init__(self, access: Access, on_call: Callable[[Call], None], connections: int) -> None:
@@ -68,24 +65,19 @@ class Transport:
         self._places = Places(connections)
         self._tls = TlsContexts(access.trust)
         self._server = urlsplit(access.server)
+        self._address = Address.of(access.server, access.trust.server_name)
         self._calls: dict[Pool, Connections] = {}
-        self._streams: aiohttp.ClientSession | None = None
+        self._streams: set[Stream] = set()
 
     def open(self) -> None:
-        asyncio.sslproto.SSLProtocol.max_size = _TLS_BYTES
-        for pool in Pool:
-            self._calls[pool] = Connections(self._access.server, self._access.trust.server_name)
-        self._streams = _session()
+        self._calls = {pool: Connections(self._address) for pool in Pool}
 
-    async def close(self) -> None:
+    def close(self) -> None:
         for connections in self._calls.values():
             connections.close()
         self._calls.clear()
-        if self._streams is not None:
-            await self._streams.close()
-        self._streams = None
-        for _ in range(3):
-            await asyncio.sleep(0)  # What was aborted is closed by the event loop in its next rounds.
+        for stream in self._streams:
+            stream.abort()
 
     async def send(
         self,
@@ -187,7 +179,7 @@ class Transport:
         try:
             with _in_our_words(request, self._access.server):
                 message = self._message(request, identity.headers)
-                tls = self._tls.context(identity.certificate) if self._is_tls else None
+                tls = self._context(identity)
                 async with asyncio.timeout(seconds):
                     answer = await self._calls[pool].exchange(request.method, message, tls, before_sending)
             code = answer.status
@@ -205,34 +197,21 @@ class Transport:
     @asynccontextmanager
     async def stream(
         self, request: Request, *, idle_seconds: float, connect_seconds: float
-    ) -> AsyncIterator[aiohttp.StreamReader]:
+    ) -> AsyncIterator[AsyncIterator[bytes]]:
         """The body as it comes. Raises Timeout when nothing comes for so long, Unreachable when it breaks."""
         identity = await self._access.credentials.identity()
         started = asyncio.get_running_loop().time()
         code = 0
         try:
             with _in_our_words(request, self._access.server):
-                async with self._session.request(
-                    request.method,
-                    self._access.server + request.path,
-                    params=request.params,
-                    data=request.body,
-                    headers=_headers(request, identity.headers),
-                    ssl=self._tls.context(identity.certificate) if self._is_tls else True,
-                    server_hostname=self._access.trust.server_name or None,
-                    timeout=aiohttp.ClientTimeout(
-                        total=None, sock_connect=connect_seconds, sock_read=idle_seconds
-                    ),
-                    allow_redirects=False,
-                ) as response:
-                    code = response.status
+                async with self._stream(identity, connect_seconds) as stream:
+                    head = await stream.begin(self._message(request, identity.headers), idle_seconds)
+                    code = head.status
                     self._count(request, code, started)
                     if not 200 <= code < 300:
-                        raise _refusal(request, await _whole(response))
-                    try:
-                        yield response.content
-                    finally:
-                        _cut(response)
+                        body = await stream.whole(idle_seconds)
+                        raise _refusal(request, Answer(code, head.reason, head.headers, body, is_last=True))
+                    yield stream.pieces(idle_seconds)
         except errors.Unauthorised:
             await self._identity_after(identity)  # Who watches tries again anyway.
             raise
@@ -240,17 +219,29 @@ class Transport:
             if not code:
                 self._count(request, 0, started)
 
+    @asynccontextmanager
+    async def _stream(self, identity: Identity, connect_seconds: float) -> AsyncIterator[Stream]:
+        async with asyncio.timeout(connect_seconds):
+            stream = Stream(await connected(self._address, self._context(identity)))
+        self._streams.add(stream)
+        try:
+            yield stream
+        finally:
+            stream.abort()
+            self._streams.discard(stream)
+
     async def messages(self, request: Request, protocol: str, *, deadline_seconds: float) -> list[bytes]:
         """What the other side of a web socket sends before it closes it."""
         identity = await self._access.credentials.identity()
         with _in_our_words(request, self._access.server):
             async with (
                 asyncio.timeout(deadline_seconds),
-                self._session.ws_connect(
+                aiohttp.ClientSession(headers=_OURS) as session,
+                session.ws_connect(
                     self._access.server + request.path,
                     protocols=(protocol,),
                     headers=_headers(request, identity.headers),
-                    ssl=self._tls.context(identity.certificate) if self._is_tls else True,
+                    ssl=self._context(identity) or True,
                     server_hostname=self._access.trust.server_name or None,
                     max_msg_size=0,
                 ) as socket,
@@ -261,14 +252,8 @@ class Transport:
         took = asyncio.get_running_loop().time() - started
         self._on_call(Call(verb=request.verb, resource=request.resource, code=code, seconds=took))
 
-    @property
-    def _is_tls(self) -> bool:
-        return self._server.scheme == "https"
-
-    @property
-    def _session(self) -> aiohttp.ClientSession:
-        assert self._streams is not None, "use it inside of `async with`"
-        return self._streams
+    def _context(self, identity: Identity) -> ssl.SSLContext | None:
+        return self._tls.context(identity.certificate) if self._server.scheme == "https" else None
 
 
 @contextmanager
@@ -302,29 +287,9 @@ def _said(error: BaseException | None) -> str:
     return str(error) or type(error).__name__
 
 
-def _session() -> aiohttp.ClientSession:
-    return aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=30),
-        cookie_jar=aiohttp.DummyCookieJar(),
-        headers=_OURS,
-    )
-
-
 def _headers(request: Request, identity: Headers) -> list[tuple[str, str]]:
     headers = [("Accept", request.accept), *identity, *request.headers.items()]
     return [*headers, ("Content-Type", request.content_type)] if request.body is not None else headers
-
-
-async def _whole(response: aiohttp.ClientResponse) -> Answer:
-    headers = {name.lower(): value for name, value in response.headers.items()}
-    return Answer(response.status, response.reason or "", headers, await response.read(), is_last=True)
-
-
-def _cut(response: aiohttp.ClientResponse) -> None:
-    """Ends a stream that is not over. No goodbye: the other side may be gone, and has nothing to add."""
-    connection = response.connection
-    if connection is not None and connection.transport is not None:
-        connection.transport.abort()
 
 
 def _refusal(request: Request, answer: Answer) -> errors.ApiError:

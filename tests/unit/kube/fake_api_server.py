@@ -104,10 +104,12 @@ class FakeApi:
 
     async def __aexit__(self, *exc: object) -> None:
         self._server.close()
+        await _a_few_turns()  # Who has just connected is accepted by then.
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._server.wait_closed()
+        await _a_few_turns()  # What was closed is gone by then.
 
     def client(self, **options: Any) -> Client:
         return Client(Access(server=self.url), **options)
@@ -140,6 +142,11 @@ class FakeApi:
         script = self.watches if asked.is_watch else self.others if is_one and self.others else self.lists
         script = script or self.others
         return script.pop(0) if len(script) > 1 else script[0]
+
+
+async def _a_few_turns() -> None:
+    for _ in range(3):
+        await asyncio.sleep(0)
 
 
 async def _read(reader: asyncio.StreamReader) -> Asked:

@@ -248,6 +248,7 @@ async def test_reconcilers_are_told_what_is_there_and_cannot_be_read() -> None:
         await known.records[Pod].synced.wait()
         view = known.view()
         running.cancel()
+        await asyncio.wait([running])
 
     assert [pod.metadata.name for pod in view.all(Pod, "ns")] == ["a"]
     assert view.unreadable(Pod, "ns") == ["bad"]
