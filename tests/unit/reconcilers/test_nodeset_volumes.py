@@ -11,6 +11,7 @@ from slurm_operator.reconcilers.nodeset.identity import daemon_pod_name
 from support.workers import (
     NOW,
     controller,
+    line,
     machine,
     nodeset,
     ours,
@@ -152,6 +153,48 @@ def test_volumes_follow_whom_the_policy_says(deleted, scaled, stays, goes):
 
     assert owners_after(staying(claims=[wrong], **policy)) == stays
     assert owners_after(going(claims=[wrong], **policy)) == goes
+
+
+def stays_of(made) -> dict[str, list[str]]:
+    """Claims that the plan changes, and whom they follow then."""
+    patches = [
+        a
+        for a in planned(made).actions()
+        if isinstance(a, PatchObject) and a.kind == kinds.PERSISTENT_VOLUME_CLAIM
+    ]
+    return {a.key.name: [ref["kind"] for ref in a.operations[-1]["value"]] for a in patches}
+
+
+def test_volumes_of_workers_that_are_gone_stay_too_when_the_policy_says_so_by_now():
+    scaled_in = [
+        claim(NODESET, name="scratch-gpu-7"),
+        claim(NODESET, FOREIGN, name="scratch-gpu-8"),
+        claim(NODESET, name="scratch-gpu-9", terminating=True),
+    ]
+    made = staying(claims=[claim(NODESET), *scaled_in])
+
+    assert stays_of(made) == {"scratch-gpu-0": [], "scratch-gpu-7": [], "scratch-gpu-8": ["Vault"]}
+    assert stays_of(staying(claims=[claim(NODESET), *scaled_in], deleted="Delete")) == {}
+
+
+@pytest.mark.parametrize(
+    ("policy", "story"),
+    [
+        pytest.param("Retain", ["VolumeRetention scratch-gpu-7", "Released gpu"], id="they stay before it goes"),
+        pytest.param("Delete", ["Released gpu"], id="they go with it"),
+    ],
+)  # fmt: skip
+def test_a_nodeset_is_gone_only_after_the_volumes_stay_that_should(policy, story):
+    made = seen(claims=[claim(NODESET, name="scratch-gpu-7")], deleted=policy, slurm_=slurm())
+    made.things[0] = nodeset_on_its_way_out(made.things[0])
+    [own] = [lane for lane in planned(made).lanes if lane.name == "nodeset"]
+
+    assert [line(action) for action in own.actions()] == story
+    assert [len(stage) for stage in own.stages] == [1] * len(story), "the second only if the first worked"
+
+
+def nodeset_on_its_way_out(made):
+    return wire.replace(made, metadata=wire.replace(made.metadata, deletion_timestamp=NOW))
 
 
 def test_a_cordon_or_an_update_is_no_scale_in():

@@ -30,7 +30,7 @@ from slurm_operator.reconcilers.nodeset.revisions import Revision
 from slurm_operator.reconcilers.nodeset.rollout import goes_by, replaced
 from slurm_operator.reconcilers.nodeset.settled import Settled
 from slurm_operator.reconcilers.nodeset.traits import traits
-from slurm_operator.reconcilers.nodeset.volumes import is_scaled_in, retention
+from slurm_operator.reconcilers.nodeset.volumes import is_scaled_in, left_behind, retention
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
 
 A_SECOND = timedelta(seconds=1)
@@ -59,7 +59,8 @@ def decide(seen: Seen, now: datetime, settled: Settled | None = None) -> Plan:
     records = forgotten(seen, choices)
     must_ask = bool(records) and _is_old(seen.slurm, now)  # A job may insist on one of them since.
     return plan(
-        lane("nodeset", _own(seen)),
+        # A claim that should stay would go with its NodeSet, so that waits for it.
+        lane("nodeset", left_behind(seen.nodeset, seen.members, seen.followers), _own(seen)),
         _history(seen, revision),
         *adopted(seen),
         *arrivals(seen, choices, revision),

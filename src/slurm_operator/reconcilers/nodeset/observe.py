@@ -39,6 +39,7 @@ class Seen:
     ssh_config: Child | None = None
     sssd_conf: Secret | Unread | None = None
     claims: Claims = field(default_factory=dict)
+    followers: tuple[Child, ...] = ()  # Claims that go with the NodeSet, also those that no worker has.
     remains: Remains = field(default_factory=Remains)
     propagated_conditions: tuple[str, ...] = ()
     in_config: Stays | None = None
@@ -92,6 +93,7 @@ def observe(key: ObjectKey, world: World, propagated: tuple[str, ...] = ()) -> S
         ssh_config=world.child(kinds.CONFIG_MAP, key.namespace, names.ssh_config(key.name)),
         sssd_conf=_sssd_conf(nodeset, world),
         claims=_claims(nodeset, pods, kube_nodes, world),
+        followers=tuple(world.children(kinds.PERSISTENT_VOLUME_CLAIM, nodeset.metadata.uid)),
         remains=remains(nodeset, members, slurm, world),
         now=world.now,
         propagated_conditions=propagated,

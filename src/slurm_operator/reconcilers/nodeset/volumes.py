@@ -1,6 +1,6 @@
 """Volumes that each worker has of its own: what they are called, when they come, and whom they follow."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from slurm_operator.api import names
@@ -130,8 +130,27 @@ def _retained(claim: Child, member: Member, nodeset: NodeSet, *, is_scaled: bool
     others = [ref for ref in refs if ref not in pods and ref.uid != nodeset.metadata.uid]
     wanted = [] if any(ref.controller for ref in others) else _owners(member, nodeset, is_scaled=is_scaled)
     ours = {ref.uid for ref in refs if ref not in others}
-    if ours == {ref["uid"] for ref in wanted}:
-        return None
+    return _follows(claim, others, wanted) if ours != {ref["uid"] for ref in wanted} else None
+
+
+def left_behind(nodeset: NodeSet, members: Iterable[Member], followers: Iterable[Child]) -> list[PatchObject]:
+    """Makes claims stay that no worker has, and that would still go with the NodeSet against its policy.
+
+    `followers` are all claims that would. Those of workers are settled with them.
+    """
+    uid, policy = nodeset.metadata.uid, nodeset.spec.persistent_volume_claim_retention_policy
+    loose = [claim for claim in followers if not claim.metadata.is_terminating]
+    if not loose or policy.when_deleted is Retention.DELETE:
+        return []
+    in_use = {name for member in members for name in claim_names(nodeset, whose(member.pod)).values()}
+    return [
+        _follows(claim, [ref for ref in claim.metadata.owner_references if ref.uid != uid], [])
+        for claim in loose
+        if claim.metadata.name not in in_use
+    ]
+
+
+def _follows(claim: Child, others: list[OwnerReference], wanted: list[Manifest]) -> PatchObject:
     return PatchObject(
         kind=kinds.PERSISTENT_VOLUME_CLAIM,
         key=key_of(claim),
