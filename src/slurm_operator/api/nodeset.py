@@ -115,6 +115,12 @@ class NodeSetSettings:
     def hostname_prefix(self) -> str:
         return str(self.template.spec.get("hostname") or "")
 
+    @property
+    def claim_templates(self) -> dict[str, dict[str, Any]]:
+        """By name. Of two with one name the last counts; one without a name makes no volume."""
+        named = ((_name_of(template), template) for template in self.volume_claim_templates)
+        return {name: template for name, template in named if name}
+
     def problems(self, old: Self | None, refs: References) -> Iterator[Problem]:
         budget = self.update_strategy.rolling_update.max_unavailable
         if isinstance(budget, str) and not budget.removesuffix("%").isdecimal():
@@ -122,10 +128,26 @@ class NodeSetSettings:
                 "updateStrategy.rollingUpdate.maxUnavailable",
                 f"{budget!r} is neither a number nor a percentage such as 25%; 1 is used",
             )
+        yield from _claim_problems(self.volume_claim_templates)
         if self.scaling_mode is ScalingMode.DAEMON_SET and self.pin_to_node:
             yield warning(
                 "pinToNode", "makes no difference in DaemonSet mode: there workers belong to their node"
             )
+
+
+def _name_of(template: dict[str, Any]) -> str:
+    return str((template.get("metadata") or {}).get("name") or "")
+
+
+def _claim_problems(templates: list[dict[str, Any]]) -> Iterator[Problem]:
+    """Warnings, for they cannot change any more: workers of a NodeSet that has them must come and go."""
+    given = [_name_of(template) for template in templates]
+    for index, name in enumerate(given):
+        path = f"volumeClaimTemplates[{index}].metadata.name"
+        if not name:
+            yield warning(path, "is missing, so no worker gets this volume")
+        elif name in given[index + 1 :]:
+            yield warning(path, f"{name!r} comes again below, and the last one counts")
 
 
 @model

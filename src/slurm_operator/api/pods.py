@@ -158,7 +158,7 @@ class PodTemplate:
 class ClaimMetadata:
     OPEN: ClassVar[bool] = True
 
-    name: str = prop("Name of the claim; a volume of this name refers to it.", default="")
+    name: str = prop("Name of the claim; a volume of this name refers to it.", min_length=1)
 
 
 @model
@@ -186,5 +186,5 @@ class ClaimTemplate:
 
     OPEN: ClassVar[bool] = True
 
-    metadata: Json = prop("Name, labels, annotations.", default={}, shape=ClaimMetadata)
+    metadata: Json = prop("Name, labels, annotations.", shape=ClaimMetadata)
     spec: Json = prop("The claim itself.", default={}, shape=ClaimSpec)

@@ -95,6 +95,20 @@ def said(problems: Any) -> list[str]:
         ),
         pytest.param(
             "NodeSet",
+            {**REF, "volumeClaimTemplates": [{"metadata": {"name": "a"}}, {"spec": {}}]},
+            References(),
+            "Warning: spec.volumeClaimTemplates[1].metadata.name: is missing, so no worker gets this volume",
+            id="a volume without a name",
+        ),
+        pytest.param(
+            "NodeSet",
+            {**REF, "volumeClaimTemplates": [{"metadata": {"name": "a"}}, {"metadata": {"name": "a"}}]},
+            References(),
+            "Warning: spec.volumeClaimTemplates[0].metadata.name: 'a' comes again below, and the last one counts",
+            id="two volumes of one name",
+        ),
+        pytest.param(
+            "NodeSet",
             {"controllerRef": {"name": "slurm", "namespace": "other"}},
             References(),
             "Warning: spec.controllerRef.namespace: only objects in the same namespace can be named; this is "

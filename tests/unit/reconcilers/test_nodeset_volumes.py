@@ -78,6 +78,31 @@ def test_a_worker_gets_its_volume_first():
     assert "other" in mounted
 
 
+def sized(storage, **meta):
+    return {"metadata": meta, "spec": {"resources": {"requests": {"storage": storage}}}}
+
+
+@pytest.mark.parametrize(
+    ("templates", "sizes"),
+    [
+        pytest.param([sized("1Gi"), sized("500Gi", name="scratch")], {"scratch-gpu-0": "500Gi"}, id="one has no name"),
+        pytest.param([sized("1Gi", name=None), sized("2Gi", name="a")], {"a-gpu-0": "2Gi"}, id="or a null"),
+        pytest.param(
+            [sized("1Gi", name="a"), sized("2Gi", name="a"), sized("3Gi", name="b")],
+            {"a-gpu-0": "2Gi", "b-gpu-0": "3Gi"},
+            id="two have the same: the last counts",
+        ),
+    ],
+)  # fmt: skip
+def test_every_volume_is_made_from_its_own_template(templates, sizes):
+    made = seen(volumeClaimTemplates=templates)
+    claims = [a.manifest for a in planned(made).actions() if isinstance(a, Create)][: len(sizes)]
+
+    assert {
+        one["metadata"]["name"]: one["spec"]["resources"]["requests"]["storage"] for one in claims
+    } == sizes
+
+
 @pytest.mark.parametrize(
     ("there", "story"),
     [

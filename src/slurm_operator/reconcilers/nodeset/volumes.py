@@ -43,9 +43,8 @@ def _is_numbered(member: Member, nodeset: NodeSet) -> bool:
 
 def claim_names(nodeset: NodeSet, whose: str) -> dict[str, str]:
     """Template to claim; `whose` is a padded number, or a host name in DaemonSet mode."""
-    templates = nodeset.spec.volume_claim_templates
-    found = [str((template.get("metadata") or {}).get("name", "")) for template in templates]
-    return {name: names.worker_claim(name, nodeset.metadata.name, whose) for name in found if name}
+    set_name = nodeset.metadata.name
+    return {name: names.worker_claim(name, set_name, whose) for name in nodeset.spec.claim_templates}
 
 
 def whose(pod: Pod) -> str:
@@ -72,12 +71,12 @@ def mounted(spec: Manifest, nodeset: NodeSet, whose: str) -> Manifest:
 
 def missing_claims(nodeset: NodeSet, whose: str, there: Claims) -> list[Create | Wait]:
     """What must be there before the pod. A claim that exists is taken as it is, whoever made it."""
-    wanted = zip(claim_names(nodeset, whose).items(), nodeset.spec.volume_claim_templates, strict=False)
+    templates = nodeset.spec.claim_templates
     steps: list[Create | Wait] = []
-    for (_, name), template in wanted:
+    for template, name in claim_names(nodeset, whose).items():
         found = there.get(name)
         if found is None:
-            manifest = _claim(nodeset, name, template)
+            manifest = _claim(nodeset, name, templates[template])
             message = f"created PersistentVolumeClaim {name}"
             steps.append(Create(manifest=manifest, reason="ScalingUp", message=message, may_exist=True))
         elif found.metadata.is_terminating:
