@@ -95,6 +95,24 @@ def test_a_worker_sets_aside_what_is_not_its_own(slurm, worker):
     assert "AvailableFeatures=all" in shown
 
 
+@pytest.mark.parametrize(
+    ("conf", "shown_as"),
+    [
+        pytest.param("CPUs=1 RealMemory=1000", "CPUTot=1", id="as its limits are"),
+        pytest.param("CPUs=4 RealMemory=1000", "CPUTot=4", id="more than its limits"),
+        pytest.param("Sockets=2 CoresPerSocket=2 RealMemory=1000", "CPUTot=4", id="in sockets and cores"),
+    ],
+)
+def test_a_worker_sets_aside_nothing_twice(slurm, rootfs, tmp_path, conf, shown_as):
+    worker = EntryWorker(slurm, rootfs, tmp_path / "slurmd.log", f"'Features=all {conf}'")
+    shown = slurm.run("scontrol", "show", "node", "e-0")
+    worker.close()
+
+    assert f"CPUEfctv=1 {shown_as}" in shown
+    assert "RealMemory=1000" in shown
+    assert "MemSpecLimit=" not in shown
+
+
 def test_a_worker_says_all_that_its_pod_was_given(slurm, rootfs, tmp_path):
     conf = one_word(worker_conf("all", 'Weight=3 Reason="not $HOME, it\'s two words"'))
     worker = EntryWorker(slurm, rootfs, tmp_path / "slurmd.log", conf)

@@ -4,6 +4,7 @@ import pytest
 
 from slurm_operator.local.image.entry.options import (
     argument_words,
+    machine,
     resource_items,
     with_node_items,
     words,
@@ -72,10 +73,38 @@ def test_what_is_not_the_pods_is_set_aside(environment, expected):
     assert resource_items(environment, MACHINE) == expected
 
 
+LIMITED = {"POD_CPUS": "6", "POD_MEMORY": "12000"}
+BEYOND = {"CoreSpecCount": "5", "MemSpecLimit": "52000"}  # of the MACHINE with these limits
+
+
+@pytest.mark.parametrize(
+    ("conf", "expected"),
+    [
+        pytest.param("Features=gpu", BEYOND, id="nothing about resources: as the machine is"),
+        pytest.param("CPUs=6 RealMemory=12000", {}, id="just what the pod has: nothing is set aside twice"),
+        pytest.param("cpus=8 realmemory=13000", {"CoreSpecCount": "2", "MemSpecLimit": "1000"}, id="more than the pod has"),
+        pytest.param("CPUs=4 RealMemory=8000", {}, id="less than the pod has"),
+        pytest.param("RealMemory=12000", {"CoreSpecCount": "5"}, id="memory alone: CPUs as the machine has them"),
+        pytest.param("CPUs=8 ThreadsPerCore=2", {**BEYOND, "CoreSpecCount": "1"}, id="four cores"),
+        pytest.param("Boards=1 SocketsPerBoard=2 CoresPerSocket=4 ThreadsPerCore=2", BEYOND, id="eight cores of two"),
+        pytest.param("Sockets=2 CoresPerSocket=4 ThreadsPerCore=2 CPUs=8", {**BEYOND, "CoreSpecCount": "2"}, id="eight cores of two threads, each one CPU"),
+        pytest.param("CoresPerSocket=4", {"MemSpecLimit": "52000"}, id="one socket of four"),
+    ],
+)  # fmt: skip
+def test_what_is_set_aside_is_counted_by_what_the_worker_says_of_itself(conf, expected):
+    assert resource_items(LIMITED, machine(MACHINE, ["-Z", "--conf", conf])) == expected
+
+
 @pytest.mark.parametrize(
     ("command", "items", "expected"),
     [
         pytest.param(["-Z"], {}, ["-Z"], id="nothing to say"),
+        pytest.param(
+            ["--conf", "CPUSpecList=0,1"],
+            {"CoreSpecCount": "6"},
+            ["--conf", "CPUSpecList=0,1"],
+            id="which cores are set aside says how many",
+        ),
         pytest.param(["-Z"], {"CoreSpecCount": "1"}, ["-Z", "--conf", "CoreSpecCount=1"], id="added"),
         pytest.param(
             ["--conf", "Features=a Topology=", "-Z"],

@@ -77,6 +77,7 @@ def registered(
     assert running is not None
     if record is not None:
         return wire.replace(record, address=pod.status.pod_ip, slurmd_start_time=running.started_at)
+    cpus = _number(declared.conf.get("cpus", "")) or declared.cpus or 1
     return SlurmNode(
         name=name,
         state=NodeState.of("IDLE", "DYNAMIC_NORM"),
@@ -84,8 +85,8 @@ def registered(
         slurmd_start_time=running.started_at,
         features=(nodeset.slurm_name,),
         active_features=(nodeset.slurm_name,),
-        cpus=_number(declared.conf.get("cpus", "")) or declared.cpus or 1,
-        effective_cpus=declared.cpus or 1,
+        cpus=cpus,
+        effective_cpus=min(declared.cpus or cpus, cpus),
         real_memory_mb=_number(declared.conf.get("realmemory", "")) or declared.memory_mb or 1,
         gres=declared.conf.get("gres", "") or (f"gpu:{declared.gpus}" if declared.gpus else ""),
     )

@@ -21,6 +21,9 @@ from slurm_operator.slurm.tres import TresError, gres, gres_counts
 # A ready worker that Slurm does not know by then has something in its way.
 REGISTERS_WITHIN = timedelta(seconds=30)
 
+# Items of extraConf by which somebody keeps CPUs from jobs.
+SET_ASIDE = {"corespeccount", "cpuspeclist"}
+
 _NO_TIME = timedelta(0)
 
 
@@ -141,10 +144,17 @@ def _has_other_gres(record: SlurmNode, said: str) -> bool:
 
 
 def _cpus(record: SlurmNode, declared: Declared) -> Iterator[str]:
-    if declared.conf.get("cpus", "").isdecimal():
-        yield from _differs("CPUs", "extraConf", int(declared.conf["cpus"]), record.cpus)
-    elif declared.cpus and record.effective_cpus:
-        yield from _differs("CPUs", "the pod's limits", declared.cpus, record.effective_cpus)
+    """Those of the record by extraConf; and those that jobs get by the limits, unless extraConf has fewer.
+
+    Of what extraConf itself sets aside the limits know nothing.
+    """
+    said = int(declared.conf["cpus"]) if declared.conf.get("cpus", "").isdecimal() else 0
+    if said and said != record.cpus:
+        yield from _differs("CPUs", "extraConf", said, record.cpus)
+    elif declared.cpus and record.effective_cpus and SET_ASIDE.isdisjoint(declared.conf):
+        is_less = 0 < said < declared.cpus
+        wanted, where = (said, "extraConf") if is_less else (declared.cpus, "the pod's limits")
+        yield from _differs("CPUs for jobs" if said else "CPUs", where, wanted, record.effective_cpus)
 
 
 def _memory(record: SlurmNode, declared: Declared) -> Iterator[str]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from . import database, ssh
 from .follow import follow
 from .leave import leave
-from .options import argument_words, resource_items, with_node_items, words
+from .options import argument_words, machine, resource_items, with_node_items, words
 from .reach import wait_for_slurmctld
 from .saved import forgive_unsaved_usage
 from .slurmctld import node_name
@@ -42,7 +42,8 @@ def slurmd(arguments: Sequence[str]) -> int:
         ssh.admit_only_jobs(os.environ)
     if programs := ssh.helper_programs(os.environ, sshd=wants_sshd):
         subprocess.Popen(ssh.supervisord(programs))
-    command = ["slurmd", "--systemd", *with_node_items(options, resource_items(os.environ, _hardware()))]
+    items = resource_items(os.environ, machine(_hardware(), options))
+    command = ["slurmd", "--systemd", *with_node_items(options, items)]
     name = node_name(options, socket.gethostname())
     _NODE_NAME.write_text(name)
     every_s = float(os.environ.get("SLURMD_WATCH_SECONDS", "30"))

@@ -23,6 +23,9 @@ _ESCAPED = re.compile(r'\\([\\"$`])')
 # An item of --conf, as Slurm reads it: a value with a space stands in quotes.
 _ITEM = re.compile(r'([^\s=]+)=("[^"]*"(?=\s|$)|\S*)')
 
+# Items of --conf that say how many CPUs there are.
+_SHAPE = ("cpus", "procs", "boards", "sockets", "socketsperboard", "corespersocket", "threadspercore")
+
 
 def words(text: str, environment: Mapping[str, str]) -> list[str]:
     """The words of an option variable, quotes and `$NAME` read as a shell would."""
@@ -64,6 +67,38 @@ def argument_words(arguments: Sequence[str], environment: Mapping[str, str]) -> 
 
 def with_node_items(command: Sequence[str], items: Mapping[str, str]) -> list[str]:
     """slurmd's command line with `items` added to its --conf. What the pod said stays; empty items go."""
+    rest, said = _taken_apart(command)
+    known = {name.lower() for name in said}
+    if "cpuspeclist" in known:
+        known.add("corespeccount")  # Which cores are set aside says how many.
+    said |= {name: value for name, value in items.items() if name.lower() not in known}
+    text = " ".join(f"{name}={value}" for name, value in said.items() if value)
+    return [*rest, *(["--conf", text] if text else [])]
+
+
+def machine(hardware: Mapping[str, str], command: Sequence[str]) -> dict[str, str]:
+    """The machine as slurmd will describe it: by its --conf, else by `hardware`, as `slurmd -C` says it.
+
+    A --conf with any number of CPUs, sockets or the like describes all of them: what it leaves out is one, or
+    follows from CPUs, whatever the hardware has. If it has as many CPUs as cores, a core is one CPU, however
+    many threads it has. All this was tried with slurmd.
+    """
+    _, items = _taken_apart(command)
+    said = {name.lower(): _number(value) for name, value in items.items()}
+    memory = {"RealMemory": str(said["realmemory"])} if said.get("realmemory") else {}
+    if not any(said.get(name) for name in _SHAPE):
+        return {**hardware, **memory}
+    sockets = said.get("sockets") or (said.get("boards") or 1) * (said.get("socketsperboard") or 0)
+    threads = said.get("threadspercore") or 1
+    cores = (said.get("corespersocket") or 1) * (sockets or 1)
+    cpus = said.get("cpus") or said.get("procs") or cores * threads
+    if not sockets:
+        cores = max(1, cpus // threads)
+    return {**hardware, **memory, "CPUs": str(cpus), "ThreadsPerCore": str(max(1, cpus // cores))}
+
+
+def _taken_apart(command: Sequence[str]) -> tuple[list[str], dict[str, str]]:
+    """A command line without its --conf, and the items in that."""
     rest: list[str] = []
     said: dict[str, str] = {}
     pending = iter(command)
@@ -74,16 +109,13 @@ def with_node_items(command: Sequence[str], items: Mapping[str, str]) -> list[st
             said |= _node_items(word.removeprefix("--conf="))
         else:
             rest.append(word)
-    known = {name.lower() for name in said}
-    said |= {name: value for name, value in items.items() if name.lower() not in known}
-    text = " ".join(f"{name}={value}" for name, value in said.items() if value)
-    return [*rest, *(["--conf", text] if text else [])]
+    return rest, said
 
 
 def resource_items(environment: Mapping[str, str], hardware: Mapping[str, str]) -> dict[str, str]:
     """What of the machine is not this pod's, in Slurm's words, and where the machine stands.
 
-    `hardware` is what `slurmd -C` says. A pod without limits (0, or nothing) has the whole machine.
+    `hardware` is the machine as slurmd describes it. A pod without limits (0, or nothing) has all of it.
     """
     items: dict[str, str] = {}
     threads = _number(hardware.get("ThreadsPerCore")) or 1
