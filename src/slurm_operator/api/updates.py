@@ -11,7 +11,7 @@ class UpdateType(Choice):
     """When workers are replaced."""
 
     ROLLING_UPDATE = "RollingUpdate", "a few at a time, each as soon as its jobs are done."
-    ON_DELETE = "OnDelete", "when somebody deletes them."
+    ON_DELETE = "OnDelete", "when somebody annotates their pod with nodeset.slinky.slurm.net/replace=true."
     SCHEDULED_UPDATE = "ScheduledUpdate", "in a maintenance window that Slurm keeps free of jobs."
 
 

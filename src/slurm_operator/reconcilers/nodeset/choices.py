@@ -13,6 +13,7 @@ from slurm_operator.reconcilers.nodeset.members import Member
 from slurm_operator.reconcilers.nodeset.observe import Seen
 from slurm_operator.reconcilers.nodeset.pins import pins, takes
 from slurm_operator.reconcilers.nodeset.pod import Slot
+from slurm_operator.reconcilers.nodeset.replacements import asked_for
 from slurm_operator.reconcilers.nodeset.victims import victims_first
 
 
@@ -31,7 +32,8 @@ def choose(seen: Seen, now: datetime, at_rest: frozenset[str] = frozenset()) -> 
         gone = Cause(Leaving.DELETION, "the NodeSet is being deleted")
         return Choices(desired=0, leaving={member.uid: gone for member in seen.members})
     chosen = _daemons(seen) if seen.is_daemon else _numbered(seen)
-    leaving = {**_beyond_help(seen, at_rest), **_ended(seen, now), **chosen.leaving}
+    of_single_ones = {**asked_for(seen, at_rest), **_beyond_help(seen, at_rest), **_ended(seen, now)}
+    leaving = {**of_single_ones, **chosen.leaving}
     return Choices(desired=chosen.desired, create=chosen.create, leaving=leaving)
 
 
