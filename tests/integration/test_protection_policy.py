@@ -74,10 +74,10 @@ def test_a_delete_by_hand_is_refused_and_told_how_to_go_about_it(plane, ns):
     with pytest.raises(LocalError) as refusal:
         plane.kubectl("delete", "pod", "gpu-0", "-n", ns)
 
-    assert f"worker gpu-0 {ADVICE}, delete the NodeSet, or cordon the machine" in str(refusal.value)
-    assert f"kubectl annotate pod -n {ns} gpu-0 nodeset.slinky.slurm.net/allow-deletion=true" in str(
-        refusal.value
-    )
+    said, annotate = str(refusal.value), f"kubectl annotate pod -n {ns} gpu-0 nodeset.slinky.slurm.net"
+    assert f"worker gpu-0 {ADVICE}, or delete the NodeSet" in said
+    assert f"replaced then: {annotate}/replace=true. To empty its machine: kubectl drain" in said
+    assert f"with its jobs: {annotate}/allow-deletion=true" in said
     assert get(plane, ns, "pod", "gpu-0")["metadata"].get("deletionTimestamp") is None
 
 

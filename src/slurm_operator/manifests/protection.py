@@ -20,13 +20,16 @@ POD_GARBAGE_COLLECTOR: Final = "system:serviceaccount:kube-system:pod-garbage-co
 _POD: Final = "oldObject.metadata"
 _OVERRIDE: Final = f"{_POD}.?annotations[?'{names.ALLOW_DELETION}'].orValue('') == 'true'"
 
-# One sentence on why, one on the right way, one on the other way. CEL joins it for each pod.
+_ANNOTATE: Final = f"kubectl annotate pod -n ' + {_POD}.namespace + ' ' + {_POD}.name + '"
+
+# One sentence on why, three on the right ways, one on the other way. CEL joins it for each pod.
 _MESSAGE: Final = (
     f"'worker ' + {_POD}.name + ' may have running jobs, so it is not deleted. "
-    "Lower replicas of its NodeSet, delete the NodeSet, or cordon the machine: "
+    "Lower replicas of its NodeSet, or delete the NodeSet: "
     "then the operator drains it and removes it when its jobs are done. "
-    "To delete it all the same, with its jobs: kubectl annotate pod -n ' + "
-    f"{_POD}.namespace + ' ' + {_POD}.name + ' {names.ALLOW_DELETION}=true'"
+    f"To have just this one replaced then: {_ANNOTATE} {names.POD_REPLACE}=true. "
+    "To empty its machine: kubectl drain, which waits for the jobs. "
+    f"To delete it all the same, with its jobs: {_ANNOTATE} {names.ALLOW_DELETION}=true'"
 )
 
 
