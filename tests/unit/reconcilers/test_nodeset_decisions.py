@@ -58,6 +58,8 @@ LONG_AGO = wire.replace(slurm(slurm_node(A, "IDLE"), slurm_node(B, "IDLE")), nod
 
 TAINTED = machine("n1", taints=[("special", "NoExecute")])
 TOLERANT = {"spec": {"tolerations": [{"key": "special", "operator": "Exists"}]}}
+A_MINUTE = {"operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 60}
+FOR_A_MINUTE = {"spec": {"tolerations": [{"key": "special", **A_MINUTE}]}}
 DRAINED_BOTH = ["drain gpu-0 for NodeTaint", "drain gpu-1 for NodeTaint"]
 
 
@@ -66,6 +68,7 @@ DRAINED_BOTH = ["drain gpu-0 for NodeTaint", "drain gpu-1 for NodeTaint"]
     [
         pytest.param(TAINTED, {}, DRAINED_BOTH, id="nobody may stay who does not tolerate it: no new jobs there"),
         pytest.param(TAINTED, TOLERANT, [], id="tolerated"),
+        pytest.param(TAINTED, FOR_A_MINUTE, DRAINED_BOTH, id="tolerated for a minute: jobs take longer"),
         pytest.param(machine("n1", taints=[("special", "NoSchedule")]), {}, [], id="only for those who come"),
         pytest.param(machine("n1", taints=[("node.kubernetes.io/unreachable", "NoExecute")]), {}, [], id="a silent machine"),
         pytest.param(machine("n1", taints=[("node.kubernetes.io/not-ready", "NoExecute")]), {}, [], id="a machine that is not ready"),
@@ -312,6 +315,7 @@ def daemon(on: str, **kwargs):
         pytest.param(daemons(machine("a"), machine("b", taints=[("x", "NoSchedule")])), 1, id="not where it is not tolerated"),
         pytest.param(daemons(machine("a", cordoned=True)), 0, id="not on a cordoned one"),
         pytest.param(daemons(machine("a", cordoned=True), template={"spec": {"tolerations": [{"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}]}}), 1, id="unless the template tolerates that"),
+        pytest.param(daemons(machine("a", taints=[("special", "NoExecute")]), template=FOR_A_MINUTE), 0, id="where it could not stay"),
         pytest.param(daemons(machine("a", cordoned=True), template={"spec": {"tolerations": [{"key": "other", "operator": "Exists"}]}}), 0, id="other tolerations do not"),
         pytest.param(daemons(machine("a", labels={"gpu": "yes"}), machine("b"), template={"spec": {"nodeSelector": {"gpu": "yes"}}}), 1, id="where the selector says"),
         pytest.param(daemons(machine("a"), pods=[daemon("a")]), 0, id="not twice"),

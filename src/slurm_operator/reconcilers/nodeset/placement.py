@@ -79,7 +79,10 @@ def _is_tolerated(taint: Taint, tolerations: Sequence[Mapping[str, Any]]) -> boo
 
 
 def _tolerates(toleration: Mapping[str, Any], taint: Taint) -> bool:
+    """For good: a pod that tolerates NoExecute for some seconds has to go then, and jobs take longer."""
     if toleration.get("effect") not in (None, "", taint.effect):
+        return False
+    if taint.effect == "NoExecute" and toleration.get("tolerationSeconds") is not None:
         return False
     key = toleration.get("key") or ""
     if toleration.get("operator") == "Exists":
