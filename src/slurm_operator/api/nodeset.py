@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any, ClassVar, Self
 
 from slurm_operator.api import names
+from slurm_operator.api.affinity import unreadable
 from slurm_operator.api.cel import looks_like, matches, stays, unchanged
 from slurm_operator.api.crd import METADATA, STATUS, Column, Definition
 from slurm_operator.api.kind import Kind
@@ -129,10 +130,18 @@ class NodeSetSettings:
                 f"{budget!r} is neither a number nor a percentage such as 25%; 1 is used",
             )
         yield from _claim_problems(self.volume_claim_templates)
+        yield from self._affinity_problems()
         if self.scaling_mode is ScalingMode.DAEMON_SET and self.pin_to_node:
             yield warning(
                 "pinToNode", "makes no difference in DaemonSet mode: there workers belong to their node"
             )
+
+    def _affinity_problems(self) -> Iterator[Problem]:
+        """Errors where we read it ourselves: nothing is done by guesswork. Elsewhere Kubernetes says so."""
+        is_ours_to_read = self.scaling_mode is ScalingMode.DAEMON_SET or self.pin_to_node
+        for problem in unreadable(self.template.spec.get("affinity") or {}):
+            found = problem.under("template.spec.affinity")
+            yield found if is_ours_to_read else warning(found.path, found.message)
 
 
 def _name_of(template: dict[str, Any]) -> str:

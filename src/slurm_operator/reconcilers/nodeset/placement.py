@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from slurm_operator.api import names
+from slurm_operator.api.affinity import REQUIRED, is_number
 from slurm_operator.api.nodeset import NodeSet
 from slurm_operator.manifests.objects import KubeNode, Taint
 
@@ -59,10 +60,9 @@ def is_selected(kube_node: KubeNode, nodeset: NodeSet) -> bool:
     labels = kube_node.metadata.labels
     if any(labels.get(key) != value for key, value in (spec.get("nodeSelector") or {}).items()):
         return False
-    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
-    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
-    terms = required.get("nodeSelectorTerms")
-    return terms is None or any(_term_matches(term, kube_node) for term in terms)
+    affinity = _fields(_fields(spec.get("affinity")).get("nodeAffinity"))
+    terms = _fields(affinity.get(REQUIRED)).get("nodeSelectorTerms")
+    return terms is None or any(_term_matches(_fields(term), kube_node) for term in _items(terms))
 
 
 def tolerates(taints: Sequence[Taint], nodeset: NodeSet) -> bool:
@@ -91,17 +91,29 @@ def _tolerates(toleration: Mapping[str, Any], taint: Taint) -> bool:
 
 
 def _term_matches(term: Mapping[str, Any], kube_node: KubeNode) -> bool:
-    expressions, fields = term.get("matchExpressions") or (), term.get("matchFields") or ()
+    expressions, fields = _items(term.get("matchExpressions")), _items(term.get("matchFields"))
     if not expressions and not fields:
         return False  # An empty term selects nothing.
     names_ = {"metadata.name": kube_node.metadata.name}
-    return all(_holds(rule, kube_node.metadata.labels) for rule in expressions) and all(
-        _holds(rule, names_) for rule in fields
+    return all(_holds(_fields(rule), kube_node.metadata.labels) for rule in expressions) and all(
+        _holds(_fields(rule), names_) for rule in fields
     )
 
 
+def _fields(anything: Any) -> Mapping[str, Any]:
+    """No schema looks into affinities, so there may be anything. What is none of them has no fields."""
+    return anything if isinstance(anything, Mapping) else {}
+
+
+def _items(anything: Any) -> Sequence[Any]:
+    return anything if isinstance(anything, list) else ()
+
+
 def _holds(rule: Mapping[str, Any], facts: Mapping[str, str]) -> bool:
-    key, values = rule["key"], [str(value) for value in rule.get("values") or ()]
+    """Whether it is so. A rule that cannot be read never holds; the NodeSet says so (`api.affinity`)."""
+    key, values = rule.get("key"), [str(value) for value in _items(rule.get("values"))]
+    if not isinstance(key, str):
+        return False
     there = facts.get(key)
     match rule.get("operator"):
         case "In":
@@ -112,13 +124,8 @@ def _holds(rule: Mapping[str, Any], facts: Mapping[str, str]) -> bool:
             return there is not None
         case "DoesNotExist":
             return there is None
-        case "Gt":
-            return _is_number(there) and _is_number(values[0]) and int(there or 0) > int(values[0])
-        case "Lt":
-            return _is_number(there) and _is_number(values[0]) and int(there or 0) < int(values[0])
+        case "Gt" | "Lt" as operator if values and is_number(there) and is_number(values[0]):
+            above, below = (there, values[0]) if operator == "Gt" else (values[0], there)
+            return int(above or 0) > int(below or 0)
         case _:
             return False
-
-
-def _is_number(text: str | None) -> bool:
-    return text is not None and text.removeprefix("-").isdecimal()
