@@ -175,8 +175,12 @@ def _gres(record: SlurmNode, declared: Declared) -> Iterator[str]:
         return
     for name, count in wanted.items():
         yield from _differs(f"GRES {name}", "extraConf", count, there.get(name, 0))
-    if declared.gpus and "gpu" not in wanted:
+    if not declared.gpus:
+        return
+    if "gpu" not in wanted:
         yield from _differs("GRES gpu", "the pod's limits", declared.gpus, there.get("gpu", 0))
+    elif wanted["gpu"] != declared.gpus:
+        yield f"GRES gpu: {wanted['gpu']} by extraConf, {declared.gpus} by the pod's limits"
 
 
 def _differs(what: str, where: str, declared: int, registered: int) -> Iterator[str]:
