@@ -38,6 +38,7 @@ class SlurmNode(wire.Record):
     gres: str = ""
     gres_used: str = ""
     cpus: int = 0
+    cores: int = 0  # of all its sockets
     effective_cpus: int = 0
     allocated_cpus: int = 0
     real_memory_mb: int = 0
@@ -49,6 +50,11 @@ class SlurmNode(wire.Record):
     resume_after: datetime | None = None
     next_state_after_reboot: tuple[str, ...] = ()
     vitals: Vitals = Vitals()
+
+    @property
+    def cpus_per_core(self) -> int:
+        """How many CPUs come and go together: Slurm hands out whole cores."""
+        return max(1, self.cpus // self.cores) if self.cores else 1
 
     @property
     def is_drained_by_us(self) -> bool:

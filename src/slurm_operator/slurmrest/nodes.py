@@ -39,6 +39,8 @@ class WireNode(wire.Record):
     gres: Text = None
     gres_used: Text = None
     cpus: Number = None
+    sockets: Number = None
+    cores: Number = None
     effective_cpus: Number = None
     alloc_cpus: Number = None
     real_memory: Number = None
@@ -82,6 +84,7 @@ def slurm_node(found: WireNode) -> SlurmNode:
         gres=found.gres or "",
         gres_used=found.gres_used or "",
         cpus=count(found.cpus),
+        cores=count(found.sockets) * count(found.cores),
         effective_cpus=count(found.effective_cpus),
         allocated_cpus=count(found.alloc_cpus),
         real_memory_mb=count(found.real_memory),

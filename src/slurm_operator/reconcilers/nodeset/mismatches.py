@@ -146,7 +146,8 @@ def _has_other_gres(record: SlurmNode, said: str) -> bool:
 def _cpus(record: SlurmNode, declared: Declared) -> Iterator[str]:
     """Those of the record by extraConf; and those that jobs get by the limits, unless extraConf has fewer.
 
-    Of what extraConf itself sets aside the limits know nothing.
+    Of what extraConf itself sets aside the limits know nothing. And a part of a core is no difference: jobs
+    get whole ones, and no limit of one CPU could ever be met where a core has two.
     """
     said = int(declared.conf["cpus"]) if declared.conf.get("cpus", "").isdecimal() else 0
     if said and said != record.cpus:
@@ -154,7 +155,8 @@ def _cpus(record: SlurmNode, declared: Declared) -> Iterator[str]:
     elif declared.cpus and record.effective_cpus and SET_ASIDE.isdisjoint(declared.conf):
         is_less = 0 < said < declared.cpus
         wanted, where = (said, "extraConf") if is_less else (declared.cpus, "the pod's limits")
-        yield from _differs("CPUs for jobs" if said else "CPUs", where, wanted, record.effective_cpus)
+        if abs(wanted - record.effective_cpus) >= record.cpus_per_core:
+            yield from _differs("CPUs for jobs" if said else "CPUs", where, wanted, record.effective_cpus)
 
 
 def _memory(record: SlurmNode, declared: Declared) -> Iterator[str]:
