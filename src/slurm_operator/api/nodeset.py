@@ -70,8 +70,9 @@ class NodeSetSettings:
         default=DrainPolicy(),
     )
     termination_grace_period_seconds: int = prop(
-        "How long a worker that somebody else deletes may wait for its jobs; "
-        "template.spec.terminationGracePeriodSeconds wins.",
+        "How long a worker that somebody else deletes may wait for its jobs. Workers get it when they are "
+        "made: a change replaces none of them, unlike one of template.spec.terminationGracePeriodSeconds, "
+        "which wins.",
         default=3600,
         minimum=0,
     )
@@ -131,6 +132,12 @@ class NodeSetSettings:
             )
         yield from _claim_problems(self.volume_claim_templates)
         yield from self._affinity_problems()
+        if self.template.spec.get("hostNetwork") and self.ssh.enabled and not self.ssh.has_port:
+            yield warning(
+                "ssh.enabled",
+                "with hostNetwork sshd wants port 22 of the machine, which may have an sshd of its own "
+                "there; `Port 2222` in extraSshdConfig gives it another one",
+            )
         if self.scaling_mode is ScalingMode.DAEMON_SET and self.pin_to_node:
             yield warning(
                 "pinToNode", "makes no difference in DaemonSet mode: there workers belong to their node"

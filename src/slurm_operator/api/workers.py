@@ -1,5 +1,6 @@
 """The parts that a description of workers is made of."""
 
+import re
 from datetime import timedelta
 from typing import Any, ClassVar
 
@@ -85,11 +86,18 @@ class WorkerSsh:
         ),
     )
 
-    enabled: bool = prop("Whether workers run sshd.", default=False)
+    enabled: bool = prop(
+        "Whether workers run sshd, on port 22; with hostNetwork on that of the machine.", default=False
+    )
     extra_sshd_config: str = prop("Lines added to sshd_config.", default="")
     sssd_conf_ref: SecretKey | None = prop(
         "Secret with sssd.conf, which says where users come from. Left out: users of the image.", default=None
     )
+
+    @property
+    def has_port(self) -> bool:
+        """Whether the added lines name a port."""
+        return re.search(r"^\s*port[\s=]", self.extra_sshd_config, re.IGNORECASE | re.MULTILINE) is not None
 
 
 @model

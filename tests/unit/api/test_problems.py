@@ -95,6 +95,14 @@ def said(problems: Any) -> list[str]:
         ),
         pytest.param(
             "NodeSet",
+            {**REF, "ssh": {"enabled": True}, "template": {"spec": {"hostNetwork": True}}},
+            References(),
+            "Warning: spec.ssh.enabled: with hostNetwork sshd wants port 22 of the machine, which may have an sshd of "
+            "its own there; `Port 2222` in extraSshdConfig gives it another one",
+            id="sshd on the machine's port",
+        ),
+        pytest.param(
+            "NodeSet",
             {**REF, "volumeClaimTemplates": [{"metadata": {"name": "a"}}, {"spec": {}}]},
             References(),
             "Warning: spec.volumeClaimTemplates[1].metadata.name: is missing, so no worker gets this volume",
@@ -208,6 +216,19 @@ def test_a_volume_for_many_or_one_that_nobody_has_seen_is_fine_for_backups() -> 
 
     for claims in ({}, {"state": None}, {"state": ("ReadWriteMany",)}):
         assert list(controller.problems(None, References(claims=claims))) == []
+
+
+@pytest.mark.parametrize(
+    ("lines", "is_warned"), [("Port 2222", False), ("  port=2222\n", False), ("PortForwarding no", True)]
+)
+def test_an_sshd_with_a_port_of_its_own_may_share_the_machine(lines: str, is_warned: bool) -> None:
+    spec = {
+        **REF,
+        "ssh": {"enabled": True, "extraSshdConfig": lines},
+        "template": {"spec": {"hostNetwork": True}},
+    }
+
+    assert bool(said(thing("NodeSet", spec).problems(None, References()))) is is_warned
 
 
 def test_paths_join_as_people_write_them() -> None:
