@@ -1,11 +1,12 @@
 """New workers: what has to be there before them, and their pods."""
 
 from slurm_operator.api import names
+from slurm_operator.manifests.objects import Pod
 from slurm_operator.plan.actions import Action, Create, Wait
 from slurm_operator.plan.plan import Lane, lane
 from slurm_operator.reconcilers.nodeset import ssh
 from slurm_operator.reconcilers.nodeset.causes import tells_of_a_user_cordon
-from slurm_operator.reconcilers.nodeset.choices import Choices
+from slurm_operator.reconcilers.nodeset.choices import Choices, Held
 from slurm_operator.reconcilers.nodeset.mismatches import declares_otherwise
 from slurm_operator.reconcilers.nodeset.observe import Seen
 from slurm_operator.reconcilers.nodeset.pod import Slot, WorkerPods
@@ -17,6 +18,7 @@ from slurm_operator.slurm.node import SlurmNode
 from slurm_operator.slurm.snapshot import Snapshot
 
 NEW = "new workers"
+NAME_TAKEN = "NameTaken"
 
 NO_MACHINES = Wait(
     subject=NEW,
@@ -33,7 +35,7 @@ def arrivals(seen: Seen, choices: Choices, revision: Revision) -> list[Lane]:
     """
     if seen.is_daemon and not seen.sees_machines and not seen.nodeset.metadata.is_terminating:
         return [lane("ssh", ssh.config_writes(seen, revision)), lane(NEW, [NO_MACHINES])]
-    if not choices.create:
+    if not choices.create and not choices.held:
         return [lane("ssh", ssh.config_writes(seen, revision))]
     if seen.controller is None:
         return [lane(NEW, [_no_controller(seen)])]
@@ -50,7 +52,8 @@ def arrivals(seen: Seen, choices: Choices, revision: Revision) -> list[Lane]:
             alone.append(lane(slot.hostname, *first, [] if is_held_up else [pod]))
         else:
             together.append(pod)
-    return [lane(NEW, ssh.config_writes(seen, revision), together), *alone]
+    held = [lane(one.slot.pod_name, [_name_taken(one, seen)]) for one in choices.held]
+    return [lane(NEW, ssh.config_writes(seen, revision), together), *alone, *held]
 
 
 def _first(slot: Slot, seen: Seen) -> list[list[Action]]:
@@ -85,6 +88,35 @@ def _creation(slot: Slot, pods: WorkerPods, seen: Seen) -> Create:
     if record is not None and tells_of_a_user_cordon(record):
         manifest["metadata"]["annotations"][names.POD_CORDON] = "true"  # They said so of this worker.
     return Create(manifest=manifest, reason="ScalingUp", message=f"created worker {slot.pod_name}")
+
+
+def _name_taken(held: Held, seen: Seen) -> Wait:
+    """Who has the name, and how both could be there."""
+    slot, name = held.slot, held.slot.slurm_node(seen.nodeset)
+    message = (
+        f"Slurm would call it {name!r}, as it calls {_told(held.by, seen)}, and take that one's jobs away. "
+        f"It is created when that one is gone. For both to run, {_remedy(held)}."
+    )
+    return Wait(subject=slot.pod_name, reason=NAME_TAKEN, message=message)
+
+
+def _told(holder: Pod | Slot, seen: Seen) -> str:
+    if isinstance(holder, Slot):
+        return f"Pod {holder.pod_name}, which comes first"
+    owner = holder.metadata.owner
+    if owner is None or owner.uid == seen.nodeset.metadata.uid:
+        return f"Pod {holder.metadata.name}"
+    return f"Pod {holder.metadata.name} of NodeSet {owner.name}"
+
+
+def _remedy(held: Held) -> str:
+    slot, by = held.slot, held.by
+    machine = by.kube_node if isinstance(by, Slot) else by.spec.node_name
+    if not slot.is_daemon:
+        return "give one of them another hostname in spec.template.spec"
+    if machine == slot.kube_node:
+        return "keep one of them from this machine with spec.template.spec.nodeSelector"
+    return f"give Node {slot.kube_node} another name in its annotation {names.HOSTNAME_OVERRIDE}"
 
 
 def _no_accounting(seen: Seen) -> Wait:

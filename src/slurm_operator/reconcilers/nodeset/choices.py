@@ -2,11 +2,11 @@
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from slurm_operator.api import names
-from slurm_operator.manifests.objects import KubeNode
+from slurm_operator.manifests.objects import KubeNode, Pod
 from slurm_operator.reconcilers.nodeset import failures, identity, placement, records
 from slurm_operator.reconcilers.nodeset.causes import Cause, Leaving
 from slurm_operator.reconcilers.nodeset.members import Member
@@ -18,11 +18,20 @@ from slurm_operator.reconcilers.nodeset.victims import victims_first
 
 
 @dataclass(frozen=True)
+class Held:
+    """A worker that cannot come yet: its name in Slurm is that of a pod that is there, or comes first."""
+
+    slot: Slot
+    by: Pod | Slot
+
+
+@dataclass(frozen=True)
 class Choices:
-    """`leaving` by pod uid; whoever is not named there stays."""
+    """`leaving` by pod uid; whoever is not named there stays. Who is `held` is created later."""
 
     desired: int
     create: tuple[Slot, ...] = ()
+    held: tuple[Held, ...] = ()
     leaving: Mapping[str, Cause] = field(default_factory=dict)
 
 
@@ -33,8 +42,7 @@ def choose(seen: Seen, now: datetime, at_rest: frozenset[str] = frozenset()) -> 
         return Choices(desired=0, leaving={member.uid: gone for member in seen.members})
     chosen = _daemons(seen) if seen.is_daemon else _numbered(seen)
     of_single_ones = {**asked_for(seen, at_rest), **_beyond_help(seen, at_rest), **_ended(seen, now)}
-    leaving = {**of_single_ones, **chosen.leaving}
-    return Choices(desired=chosen.desired, create=chosen.create, leaving=leaving)
+    return replace(chosen, leaving={**of_single_ones, **chosen.leaving})
 
 
 def desired(seen: Seen) -> int:
@@ -85,9 +93,30 @@ def _numbered(seen: Seen) -> Choices:
     leaving = {member.uid: cause for member in surplus}
     machines = pins(seen)
     free = _free_ordinals(seen, desired - len(own))
-    create = tuple(_slot(ordinal, machines.get(str(ordinal), ""), seen) for ordinal in free)
+    slots = [_slot(ordinal, machines.get(str(ordinal), ""), seen) for ordinal in free]
+    create, held = _by_name(slots, seen)
     leaving |= _other_mode(seen, own, are_all_there=not create)
-    return Choices(desired=desired, create=create, leaving=leaving)
+    return Choices(desired=desired, create=create, held=held, leaving=leaving)
+
+
+def _by_name(slots: list[Slot], seen: Seen) -> tuple[tuple[Slot, ...], tuple[Held, ...]]:
+    """Who can come now, and who cannot, because somebody has its name in Slurm.
+
+    When a second slurmd registers under a name, slurmctld takes the first one for dead and requeues its jobs.
+    """
+    create: list[Slot] = []
+    held: list[Held] = []
+    given: dict[str, Slot] = {}
+    for slot in slots:
+        name = slot.slurm_node(seen.nodeset)
+        by = next(iter(seen.holders.get(name, ())), None) or given.get(name)
+        if by is not None:
+            held.append(Held(slot, by))
+            continue
+        create.append(slot)
+        if name:
+            given[name] = slot
+    return tuple(create), tuple(held)
 
 
 def _free_ordinals(seen: Seen, count: int) -> list[int]:
@@ -113,7 +142,10 @@ def _slot(ordinal: int, pinned_to: str, seen: Seen) -> Slot:
 
 
 def _other_mode(seen: Seen, own: list[Member], *, are_all_there: bool) -> dict[str, Cause]:
-    """Workers of the mode before, once those of the new mode are all there. Nobody is let go half-way."""
+    """Workers of the mode before, once those of the new mode have come that can. Nobody is let go half-way.
+
+    On their machines' network both have the same names: there the new ones come when the old ones are gone.
+    """
     if len(own) == len(seen.members):
         return {}
     mode = seen.nodeset.spec.scaling_mode
@@ -136,7 +168,7 @@ def _daemons(seen: Seen) -> Choices:
         return Choices(desired=len(own))  # Not to see them is not the same as that there are none.
     by_node = _by_machine(seen, own)
     leaving: dict[str, Cause] = {}
-    create: list[Slot] = []
+    slots: list[Slot] = []
     desired = 0
     for name, kube_node in seen.kube_nodes.items():
         there = by_node.pop(name, [])
@@ -146,14 +178,15 @@ def _daemons(seen: Seen) -> Choices:
             desired += 1
             leaving |= _unwanted_on(kube_node, there)
             if not there:
-                create.append(_daemon_slot(kube_node, seen))
+                slots.append(_daemon_slot(kube_node, seen))
         else:
             unfit = Cause(Leaving.NODE_UNFIT, f"Node {name} is no longer one for this NodeSet")
             leaving |= {member.uid: unfit for member in there}
     vanished = Cause(Leaving.NODE_UNFIT, "its Kubernetes node is gone")
     leaving |= {member.uid: vanished for there in by_node.values() for member in there}
+    create, held = _by_name(slots, seen)
     leaving |= _other_mode(seen, own, are_all_there=not create)
-    return Choices(desired=desired, create=tuple(create), leaving=leaving)
+    return Choices(desired=desired, create=create, held=held, leaving=leaving)
 
 
 def _by_machine(seen: Seen, own: list[Member]) -> defaultdict[str, list[Member]]:

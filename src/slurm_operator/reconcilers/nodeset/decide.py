@@ -16,7 +16,7 @@ from slurm_operator.reconcilers.nodeset.abandoned import let_go, stay
 from slurm_operator.reconcilers.nodeset.adoption import adopted, adopted_revisions
 from slurm_operator.reconcilers.nodeset.arrivals import arrivals
 from slurm_operator.reconcilers.nodeset.causes import Cause
-from slurm_operator.reconcilers.nodeset.choices import choose
+from slurm_operator.reconcilers.nodeset.choices import Choices, choose
 from slurm_operator.reconcilers.nodeset.drains import keep
 from slurm_operator.reconcilers.nodeset.facts import facts, written
 from slurm_operator.reconcilers.nodeset.ghosts import forgotten
@@ -34,6 +34,9 @@ from slurm_operator.reconcilers.nodeset.volumes import is_scaled_in, left_behind
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
 
 A_SECOND = timedelta(seconds=1)
+
+# How soon a name in Slurm is asked for again that somebody has.
+NAMES_FREE_AFTER = timedelta(seconds=10)
 
 # So many records and pods go within seconds. Then Slurm is read, and people are told how far it has come.
 MOST_GOING = 500
@@ -70,7 +73,7 @@ def decide(seen: Seen, now: datetime, settled: Settled | None = None) -> Plan:
         lane("maintenance", arranged(seen, now)),
         look_again=A_SECOND
         if must_ask
-        else _look_again(seen, workers, revision, policy.next_end(seen, leaving, now), now),
+        else _look_again(seen, choices, workers, policy.next_end(seen, leaving, now), now),
         waits_on=(seen.controller_key,) if leaving or must_ask or _awaits_slurm(seen, now) else (),
     )
 
@@ -250,17 +253,18 @@ def _history(seen: Seen, revision: Revision) -> Lane:
 
 
 def _look_again(
-    seen: Seen, workers: list[Lane], revision: Revision, next_end: timedelta | None, now: datetime
+    seen: Seen, choices: Choices, workers: list[Lane], next_end: timedelta | None, now: datetime
 ) -> timedelta | None:
     """When nothing will tell us: an answer of Slurm is old, a worker is ready but not for long enough."""
     waits = [next_end] if next_end is not None else []
+    waits += [NAMES_FREE_AFTER] if choices.held else []  # The pod of another NodeSet wakes that one alone.
     if seen.nodeset.spec.min_ready_seconds:
         waits += [_available_in(member, seen, now) for member in seen.members if member.is_ready]
     if seen.nodeset.metadata.is_terminating and not seen.members:
         waits += [A_SECOND]  # slurmctld is about to be told to do without it.
     waits += [failures.due_in(member, seen, now) for member in seen.members if member.pod.has_ended]
     waits += [REGISTERS_WITHIN - waited for m in seen.members if (waited := unregistered_for(m, now))]
-    if any(member.revision != revision.hash for member in seen.members):
+    if any(member.revision != seen.revision.hash for member in seen.members):
         waits += [wait for member in seen.members for wait in goes_by(member, now)]
     waits += [m.ready_again_in(now) for m in seen.members if not m.is_ready and m.has_crashed]
     old_answers = (a for lane_ in workers for a in lane_.actions() if isinstance(a, Wait))

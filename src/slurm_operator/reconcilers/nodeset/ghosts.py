@@ -15,7 +15,7 @@ from slurm_operator.slurm.reasons import OurReason
 
 def forgotten(seen: Seen, choices: Choices) -> list[Lane]:
     """Removes what is left of workers that do not come back, once neither job nor reservation names it."""
-    expected = {slot.hostname for slot in choices.create}
+    expected = {slot.hostname for slot in (*choices.create, *(held.slot for held in choices.held))}
     return [
         lane(
             f"record {record.name}", [forget(record.name, seen.controller_key, "DefunctSlurmNodePruned", why)]

@@ -1,5 +1,6 @@
 """Choose the facts about one NodeSet: its workers, the machines they are on, and what Slurm says of them."""
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -21,7 +22,7 @@ from slurm_operator.plan.world import NOBODY, OWNER, World
 from slurm_operator.reconcilers.nodeset import identity, revisions
 from slurm_operator.reconcilers.nodeset.abandoned import is_abandoned, is_cut_off
 from slurm_operator.reconcilers.nodeset.members import Member
-from slurm_operator.reconcilers.nodeset.remains import Remains, remains
+from slurm_operator.reconcilers.nodeset.remains import Remains, neighbours, remains
 from slurm_operator.reconcilers.nodeset.revisions import Revision
 from slurm_operator.reconcilers.nodeset.volumes import Claims, all_claim_names, claim_names, whose
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
@@ -41,6 +42,7 @@ class Seen:
     claims: Claims = field(default_factory=dict)
     followers: tuple[Child, ...] = ()  # Claims that go with the NodeSet, also those that no worker has.
     remains: Remains = field(default_factory=Remains)
+    neighbours: tuple[Pod, ...] = ()  # Of others in this Slurm cluster; none unless their names matter now.
     propagated_conditions: tuple[str, ...] = ()
     in_config: Stays | None = None
     is_configured: bool = False
@@ -62,6 +64,18 @@ class Seen:
     def revision(self) -> Revision:
         """What workers are to be made from."""
         return revisions.current(self.nodeset, self.revisions)
+
+    @cached_property
+    def holders(self) -> Mapping[str, Sequence[Pod]]:
+        """Who has which name in Slurm: every pod that has not ended, ours and our neighbours'."""
+        found: defaultdict[str, list[Pod]] = defaultdict(list)
+        for member in self.members:
+            if not member.pod.has_ended:
+                found[member.slurm_node].append(member.pod)
+        for pod in self.neighbours:
+            if not pod.has_ended:
+                found[identity.slurm_node_name(pod)].append(pod)
+        return found
 
     @property
     def is_daemon(self) -> bool:
@@ -95,6 +109,7 @@ def observe(key: ObjectKey, world: World, propagated: tuple[str, ...] = ()) -> S
         claims=_claims(nodeset, pods, kube_nodes, world),
         followers=tuple(world.children(kinds.PERSISTENT_VOLUME_CLAIM, nodeset.metadata.uid)),
         remains=remains(nodeset, members, slurm, world),
+        neighbours=_neighbours(nodeset, pods, kube_nodes, world),
         now=world.now,
         propagated_conditions=propagated,
         sees_machines=world.serves(kinds.KUBE_NODE),
@@ -158,6 +173,18 @@ def _claims(
     kind, namespace = kinds.PERSISTENT_VOLUME_CLAIM, nodeset.metadata.namespace
     found = ((name, world.child(kind, namespace, name)) for name in sorted(wanted))
     return {name: claim for name, claim in found if claim is not None}
+
+
+def _neighbours(
+    nodeset: NodeSet, pods: Sequence[Pod], kube_nodes: Mapping[str, KubeNode], world: World
+) -> tuple[Pod, ...]:
+    """Looked for when a worker may come, who needs a name that is free."""
+    mode = nodeset.spec.scaling_mode
+    most = len(kube_nodes) if mode is ScalingMode.DAEMON_SET else nodeset.spec.replicas
+    if sum(1 for pod in pods if identity.mode_of(pod) is mode) >= most:
+        return ()
+    mine = {pod.metadata.uid for pod in pods}
+    return tuple(pod for pod in neighbours(nodeset, world) if pod.metadata.uid not in mine)
 
 
 def _kube_nodes(nodeset: NodeSet, pods: Sequence[Pod], world: World) -> dict[str, KubeNode]:

@@ -46,6 +46,11 @@ class Slot:
     def is_daemon(self) -> bool:
         return self.ordinal is None
 
+    def slurm_node(self, nodeset: NodeSet) -> str:
+        """What Slurm will call it; empty as long as that hangs on where it is put."""
+        is_by_number = self.is_daemon or not identity.is_by_machine(nodeset)
+        return self.hostname if is_by_number else self.kube_node
+
     def whose(self, nodeset: NodeSet) -> str:
         """What its volume claims are called after."""
         return identity.padded(self.ordinal, nodeset) if self.ordinal is not None else self.hostname

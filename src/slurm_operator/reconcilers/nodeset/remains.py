@@ -7,6 +7,7 @@ the feature of another NodeSet, and people may start a slurmd of their own with 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from slurm_operator.api import names
 from slurm_operator.api.meta import key_of
 from slurm_operator.api.nodeset import NodeSet
 from slurm_operator.manifests.objects import KubeNode, Pod
@@ -55,6 +56,15 @@ def remains(
         siblings=tuple(_sibling(other) for other in others),
         machines=frozenset(_machines(world)),
     )
+
+
+def neighbours(nodeset: NodeSet, world: World) -> Iterator[Pod]:
+    """Workers in the same Slurm cluster that are not its own: of other NodeSets, and of nobody."""
+    for pod in _workers(nodeset, list(_siblings(nodeset, world)), world):
+        labels = pod.metadata.labels
+        is_here = labels.get(names.LABEL_CLUSTER, nodeset.spec.controller) == nodeset.spec.controller
+        if is_here and labels.get(names.APP_NAME) == "slurmd":
+            yield pod
 
 
 def _siblings(nodeset: NodeSet, world: World) -> Iterator[NodeSet]:

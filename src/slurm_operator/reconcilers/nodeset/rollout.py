@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 
 from slurm_operator.api.updates import UpdateType
+from slurm_operator.manifests.objects import Pod
 from slurm_operator.reconcilers.nodeset.causes import Cause, Leaving
 from slurm_operator.reconcilers.nodeset.choices import Choices
 from slurm_operator.reconcilers.nodeset.maintenance import in_window
@@ -34,7 +35,8 @@ def replaced(seen: Seen, choices: Choices, revision: Revision, now: datetime) ->
         going = [*broken, *(member for member in old if in_window(member, seen))]
         return _causes(going, seen, revision)
     under_way = [member for member in _without(old, broken) if _drains_for_update(member)]
-    others = _without(old, [*under_way, *broken])
+    in_the_way = _in_the_way(_without(old, [*under_way, *broken]), choices)
+    others = _without(old, [*under_way, *broken, *in_the_way])
     # Whoever takes no jobs anyway costs nothing; the rest has to fit beside all who are away already.
     free = [member for member in others if isinstance(seen.slurm, Snapshot) and is_out_of_use(member)]
     chosen = [*victims_first(free), *_within_budget(_without(others, free), seen, choices, staying, now)]
@@ -42,7 +44,16 @@ def replaced(seen: Seen, choices: Choices, revision: Revision, now: datetime) ->
         # Nobody of the new revision has shown that it works: one goes ahead, the rest wait for it.
         on_their_way = len(under_way) + len(broken) + _gone_ahead(seen, choices, revision, now)
         chosen = chosen[: max(0, 1 - on_their_way)]
-    return _causes([*under_way, *broken, *chosen], seen, revision)
+    return _causes([*under_way, *broken, *in_the_way, *chosen], seen, revision)
+
+
+def _in_the_way(members: list[Member], choices: Choices) -> list[Member]:
+    """Who has the name in Slurm that a worker of the new revision is to have, and will itself have another.
+
+    There is no budget for these: as long as they stay, the other one is away.
+    """
+    holders = {held.by.metadata.uid for held in choices.held if isinstance(held.by, Pod)}
+    return [member for member in members if member.uid in holders and member.is_renamed]
 
 
 def _without(members: list[Member], others: list[Member]) -> list[Member]:
