@@ -172,6 +172,51 @@ def test_on_the_network_of_machines_the_old_workers_of_another_mode_go_first():
     ]
 
 
+HOST_NETWORK = {"template": {"spec": {"hostNetwork": True}}}
+
+
+def machines_own(pod: Pod) -> Pod:
+    """On the network of n1, with its address."""
+    there = on_network_of("n1", pod)
+    return wire.replace(there, status=wire.replace(there.status, pod_ip="192.168.0.1"))
+
+
+ENDED = machines_own(worker(0, phase="Failed", ready=False))
+ALIVE = machines_own(worker(1))
+
+
+@pytest.mark.parametrize(
+    ("others", "is_forgotten"),
+    [
+        pytest.param([], True, id="nobody else: it goes with the pod"),
+        pytest.param([ALIVE], False, id="another number is on that machine by now"),
+        pytest.param(
+            [sibling(**HOST_NETWORK), of_sibling(ALIVE)], False, id="or a worker of another NodeSet"
+        ),
+    ],
+)
+def test_who_has_ended_takes_no_record_of_a_living_one_along(others, is_forgotten):
+    spec = nodeset(deleted=True, **HOST_NETWORK)
+    record = wire.replace(slurm_node(ALIVE, "IDLE"), name="n1")
+    made = world(spec, controller(), ENDED, *others, machine("n1"), slurm_=slurm(record))
+
+    assert "delete gpu-0 (Ended)" in told(made)
+    assert ("forget n1" in told(made)) is is_forgotten
+
+
+def test_one_that_was_never_heard_of_does_not_bar_another_of_its_name():
+    """Made before names were kept apart: its machine is no place for it any more, and the other one idles."""
+    mine = daemon("n1", started=False)
+    spec = nodeset(template={"spec": {"nodeSelector": {"gpu": "yes"}}}, **DAEMONS)
+    record = slurm_node(THEIR_DAEMON, "IDLE")
+    made = world(
+        spec, sibling(**DAEMONS), controller(), mine, THEIR_DAEMON, machine("n1"), slurm_=slurm(record)
+    )
+
+    assert f"delete {mine.metadata.name} (Unreported)" in told(made)
+    assert "forget n1" not in told(made)
+
+
 @pytest.mark.parametrize(("old", "new"), [("rack11", "rack1"), ("rack1", "rack11")])
 def test_an_update_that_gives_workers_the_names_of_others_comes_to_its_end(old, new):
     story = Story({"replicas": 11, "template": {"spec": {"hostname": old}}}, machines=11).tick(10)

@@ -132,7 +132,7 @@ def _steps(member: Member, seen: Seen, cause: Cause | None, now: datetime) -> St
         return keep(member, seen, now)
     if (seen.is_abandoned or seen.is_cut_off) and isinstance(gate(member, now), Shut):
         return let_go(member) if seen.is_abandoned else stay(member, seen.controller_key)
-    return retire(member, cause, seen.controller_key, now)
+    return retire(member, cause, seen.controller_key, now, has_twin=seen.has_twin(member))
 
 
 def _is_old(slurm: Snapshot | Unreachable, now: datetime) -> bool:

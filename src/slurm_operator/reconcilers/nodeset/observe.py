@@ -77,6 +77,10 @@ class Seen:
                 found[identity.slurm_node_name(pod)].append(pod)
         return found
 
+    def has_twin(self, member: Member) -> bool:
+        """Another pod has its name in Slurm, and so may be whom the record of that name is about."""
+        return any(pod.metadata.uid != member.uid for pod in self.holders.get(member.slurm_node, ()))
+
     @property
     def is_daemon(self) -> bool:
         return self.nodeset.spec.scaling_mode is ScalingMode.DAEMON_SET
@@ -109,7 +113,7 @@ def observe(key: ObjectKey, world: World, propagated: tuple[str, ...] = ()) -> S
         claims=_claims(nodeset, pods, kube_nodes, world),
         followers=tuple(world.children(kinds.PERSISTENT_VOLUME_CLAIM, nodeset.metadata.uid)),
         remains=remains(nodeset, members, slurm, world),
-        neighbours=_neighbours(nodeset, pods, kube_nodes, world),
+        neighbours=_neighbours(nodeset, members, kube_nodes, world),
         now=world.now,
         propagated_conditions=propagated,
         sees_machines=world.serves(kinds.KUBE_NODE),
@@ -176,14 +180,15 @@ def _claims(
 
 
 def _neighbours(
-    nodeset: NodeSet, pods: Sequence[Pod], kube_nodes: Mapping[str, KubeNode], world: World
+    nodeset: NodeSet, members: Sequence[Member], kube_nodes: Mapping[str, KubeNode], world: World
 ) -> tuple[Pod, ...]:
-    """Looked for when a worker may come, who needs a name that is free."""
+    """Looked for when a worker may come, who needs a free name, or one has a record that may be another's."""
     mode = nodeset.spec.scaling_mode
     most = len(kube_nodes) if mode is ScalingMode.DAEMON_SET else nodeset.spec.replicas
-    if sum(1 for pod in pods if identity.mode_of(pod) is mode) >= most:
+    may_come = sum(1 for member in members if member.mode is mode) < most
+    if not may_come and all(m.record is not None and not m.pod.has_ended for m in members):
         return ()
-    mine = {pod.metadata.uid for pod in pods}
+    mine = {member.uid for member in members}
     return tuple(pod for pod in neighbours(nodeset, world) if pod.metadata.uid not in mine)
 
 

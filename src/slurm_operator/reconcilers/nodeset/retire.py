@@ -42,8 +42,13 @@ FOR_GOOD = {
 Stages = list[list[Action]]
 
 
-def retire(member: Member, cause: Cause, controller: ObjectKey, now: datetime) -> Stages:
-    """Drain, wait, fence, delete: as far as the facts allow it now."""
+def retire(
+    member: Member, cause: Cause, controller: ObjectKey, now: datetime, *, has_twin: bool = False
+) -> Stages:
+    """Drain, wait, fence, delete: as far as the facts allow it now.
+
+    While it `has_twin`, the record of their name stays, unless it is known to be this one's.
+    """
     verdict = _verdict(member, now)
     match verdict:
         case Shut(reason="NotDraining") if is_marked_by_others(member):
@@ -64,7 +69,7 @@ def retire(member: Member, cause: Cause, controller: ObjectKey, now: datetime) -
             ]
         case Unreported():
             return [
-                [*_barred(member, cause, controller)],
+                [*_barred(member, controller, has_twin=has_twin)],
                 [delete(member, cause, verdict, controller, grace_seconds=None)],
             ]
         case Drained() if _lacks_note(member, cause):
@@ -75,8 +80,8 @@ def retire(member: Member, cause: Cause, controller: ObjectKey, now: datetime) -
             message = "a write of the operator before this one may yet lift its drain; Slurm is read again"
             return [[_wait(member, "OldAnswer", message)]]
         case NotRunning():
-            return _crashed(member, cause, verdict, controller)
-        case Ended() if _leaves_record_behind(member, cause):
+            return _crashed(member, cause, verdict, controller, has_twin=has_twin)
+        case Ended() if _leaves_record_behind(member, cause, has_twin=has_twin):
             return [
                 [forget(member.slurm_node, controller, "Retired")],
                 [delete(member, cause, verdict, controller)],
@@ -105,14 +110,16 @@ def _fenced(member: Member, cause: Cause, proof: Drained, controller: ObjectKey)
     ]
 
 
-def _crashed(member: Member, cause: Cause, proof: NotRunning, controller: ObjectKey) -> Stages:
+def _crashed(
+    member: Member, cause: Cause, proof: NotRunning, controller: ObjectKey, *, has_twin: bool
+) -> Stages:
     """slurmd may be up again since a moment ago. While a drain stands it has no job, so the record goes last.
 
     Without one, a slurmd that runs after all drains itself, and a job has the whole grace period.
     """
     record = member.last_record
     if record is not None and record.state.is_drain:
-        is_left = _leaves_record_behind(member, cause)
+        is_left = _leaves_record_behind(member, cause, has_twin=has_twin)
         forgotten = [forget(member.slurm_node, controller, "Retired")] if is_left else []
         return [[delete(member, cause, proof, controller)], [*forgotten]]
     if member.is_terminating:
@@ -120,13 +127,13 @@ def _crashed(member: Member, cause: Cause, proof: NotRunning, controller: Object
     return [[delete(member, cause, proof, controller, grace_seconds=None)]]
 
 
-def _barred(member: Member, cause: Cause, controller: ObjectKey) -> list[WriteSlurm]:
+def _barred(member: Member, controller: ObjectKey, *, has_twin: bool) -> list[WriteSlurm]:
     """A record that may be of its slurmd goes first, which slurmctld refuses while a job is there.
 
     It is asked for also where none is known: it may be there by now. The record of two of one name is kept.
     """
     slurm, record = member.slurm, member.namesake
-    if not isinstance(slurm, Snapshot) or cause.kind is Leaving.DUPLICATE:
+    if not isinstance(slurm, Snapshot) or has_twin:
         return []
     if record is not None and (record.state.is_drain or not may_forget(member.slurm_node, slurm)):
         return []
@@ -174,10 +181,10 @@ def _is_for_good(member: Member, cause: Cause) -> bool:
     return cause.kind in FOR_GOOD or member.is_renamed
 
 
-def _leaves_record_behind(member: Member, cause: Cause) -> bool:
-    """Nothing of it runs, and nobody comes who could use its record."""
+def _leaves_record_behind(member: Member, cause: Cause, *, has_twin: bool) -> bool:
+    """Nothing of it runs, and nobody is there, or comes, who could use its record."""
     no_use = _is_for_good(member, cause) or cause.kind is Leaving.RESOURCES
-    return no_use and member.has_remains and may_forget(member.slurm_node, member.slurm)
+    return no_use and not has_twin and member.has_remains and may_forget(member.slurm_node, member.slurm)
 
 
 def drain(member: Member, cause: Cause, controller: ObjectKey) -> WriteSlurm:
