@@ -69,6 +69,10 @@ class NodeSetStatus:
         "How often in a row the pod of this name ended by itself; the next one comes later each time.",
         default={},
     )
+    cordoned: list[str] = prop(
+        "Workers that a user cordoned, by the names of their pods; the next pod of that name is, too.",
+        default=[],
+    )
     selector: str = prop("Finds the worker pods; for autoscalers.", default="")
     slurm_name: str = prop("What slurm.conf calls this NodeSet.", default="")
     slurm_version: str = prop("Version of slurmd.", default="")

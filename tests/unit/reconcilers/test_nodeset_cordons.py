@@ -1,14 +1,32 @@
 """A user's cordon of a worker: it holds for whoever comes in its place, until the user takes it away."""
 
+from datetime import timedelta
+
 import pytest
 
-from slurm_operator.api import names
+from slurm_operator import wire
+from slurm_operator.api import names, reading
+from slurm_operator.api.nodeset import NodeSet
+from slurm_operator.manifests.objects import (
+    ContainerState,
+    ContainerStateWaiting,
+    ContainerStatus,
+    Pod,
+    PodSpec,
+)
+from slurm_operator.plan.actions import Create
+from slurm_operator.plan.plan import Outcome
+from slurm_operator.reconcilers.nodeset import RECONCILER
+from slurm_operator.reconcilers.nodeset.identity import daemon_pod_name
 from support.story import Story
 from support.workers import (
+    KEY,
+    NOW,
     controller,
     machine,
     nodeset,
     ours,
+    planned,
     revision_of,
     slurm,
     slurm_node,
@@ -110,6 +128,99 @@ def test_a_worker_that_goes_for_good_leaves_no_cordon_behind():
 
     assert names.POD_CORDON not in story.pods.pods["gpu-1"]["metadata"]["annotations"]
     assert not story.slurm.records["gpu-1"].is_drain
+
+
+def crashed(pod: Pod) -> Pod:
+    waiting = ContainerState(waiting=ContainerStateWaiting(reason="CrashLoopBackOff"))
+    status = ContainerStatus(name="slurmd", restart_count=3, state=waiting)
+    return wire.replace(pod, status=wire.replace(pod.status, container_statuses=(status,)))
+
+
+def on_host_network(pod: Pod) -> Pod:
+    return wire.replace(pod, spec=PodSpec(node_name="n1", hostname=pod.spec.hostname, host_network=True))
+
+
+def out_of_service(**more) -> Pod:
+    return worker(0, revision="old", annotations=CORDONED, **more)
+
+
+def daemon(on: str, spec: NodeSet, **more) -> Pod:
+    return worker(0, mode="DaemonSet", on=on, name=daemon_pod_name(on, spec), hostname=on, **more)
+
+
+def with_status(spec: NodeSet, cordoned: list[str]) -> NodeSet:
+    return reading.read(NodeSet, {**reading.plain(spec), "status": {"cordoned": cordoned}})
+
+
+def remembered(spec: NodeSet, *things, slurm_=None) -> list[str]:
+    found = RECONCILER.observe(KEY, world(spec, controller(), *things, slurm_=slurm_))
+    return RECONCILER.status(found, RECONCILER.decide(found, NOW), Outcome()).fields["cordoned"]
+
+
+def successor(spec: NodeSet, *things, slurm_=None) -> dict:
+    """The worker that comes next."""
+    plan = planned(world(spec, controller(), *things, slurm_=slurm_))
+    [pod] = [a.manifest for a in plan.actions() if isinstance(a, Create) and a.manifest["kind"] == "Pod"]
+    return pod["metadata"]
+
+
+OTHER_RESOURCES = nodeset(replicas=1, extraConf="Weight=3")
+HOST_NETWORK = nodeset(replicas=1, template={"spec": {"hostNetwork": True}})
+DAEMONS = nodeset(scalingMode="DaemonSet")
+TO_NUMBERED = nodeset(replicas=1, ordinalPadding=3)
+DAEMON = daemon("n1", DAEMONS, revision="old", annotations=CORDONED)
+
+
+@pytest.mark.parametrize(
+    ("spec", "pod"),
+    [
+        pytest.param(OTHER_RESOURCES, crashed(out_of_service(ready=False, unready_for=timedelta(minutes=5))), id="its slurmd has crashed"),
+        pytest.param(OTHER_RESOURCES, out_of_service(ready=False, phase="Failed"), id="it has ended"),
+        pytest.param(OTHER_RESOURCES, out_of_service(ready=False, started=False, phase="Pending", on=""), id="it never started"),
+        pytest.param(HOST_NETWORK, on_host_network(out_of_service()), id="its record is called like its machine"),
+        pytest.param(DAEMONS, DAEMON, id="it belongs to a machine"),
+        pytest.param(DAEMONS, wire.replace(DAEMON, metadata=wire.replace(DAEMON.metadata, name="gpu-other")), id="and was called otherwise by the operator before us"),
+        pytest.param(TO_NUMBERED, out_of_service(), id="its number is written otherwise by now"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("known", [None, slurm()], ids=["while Slurm is away", "when its record is gone"])
+def test_a_users_cordon_needs_no_record_in_slurm(spec, pod, known):
+    kept = remembered(spec, pod, machine("n1"), slurm_=known)
+    after = with_status(spec, kept)
+
+    assert successor(after, machine("n1"), slurm_=known)["annotations"][names.POD_CORDON] == "true"
+    assert remembered(after, machine("n1"), slurm_=known) == kept, "until it is there"
+
+
+TWO = nodeset(replicas=2)
+
+
+@pytest.mark.parametrize(
+    ("spec", "before", "things", "after"),
+    [
+        pytest.param(TWO, ["gpu-0"], [worker(0), worker(1)], [], id="the user has lifted it"),
+        pytest.param(TWO, ["gpu-0"], [worker(1)], ["gpu-0"], id="its pod is not there yet"),
+        pytest.param(TWO, ["gpu-0"], [worker(1), worker(5, terminating=True)], ["gpu-0"], id="nor before another one is gone"),
+        pytest.param(TWO, ["gpu-0"], [worker(1), worker(2)], [], id="nobody comes: its NodeSet got smaller"),
+        pytest.param(TWO, ["gpu-2"], [worker(0)], [], id="a number that nobody gets now"),
+        pytest.param(nodeset(replicas=0), ["gpu-0"], [], [], id="none is wanted"),
+        pytest.param(DAEMONS, [daemon_pod_name("n1", DAEMONS)], [machine("n1", cordoned=True)], [daemon_pod_name("n1", DAEMONS)], id="its machine is cordoned as well, and takes it back later"),
+        pytest.param(DAEMONS, [daemon_pod_name("n1", DAEMONS)], [machine("n2")], [], id="its machine is gone"),
+        pytest.param(DAEMONS, ["gpu-0"], [out_of_service(), machine("n1")], [], id="workers have no numbers any more"),
+    ],
+)  # fmt: skip
+def test_a_users_cordon_is_remembered_as_long_as_somebody_comes(spec, before, things, after):
+    assert remembered(with_status(spec, before), *things, slurm_=slurm()) == after
+
+
+def test_machines_that_are_not_seen_may_be_there():
+    made = world(with_status(DAEMONS, ["gpu-1a2b"]), controller(), slurm_=slurm())
+    made.served.clear()
+    found = RECONCILER.observe(KEY, made)
+
+    assert RECONCILER.status(found, RECONCILER.decide(found, NOW), Outcome()).fields["cordoned"] == [
+        "gpu-1a2b"
+    ]
 
 
 ONE = nodeset(replicas=1)

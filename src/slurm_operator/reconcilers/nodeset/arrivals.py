@@ -5,7 +5,6 @@ from slurm_operator.manifests.objects import Pod
 from slurm_operator.plan.actions import Action, Create, Wait
 from slurm_operator.plan.plan import Lane, lane
 from slurm_operator.reconcilers.nodeset import ssh
-from slurm_operator.reconcilers.nodeset.causes import tells_of_a_user_cordon
 from slurm_operator.reconcilers.nodeset.choices import Choices, Held
 from slurm_operator.reconcilers.nodeset.mismatches import declares_otherwise
 from slurm_operator.reconcilers.nodeset.observe import Seen
@@ -41,12 +40,13 @@ def arrivals(seen: Seen, choices: Choices, revision: Revision) -> list[Lane]:
         return [lane(NEW, [_no_controller(seen)])]
     if seen.awaits_keys_of:
         return [lane(NEW, [_no_accounting(seen)])]
+    cordoned = frozenset(seen.nodeset.status.cordoned)
     pods = WorkerPods(seen.nodeset, seen.controller, revision.hash, ssh.notes(seen))
     together: list[Action] = []
     alone: list[Lane] = []
     for slot in choices.create:
         first = _first(slot, seen)
-        pod = _creation(slot, pods, seen)
+        pod = _creation(slot, pods, seen, is_cordoned=slot.pod_name in cordoned)
         is_held_up = any(isinstance(action, Wait) for stage in first for action in stage)
         if first:
             alone.append(lane(slot.hostname, *first, [] if is_held_up else [pod]))
@@ -80,12 +80,11 @@ def _record(slot: Slot, seen: Seen) -> SlurmNode | None:
     return seen.slurm.nodes.get(slot.hostname) if isinstance(seen.slurm, Snapshot) else None
 
 
-def _creation(slot: Slot, pods: WorkerPods, seen: Seen) -> Create:
+def _creation(slot: Slot, pods: WorkerPods, seen: Seen, *, is_cordoned: bool) -> Create:
     manifest = pods.pod(slot)
     if _needs_new_record(slot, seen):
         manifest["metadata"]["annotations"][FRESH_RECORD] = "true"
-    record = _record(slot, seen)
-    if record is not None and tells_of_a_user_cordon(record):
+    if is_cordoned:
         manifest["metadata"]["annotations"][names.POD_CORDON] = "true"  # They said so of this worker.
     return Create(manifest=manifest, reason="ScalingUp", message=f"created worker {slot.pod_name}")
 

@@ -8,7 +8,6 @@ from slurm_operator.api.nodeset import NodeSet
 from slurm_operator.manifests.objects import KubeNode, Taint
 from slurm_operator.reconcilers.nodeset import placement
 from slurm_operator.reconcilers.nodeset.members import Member
-from slurm_operator.slurm.node import SlurmNode
 from slurm_operator.slurm.reasons import OurReason, sanitised
 
 # Set by autoscalers and spot handlers on a node that is about to go: then jobs must not start there any more.
@@ -22,10 +21,6 @@ DEPARTING_TAINTS = {
     "aws-node-termination-handler/scheduled-maintenance",
     "node.cloudprovider.kubernetes.io/shutdown",
 }
-
-
-# Said in the drain of a worker that leaves while a user's cordon is on its pod: its successor gets that too.
-CORDONED_TOO = "its pod is cordoned"
 
 
 class Leaving(StrEnum):
@@ -70,17 +65,9 @@ class Cause:
         drain about resources names its pod: whether the record fits the worker that comes next hangs on it.
         """
         until = member.newest_made_at
-        is_cordoned_too = isinstance(self.kind, Leaving) and member.is_user_cordoned
-        text = f"{self.text}; {CORDONED_TOO}" if is_cordoned_too else self.text
         if self.kind is Leaving.RESOURCES or until is None:
-            return str(OurReason(cause=self.kind, text=text, pod_uid=member.uid))
-        return str(OurReason(cause=self.kind, text=text, made_until=until))
-
-
-def tells_of_a_user_cordon(record: SlurmNode) -> bool:
-    """A user took the worker of this record out of service, as our own drain says."""
-    ours = OurReason.read(record.reason) if record.is_drained_by_us else None
-    return ours is not None and (ours.cause == Staying.POD_CORDON or ours.text.endswith(CORDONED_TOO))
+            return str(OurReason(cause=self.kind, text=self.text, pod_uid=member.uid))
+        return str(OurReason(cause=self.kind, text=self.text, made_until=until))
 
 
 def staying_cause(member: Member, nodeset: NodeSet, propagated: tuple[str, ...]) -> Cause | None:

@@ -1,7 +1,7 @@
 """Who has to go and who has to come: what the spec asks for, against what is there."""
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
@@ -52,6 +52,19 @@ def desired(seen: Seen) -> int:
     return _daemons(seen).desired if seen.is_daemon else seen.nodeset.spec.replicas
 
 
+def awaited(seen: Seen) -> set[str]:
+    """Pods that may come without anybody wanting more workers: now, or when one is gone that is on its way.
+
+    In DaemonSet mode one for each machine, also while that is no place for it.
+    """
+    nodeset = seen.nodeset
+    if seen.is_daemon:
+        return {identity.daemon_pod_name(name, nodeset) for name in seen.kube_nodes}
+    own = (member for member in seen.members if member.mode is nodeset.spec.scaling_mode)
+    missing = nodeset.spec.replicas - len(_staying(own))
+    return {identity.pod_name(ordinal, nodeset) for ordinal in _free_ordinals(seen, missing)}
+
+
 def _beyond_help(seen: Seen, at_rest: frozenset[str]) -> dict[str, Cause]:
     """Whoever can only go: retired before we were interrupted, deleted by somebody, or not what it claims."""
     others = (member for member in seen.members if member.uid not in at_rest)
@@ -84,9 +97,7 @@ def _ended(seen: Seen, now: datetime) -> dict[str, Cause]:
 def _numbered(seen: Seen) -> Choices:
     nodeset, desired = seen.nodeset, seen.nodeset.spec.replicas
     own = [member for member in seen.members if member.mode is nodeset.spec.scaling_mode]
-    staying = [
-        member for member in own if not (member.is_terminating or member.is_retired or member.pod.has_ended)
-    ]
+    staying = _staying(own)
     too_many = len(staying) - desired
     surplus = victims_first(staying)[:too_many] if too_many > 0 else []
     cause = Cause(Leaving.SCALE_IN, f"leaving NodeSet {nodeset.metadata.name}, which has {desired} workers")
@@ -97,6 +108,12 @@ def _numbered(seen: Seen) -> Choices:
     create, held = _by_name(slots, seen)
     leaving |= _other_mode(seen, own, are_all_there=not create)
     return Choices(desired=desired, create=create, held=held, leaving=leaving)
+
+
+def _staying(own: Iterable[Member]) -> list[Member]:
+    return [
+        member for member in own if not (member.is_terminating or member.is_retired or member.pod.has_ended)
+    ]
 
 
 def _by_name(slots: list[Slot], seen: Seen) -> tuple[tuple[Slot, ...], tuple[Held, ...]]:

@@ -52,6 +52,15 @@ def daemon_hostname(kube_node: KubeNode) -> str:
     return override or kube_node.metadata.name.partition(".")[0]
 
 
+def next_name(pod: Pod, nodeset: NodeSet) -> str:
+    """What the pod is called that comes in the place of this one, if one does."""
+    ordinal = ordinal_of(pod, nodeset)
+    if ordinal is not None:
+        return pod_name(ordinal, nodeset)
+    machine = pod.spec.node_name
+    return daemon_pod_name(machine, nodeset) if machine else pod.metadata.name
+
+
 def ordinal_of(pod: Pod, nodeset: NodeSet) -> int | None:
     """The number of a worker; None in DaemonSet mode."""
     if mode_of(pod) is ScalingMode.DAEMON_SET:

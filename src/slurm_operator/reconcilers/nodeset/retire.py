@@ -17,7 +17,7 @@ from slurm_operator.plan.gate import (
     gate,
     was_open,
 )
-from slurm_operator.reconcilers.nodeset.causes import LEAVING, Cause, Leaving, tells_of_a_user_cordon
+from slurm_operator.reconcilers.nodeset.causes import LEAVING, Cause, Leaving
 from slurm_operator.reconcilers.nodeset.marks import marked
 from slurm_operator.reconcilers.nodeset.members import Member
 from slurm_operator.reconcilers.nodeset.records import forget
@@ -61,8 +61,6 @@ def retire(
             return [[drain(member, cause, controller)]]
         case Shut(reason=reason, message=message, jobs=jobs):
             return [[_wait(member, reason, message, jobs)]]
-        case Drained() | Ended() | NeverStarted() | NotRunning() | Unreported() if _misleads(member, cause):
-            return [[drain(member, cause, controller)]]
         case Unreported() if member.is_terminating:
             return [
                 [_wait(member, "Terminating", "its pod is asked to end; what its kubelet did is awaited")]
@@ -141,26 +139,9 @@ def _barred(member: Member, controller: ObjectKey, *, has_twin: bool) -> list[Wr
 
 
 def _lacks_note(member: Member, cause: Cause) -> bool:
-    """Whether our own reason has to tell who comes next that the record goes: slurmctld drained it for that.
-
-    Of a user's cordon that reason tells as well, so there, too, the record stays until the next one comes.
-    """
+    """slurmctld drained it for its resources. Our own reason tells who comes next that the record goes."""
     record = member.record
-    if record is None or cause.kind is not Leaving.RESOURCES:
-        return False
-    noted = member.drain
-    is_noted = noted is not None and noted.cause == Leaving.RESOURCES
-    return record.is_drained_by_slurm or (
-        record.is_drained_by_us and member.is_user_cordoned and not is_noted
-    )
-
-
-def _misleads(member: Member, cause: Cause) -> bool:
-    """Our drain tells the next pod of a user's cordon, and there is none, or the other way round."""
-    found = member.namesake
-    if found is None or not found.is_drained_by_us or cause.kind in FOR_GOOD:
-        return False
-    return tells_of_a_user_cordon(found) != member.is_user_cordoned
+    return record is not None and cause.kind is Leaving.RESOURCES and record.is_drained_by_slurm
 
 
 def _takes_record_along(member: Member, cause: Cause) -> bool:

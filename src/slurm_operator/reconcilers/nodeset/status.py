@@ -15,7 +15,7 @@ from slurm_operator.plan.conditions import DEGRADED, PROGRESSING, READY, Conditi
 from slurm_operator.plan.gate import told
 from slurm_operator.plan.plan import Outcome, Plan
 from slurm_operator.plan.wiring import StatusReport
-from slurm_operator.reconcilers.nodeset import failures, maintenance, ssh
+from slurm_operator.reconcilers.nodeset import cordons, failures, maintenance, ssh
 from slurm_operator.reconcilers.nodeset.choices import desired
 from slurm_operator.reconcilers.nodeset.members import FOREVER, Member
 from slurm_operator.reconcilers.nodeset.mismatches import mismatches
@@ -43,6 +43,7 @@ def status(seen: Seen, plan: Plan, outcome: Outcome) -> StatusReport:
             "draining": len(drains),
             "drainedBy": max(known) if known and len(known) == len(drains) else None,
             "ordinalToNode": pins(seen),
+            "cordoned": cordons.remembered(seen),
             "failures": failures.remembered(seen, plan, outcome),
             "mismatches": wrong[:TOLD],
             "reservation": maintenance.remembered(seen, outcome),
