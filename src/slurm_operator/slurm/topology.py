@@ -47,6 +47,15 @@ def places(text: str) -> tuple[Place, ...]:
     return found
 
 
+def is_readable(text: str) -> bool:
+    """Whether it names places, or none; not whether Slurm knows them."""
+    try:
+        places(text)
+    except TopologyError:
+        return False
+    return True
+
+
 def written(found: Iterable[Place]) -> str:
     """As Slurm takes it; `places` reads it back."""
     return ",".join(str(place) for place in sorted(found))

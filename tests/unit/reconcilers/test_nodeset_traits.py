@@ -4,7 +4,7 @@ import pytest
 
 from slurm_operator import wire
 from slurm_operator.api import names
-from slurm_operator.plan.actions import WriteSlurm
+from slurm_operator.plan.actions import Create, WriteSlurm
 from support.workers import (
     controller,
     machine,
@@ -186,3 +186,26 @@ def test_the_comment_is_written_where_only_it_tells_whose_a_record_is(asked, is_
     found = updates(plan_for(asked=asked))
 
     assert [wire.decode_any(write.comment)["nodeSetUID"] for write in found] == ["set-uid"] * is_written
+
+
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [
+        pytest.param(
+            "default:sw2", "Features=gpu Topology=default:sw2", id="slurmd says it when it registers"
+        ),
+        pytest.param(
+            "rack 7", "Features=gpu", id="not a place: it comes without, and its mismatch tells why"
+        ),
+    ],
+)
+def test_a_daemon_comes_where_its_machine_is(place, said):
+    made = world(
+        nodeset(scalingMode="DaemonSet"), controller(), machine("n1", annotations={names.TOPOLOGY: place})
+    )
+    [pod] = [
+        a.manifest for a in planned(made).actions() if isinstance(a, Create) and a.manifest["kind"] == "Pod"
+    ]
+
+    assert pod["spec"]["containers"][0]["args"][-1].strip("'") == said
+    assert pod["metadata"]["annotations"].get(names.TOPOLOGY, "") == (place if "Topology" in said else "")

@@ -15,6 +15,7 @@ from slurm_operator.reconcilers.nodeset.pins import pins, takes
 from slurm_operator.reconcilers.nodeset.pod import Slot
 from slurm_operator.reconcilers.nodeset.replacements import asked_for
 from slurm_operator.reconcilers.nodeset.victims import victims_first
+from slurm_operator.slurm.topology import is_readable
 
 
 @dataclass(frozen=True)
@@ -230,9 +231,10 @@ def _unwanted_on(kube_node: KubeNode, there: list[Member]) -> dict[str, Cause]:
 
 def _daemon_slot(kube_node: KubeNode, seen: Seen) -> Slot:
     name = kube_node.metadata.name
+    place = kube_node.metadata.annotations.get(names.TOPOLOGY, "")
     return Slot(
         pod_name=identity.daemon_pod_name(name, seen.nodeset),
         hostname=identity.daemon_hostname(kube_node),
         kube_node=name,
-        topology=kube_node.metadata.annotations.get(names.TOPOLOGY, ""),
+        topology=place if is_readable(place) else "",  # What is wrong with it, the worker tells.
     )
