@@ -340,6 +340,7 @@ TAKEN_ALONG = ["Retired gpu-0", "forget old-0", "delete gpu-0 (Drained)"]
     ],
 )  # fmt: skip
 def test_a_worker_whose_number_gets_another_name_takes_its_record_along(spec, pod, cause, story):
-    node = slurm_node(pod, "IDLE", "DRAIN", reason=ours(pod, cause))
+    made_as = pod.spec.hostname.rpartition("-")[0]
+    node = slurm_node(pod, "IDLE", "DRAIN", reason=ours(pod, cause), features=(made_as,))
 
     assert told(seen(nodeset(replicas=1, **spec), pod, slurm_=slurm(node))) == story

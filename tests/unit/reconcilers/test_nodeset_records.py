@@ -5,12 +5,17 @@ from datetime import timedelta
 import pytest
 
 from slurm_operator import wire
-from slurm_operator.api import reading
+from slurm_operator.api import names, reading
 from slurm_operator.api.controller import Controller
 from slurm_operator.api.nodeset import NodeSet
+from slurm_operator.manifests.objects import PodSpec
 from slurm_operator.plan.actions import Create
+from slurm_operator.plan.plan import Outcome
+from slurm_operator.reconcilers.nodeset import RECONCILER
+from slurm_operator.reconcilers.nodeset.identity import daemon_pod_name
 from slurm_operator.slurm.reservation import Reservation
 from support.workers import (
+    KEY,
     NOW,
     controller,
     job,
@@ -291,3 +296,74 @@ def test_the_worker_after_a_refused_one_is_known_to_have_a_new_record():
     assert told(made) == ["forget gpu-0", "create Pod gpu-0"]
     [pod] = [action.manifest for action in planned(made).actions() if isinstance(action, Create)]
     assert pod["metadata"]["annotations"].items() >= FRESH.items()
+
+
+FAST = {"template": {"spec": {"hostname": "fast-"}}}
+DAEMONS = {"scalingMode": "DaemonSet"}
+FAST_ON_MACHINES = {"template": {"spec": {"hostname": "fast-", "hostNetwork": True}}}
+DAEMON = worker(0, mode="DaemonSet", hostname="n1", revision="before", name=daemon_pod_name("n1", nodeset()))
+ON_MACHINE = wire.replace(
+    worker(0, revision="before"), spec=PodSpec(node_name="n1", hostname="gpu-0", host_network=True)
+)
+
+
+def known(pod, *words, reason="", features=("gpu",), **more):
+    return slurm(wire.replace(slurm_node(pod, *words, reason=reason, features=features), name="n1"), **more)
+
+
+@pytest.mark.parametrize(
+    ("spec", "pod"),
+    [
+        pytest.param({**FAST, **DAEMONS}, DAEMON, id="a daemon"),
+        pytest.param(FAST_ON_MACHINES, ON_MACHINE, id="a number on the network of its machine"),
+    ],
+)
+def test_a_worker_that_keeps_its_name_gets_a_new_record_when_its_nodeset_is_called_otherwise(spec, pod):
+    """Partitions find workers by the name of their NodeSet, and a record keeps the one that it was made with."""
+    name = pod.metadata.name
+    assert told(seen(known(pod, "IDLE"), pod, machine("n1"), replicas=1, **spec)) == [
+        "drain n1 for Resources"
+    ]
+
+    drained = known(pod, "IDLE", "DRAIN", reason=ours(pod, "Update"))
+    assert told(seen(drained, pod, machine("n1"), replicas=1, **spec)) == [
+        f"Retired {name}",
+        "forget n1",
+        f"delete {name} (Drained)",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("state", "story"),
+    [
+        pytest.param(known(DAEMON, *DOWN), ["forget n1", "create Pod"], id="it ended by itself: its record goes first"),
+        pytest.param(known(DAEMON, *DOWN, features=("gpu", "fast")), ["create Pod"], id="somebody gave it the name"),
+        pytest.param(known(DAEMON, *DOWN, jobs=[job(1, words=["PENDING"], required=["n1"])]), ["create Pod"], id="a job insists on it"),
+        pytest.param(known(DAEMON, *DOWN, "DRAIN", reason="ask Ada"), ["create Pod"], id="a human's drain"),
+    ],
+)  # fmt: skip
+def test_a_record_that_partitions_do_not_find_goes_before_the_next_worker(state, story):
+    made = told(seen(state, machine("n1"), **FAST, **DAEMONS))
+
+    assert [line.removesuffix(f" {DAEMON.metadata.name}") for line in made] == story
+
+
+@pytest.mark.parametrize(
+    ("revision", "features", "is_told"),
+    [
+        pytest.param("now", ("gpu",), True, id="its record could not go"),
+        pytest.param("now", ("gpu", "fast"), False, id="it has the name"),
+        pytest.param("before", ("gpu",), False, id="it is about to be replaced"),
+    ],
+)
+def test_a_worker_that_partitions_do_not_find_is_told(revision, features, is_told):
+    spec = nodeset(**FAST, **DAEMONS)
+    hash_ = revision_of(spec).metadata.labels[names.LABEL_REVISION] if revision == "now" else revision
+    labels = {**DAEMON.metadata.labels, names.LABEL_REVISION: hash_}
+    pod = wire.replace(DAEMON, metadata=wire.replace(DAEMON.metadata, labels=labels))
+    found = RECONCILER.observe(
+        KEY, seen(known(pod, "IDLE", features=features), pod, machine("n1"), **FAST, **DAEMONS)
+    )
+    told_ = RECONCILER.status(found, RECONCILER.decide(found, NOW), Outcome()).fields["mismatches"]
+
+    assert ["features=fast,gpu" in one["message"] for one in told_] == ([True] if is_told else [])

@@ -13,7 +13,6 @@ from slurm_operator.reconcilers.nodeset.records import FRESH_RECORD, forget, is_
 from slurm_operator.reconcilers.nodeset.revisions import Revision
 from slurm_operator.reconcilers.nodeset.volumes import missing_claims
 from slurm_operator.slurm.forgetting import may_forget
-from slurm_operator.slurm.node import SlurmNode
 from slurm_operator.slurm.snapshot import Snapshot
 
 NEW = "new workers"
@@ -60,24 +59,20 @@ def _first(slot: Slot, seen: Seen) -> list[list[Action]]:
     """Stages before the pod: a record that would not fit goes, volumes come. Nobody waits for Slurm."""
     stages: list[list[Action]] = []
     if _needs_new_record(slot, seen):
-        why = "the worker comes back with other resources"
-        stages.append([forget(slot.hostname, seen.controller_key, "Outdated", why)])
+        why = "the worker that comes is not what its record says"
+        stages.append([forget(slot.slurm_node(seen.nodeset), seen.controller_key, "Outdated", why)])
     claims = missing_claims(seen.nodeset, slot.whose(seen.nodeset), seen.claims)
     return [*stages, [*claims]] if claims else stages
 
 
 def _needs_new_record(slot: Slot, seen: Seen) -> bool:
     """Also when the worker before it ended by itself, and nobody noted that its resources had changed."""
-    if is_outdated(slot.hostname, seen.slurm, seen.reservation_name):
+    name = slot.slurm_node(seen.nodeset)
+    if is_outdated(name, seen.slurm, seen.reservation_name):
         return True
-    record = _record(slot, seen)
+    record = seen.slurm.nodes.get(name) if isinstance(seen.slurm, Snapshot) else None
     is_other = record is not None and declares_otherwise(record, seen.nodeset)
-    return is_other and may_forget(slot.hostname, seen.slurm, seen.reservation_name)
-
-
-def _record(slot: Slot, seen: Seen) -> SlurmNode | None:
-    """What Slurm knows of the worker that had this name before."""
-    return seen.slurm.nodes.get(slot.hostname) if isinstance(seen.slurm, Snapshot) else None
+    return is_other and may_forget(name, seen.slurm, seen.reservation_name)
 
 
 def _creation(slot: Slot, pods: WorkerPods, seen: Seen, *, is_cordoned: bool) -> Create:

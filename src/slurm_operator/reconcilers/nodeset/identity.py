@@ -70,13 +70,19 @@ def ordinal_of(pod: Pod, nodeset: NodeSet) -> int | None:
 
 
 def is_renamed(pod: Pod, nodeset: NodeSet) -> bool:
-    """Slurm will know the next worker of its number by another name."""
+    """Slurm will know the next worker of its number by another name.
+
+    On the network of machines it is called like its machine. But who comes there next can use its record only
+    if the NodeSet is called as before, which the host name tells.
+    """
     ordinal = ordinal_of(pod, nodeset)
     if ordinal is None or nodeset.spec.scaling_mode is ScalingMode.DAEMON_SET:
         return False
+    wanted = hostname(ordinal, nodeset)
     if is_by_machine(nodeset):
-        return not pod.spec.host_network
-    return slurm_node_name(pod) != hostname(ordinal, nodeset)
+        said = pod.metadata.labels.get(names.LABEL_POD_HOSTNAME, wanted)
+        return not pod.spec.host_network or said != wanted
+    return slurm_node_name(pod) != wanted
 
 
 def is_called_like(pod: Pod, nodeset: NodeSet) -> bool:

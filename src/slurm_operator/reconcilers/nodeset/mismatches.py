@@ -38,8 +38,9 @@ def mismatches(seen: Seen) -> list[Manifest]:
 
 @dataclass(frozen=True)
 class Declared:
-    """What a worker should be: by extraConf, with keys in small letters, and by the container's limits."""
+    """What a worker should be: by its NodeSet, by extraConf (keys in small letters), and by its limits."""
 
+    slurm_name: str
     conf: Mapping[str, str]
     cpus: int
     memory_mb: int
@@ -50,7 +51,7 @@ class Declared:
         conf = parse(nodeset.spec.extra_conf.replace("\n", " "), "extraConf")
         pairs = {pair.key.lower(): pair.value for setting in conf.settings for pair in setting.pairs}
         cpus, memory_mb = limits(nodeset)
-        return cls(pairs, int(cpus), int(memory_mb), _gpus(nodeset))
+        return cls(nodeset.slurm_name, pairs, int(cpus), int(memory_mb), _gpus(nodeset))
 
 
 def _gpus(nodeset: NodeSet) -> int:
@@ -72,6 +73,8 @@ def _told(member: Member, declared: Declared, seen: Seen) -> Iterator[str]:
         yield f"Slurm refuses what it registered with: {record.reason or 'it gives no reason'}"
     if _is_kept_down(member, record):
         yield _down(record)
+    if declared.slurm_name not in record.features and member.revision == seen.revision.hash:
+        yield _unnamed(record, declared.slurm_name)
     yield from _version(record, seen)
     yield from _cpus(record, declared)
     yield from _memory(record, declared)
@@ -89,6 +92,14 @@ def _down(record: SlurmNode) -> str:
     why = f"with the reason {record.reason!r}" if record.reason else "without a reason"
     back = f"scontrol update nodename={record.name} state=resume"
     return f"it takes no jobs: {who} called it DOWN {why}, and it stays so until somebody says `{back}`"
+
+
+def _unnamed(record: SlurmNode, name: str) -> str:
+    wanted = ",".join(sorted({*record.features, name}))
+    return (
+        f"its record has not the feature {name}, by which partitions find the workers of this NodeSet. "
+        f"`scontrol update nodename={record.name} features={wanted} activefeatures={wanted}` gives it one"
+    )
 
 
 def unregistered_for(member: Member, now: datetime) -> timedelta:
@@ -127,12 +138,19 @@ def _series(version: str) -> tuple[int, ...]:
 
 
 def declares_otherwise(record: SlurmNode, nodeset: NodeSet) -> bool:
-    """A worker that comes now would not be what this record says: extraConf has other numbers."""
+    """A worker that comes now would not be what this record says: of another NodeSet, or of other size."""
+    if is_of_another(record, nodeset):
+        return True
     declared = Declared.by(nodeset)
     said = declared.conf
     pairs = ((said.get("cpus", ""), record.cpus), (said.get("realmemory", ""), record.real_memory_mb))
     is_other = any(wanted.isdecimal() and int(wanted) != there for wanted, there in pairs)
     return is_other or _has_other_gres(record, said.get("gres", ""))
+
+
+def is_of_another(record: SlurmNode, nodeset: NodeSet) -> bool:
+    """It was made when the NodeSet was called otherwise: no partition finds a worker by that record."""
+    return nodeset.slurm_name not in record.features
 
 
 def _has_other_gres(record: SlurmNode, said: str) -> bool:

@@ -10,6 +10,7 @@ from slurm_operator.reconcilers.nodeset.causes import Cause, Leaving
 from slurm_operator.reconcilers.nodeset.choices import Choices
 from slurm_operator.reconcilers.nodeset.maintenance import in_window
 from slurm_operator.reconcilers.nodeset.members import Member
+from slurm_operator.reconcilers.nodeset.mismatches import is_of_another
 from slurm_operator.reconcilers.nodeset.observe import Seen
 from slurm_operator.reconcilers.nodeset.pod import RESOURCES_DIGEST, resources_digest
 from slurm_operator.reconcilers.nodeset.retire import GRACE_SECONDS
@@ -63,11 +64,13 @@ def _without(members: list[Member], others: list[Member]) -> list[Member]:
 
 
 def _causes(going: list[Member], seen: Seen, revision: Revision) -> dict[str, Cause]:
-    """Other resources need another record in Slurm, so such a drain says that it is about them."""
+    """Other resources, or another name of the NodeSet, need another record in Slurm; the drain says so."""
     text, wanted = f"being replaced by revision {revision.hash}", resources_digest(seen.nodeset)
 
     def cause(member: Member) -> Cause:
         costs_nothing = isinstance(seen.slurm, Snapshot) and is_out_of_use(member)
+        if member.record is not None and is_of_another(member.record, seen.nodeset):
+            return Cause(Leaving.RESOURCES, f"{text}, as {seen.nodeset.slurm_name}", costs_nothing)
         if member.pod.metadata.annotations.get(RESOURCES_DIGEST) == wanted:
             return Cause(Leaving.UPDATE, text, costs_nothing)
         return Cause(Leaving.RESOURCES, f"{text}, with other resources", costs_nothing)
