@@ -32,6 +32,7 @@ class FakePods:
         default_factory=set
     )  # Uids of pods whose own grace period waits for their jobs.
     bad_images: set[str] = field(default_factory=set)
+    unplaceable: set[str] = field(default_factory=set)  # Images of pods that ask for more than a machine has.
     dead: set[str] = field(default_factory=set)  # Pods whose machine does not answer any more.
     made: int = 0
 
@@ -90,8 +91,10 @@ class FakePods:
         fit = [it.name for it in self.machines if not it.is_cordoned]
         free = [name for name in fit if name not in taken]
         for pod in self.pods.values():
-            bound = _bound_to(pod["spec"])
+            bound, image = _bound_to(pod["spec"]), pod["spec"]["containers"][0].get("image", "")
             if pod["spec"].get("nodeName") or not (bound in fit or (not bound and free)):
+                continue
+            if image in self.unplaceable:
                 continue
             pod["spec"]["nodeName"] = bound or free.pop(0)
             self._touch(pod)

@@ -39,7 +39,8 @@ def watch(story: Story, mischief: Mischief) -> None:
         record = story.slurm.records.get(name)
         assert record is not None, f"{name} carries a human's drain, and its record is gone"
         assert record.is_drain, "a human's drain was lifted"
-        assert record.reason.removesuffix(" : Not responding") == HUMAN, "a human's drain was touched"
+        told = record.reason.replace(" : Not responding", "")  # As often as slurmctld has lost the node.
+        assert told == HUMAN, "a human's drain was touched"
     assert_within_budget(story)
 
 

@@ -15,6 +15,7 @@ from slurm_operator.reconcilers.nodeset import failures, policy, revisions
 from slurm_operator.reconcilers.nodeset.abandoned import let_go, stay
 from slurm_operator.reconcilers.nodeset.adoption import adopted, adopted_revisions
 from slurm_operator.reconcilers.nodeset.arrivals import arrivals
+from slurm_operator.reconcilers.nodeset.canary import goes_by
 from slurm_operator.reconcilers.nodeset.causes import Cause
 from slurm_operator.reconcilers.nodeset.choices import Choices, choose
 from slurm_operator.reconcilers.nodeset.drains import keep
@@ -27,7 +28,7 @@ from slurm_operator.reconcilers.nodeset.observe import Seen
 from slurm_operator.reconcilers.nodeset.protection import protect_again
 from slurm_operator.reconcilers.nodeset.retire import Stages, retire
 from slurm_operator.reconcilers.nodeset.revisions import Revision
-from slurm_operator.reconcilers.nodeset.rollout import goes_by, replaced
+from slurm_operator.reconcilers.nodeset.rollout import replaced
 from slurm_operator.reconcilers.nodeset.settled import Settled
 from slurm_operator.reconcilers.nodeset.traits import traits
 from slurm_operator.reconcilers.nodeset.volumes import is_scaled_in, left_behind, retention

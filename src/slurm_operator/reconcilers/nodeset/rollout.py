@@ -1,11 +1,13 @@
 """Which workers are replaced next because what they are made from has changed."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
+from functools import partial
 
 from slurm_operator.api.updates import UpdateType
 from slurm_operator.manifests.objects import Pod
+from slurm_operator.reconcilers.nodeset import canary
 from slurm_operator.reconcilers.nodeset.causes import Cause, Leaving
 from slurm_operator.reconcilers.nodeset.choices import Choices
 from slurm_operator.reconcilers.nodeset.maintenance import in_window
@@ -13,13 +15,9 @@ from slurm_operator.reconcilers.nodeset.members import Member
 from slurm_operator.reconcilers.nodeset.mismatches import is_of_another
 from slurm_operator.reconcilers.nodeset.observe import Seen
 from slurm_operator.reconcilers.nodeset.pod import RESOURCES_DIGEST, resources_digest
-from slurm_operator.reconcilers.nodeset.retire import GRACE_SECONDS
 from slurm_operator.reconcilers.nodeset.revisions import Revision
 from slurm_operator.reconcilers.nodeset.victims import victims_first
 from slurm_operator.slurm.snapshot import Snapshot
-
-# When a pod is still there so long after its grace period, its machine does not answer.
-ENDS_WITHIN = timedelta(seconds=30)
 
 
 def replaced(seen: Seen, choices: Choices, revision: Revision, now: datetime) -> Mapping[str, Cause]:
@@ -40,12 +38,19 @@ def replaced(seen: Seen, choices: Choices, revision: Revision, now: datetime) ->
     others = _without(old, [*under_way, *broken, *in_the_way])
     # Whoever takes no jobs anyway costs nothing; the rest has to fit beside all who are away already.
     free = [member for member in others if isinstance(seen.slurm, Snapshot) and is_out_of_use(member)]
-    chosen = [*victims_first(free), *_within_budget(_without(others, free), seen, choices, staying, now)]
-    if not any(member.is_registered for member in staying if member.revision == revision.hash):
-        # Nobody of the new revision has shown that it works: one goes ahead, the rest wait for it.
-        on_their_way = len(under_way) + len(broken) + _gone_ahead(seen, choices, revision, now)
-        chosen = chosen[: max(0, 1 - on_their_way)]
-    return _causes([*under_way, *broken, *in_the_way, *chosen], seen, revision)
+    costly = _without(others, free)
+    going = [*under_way, *broken, *in_the_way]
+    if any(member.is_registered for member in staying if member.revision == revision.hash):
+        chosen = [*victims_first(free), *_within_budget(costly, victims_first, seen, choices, staying, now)]
+        return _causes([*going, *chosen], seen, revision)
+    # Nobody of the new revision has shown that it works: one goes ahead, the rest wait for it.
+    if canary.has_gone_ahead(seen, choices, revision, now) or _makes_room(under_way, broken, seen, now):
+        return _causes(going, seen, revision)
+    order = partial(canary.best_first, free={member.uid for member in free}, seen=seen, now=now)
+    best = order([*_within_budget(costly, order, seen, choices, staying, now), *free])[:1]
+    if under_way:  # Held up by jobs. One that may have to wait as long is no help.
+        best = [member for member in best if not canary.is_held_up(member, now)]
+    return _causes(going, seen, revision) | _causes(best, seen, revision, are_ahead=True)
 
 
 def _in_the_way(members: list[Member], choices: Choices) -> list[Member]:
@@ -57,17 +62,27 @@ def _in_the_way(members: list[Member], choices: Choices) -> list[Member]:
     return [member for member in members if member.uid in holders and member.is_renamed]
 
 
+def _makes_room(under_way: list[Member], broken: list[Member], seen: Seen, now: datetime) -> bool:
+    """One of them is about to go, and a worker of the new revision to start in its place."""
+    startable = [member for member in broken if canary.machine_takes_next(member, seen)]
+    return any(not canary.is_held_up(member, now) for member in (*under_way, *startable))
+
+
 def _without(members: list[Member], others: list[Member]) -> list[Member]:
     """By uid: to compare a thousand workers with each other word for word would take long."""
     left_out = {member.uid for member in others}
     return [member for member in members if member.uid not in left_out]
 
 
-def _causes(going: list[Member], seen: Seen, revision: Revision) -> dict[str, Cause]:
+def _causes(
+    going: list[Member], seen: Seen, revision: Revision, *, are_ahead: bool = False
+) -> dict[str, Cause]:
     """Other resources, or another name of the NodeSet, need another record in Slurm; the drain says so."""
-    text, wanted = f"being replaced by revision {revision.hash}", resources_digest(seen.nodeset)
+    wanted = resources_digest(seen.nodeset)
 
     def cause(member: Member) -> Cause:
+        is_ahead = are_ahead and canary.machine_takes_next(member, seen)
+        text = canary.note(revision) if is_ahead else f"being replaced by revision {revision.hash}"
         costs_nothing = isinstance(seen.slurm, Snapshot) and is_out_of_use(member)
         if member.record is not None and is_of_another(member.record, seen.nodeset):
             return Cause(Leaving.RESOURCES, f"{text}, as {seen.nodeset.slurm_name}", costs_nothing)
@@ -79,9 +94,14 @@ def _causes(going: list[Member], seen: Seen, revision: Revision) -> dict[str, Ca
 
 
 def _within_budget(
-    costly: list[Member], seen: Seen, choices: Choices, staying: list[Member], now: datetime
+    costly: list[Member],
+    order: Callable[[list[Member]], list[Member]],
+    seen: Seen,
+    choices: Choices,
+    staying: list[Member],
+    now: datetime,
 ) -> list[Member]:
-    """As many of them as fit beside all who take no jobs now, whatever the cause.
+    """As many of them, in this order, as fit beside all who take no jobs now, whatever the cause.
 
     One that is away already takes no room. But all are unready when slurmctld was away, and in use as soon as
     it is back: of those, also when they stay unready, only as many go as Slurm can do without.
@@ -93,7 +113,7 @@ def _within_budget(
     if room_for_serving <= 0:  # As nearly always in an update. Who serves is not worth sorting then.
         costly = [member for member in costly if member.uid not in serving]
     going: list[Member] = []
-    for member in victims_first(costly):
+    for member in order(costly):
         takes_serving, takes_used = int(member.uid in serving), int(member.uid in used)
         fits = room_for_serving >= takes_serving
         if takes_used and is_unready_for_long(member, now):
@@ -103,22 +123,6 @@ def _within_budget(
             room_for_serving -= takes_serving
             room_for_used -= takes_used
     return going
-
-
-def _gone_ahead(seen: Seen, choices: Choices, revision: Revision, now: datetime) -> int:
-    """Workers that are, or are about to be, of the new revision: there, making room for it, or being created.
-
-    Whoever still ends long after it should have is on a machine that is gone, and nobody comes in its place.
-    """
-    new = [m for m in seen.members if m.revision == revision.hash and m.uid not in choices.leaving]
-    ending = [m for m in seen.members if m.ends_within(GRACE_SECONDS) and ends_in(m, now) > timedelta(0)]
-    return len(new) + len(ending) + len(choices.create)
-
-
-def ends_in(member: Member, now: datetime) -> timedelta:
-    """How long until a pod that was asked to end should be gone, however slow its machine is."""
-    ends = member.pod.metadata.deletion_timestamp
-    return ends + ENDS_WITHIN - now if ends is not None else timedelta(0)
 
 
 def _is_serving(member: Member, seen: Seen, used: set[str], now: datetime) -> bool:
@@ -165,14 +169,6 @@ def is_broken(member: Member) -> bool:
 
 def is_unready_for_long(member: Member, now: datetime) -> bool:
     return not member.is_ready and member.ready_again_in(now) <= timedelta(0)
-
-
-def goes_by(member: Member, now: datetime) -> Iterator[timedelta]:
-    """After which times an update judges a worker anew, though nothing about it has changed."""
-    if member.is_terminating:
-        yield ends_in(member, now)
-    elif not member.is_ready:
-        yield member.ready_again_in(now)
 
 
 def _drains_for_update(member: Member) -> bool:
