@@ -219,5 +219,41 @@ def condition(seen: Seen) -> Condition | None:
         return next((c for c in seen.nodeset.status.conditions if c.type == CREATED), None)
     there = seen.slurm.reservations.get(seen.reservation_name)
     if there is None:
-        return false(CREATED, "NotExists", f"There is no reservation {seen.reservation_name} in Slurm.")
+        absent = f"There is no reservation {seen.reservation_name} in Slurm."
+        return false(CREATED, "NotExists", f"{absent} {_over(seen)}".strip())
     return true(CREATED, "Created", f"Slurm keeps {len(there.nodes)} nodes free in {there.name}.")
+
+
+def is_open(seen: Seen) -> bool:
+    """The window is under way, as far as is known."""
+    window = remembered(seen, Outcome())
+    return window is not None and window.active
+
+
+def awaits_window(seen: Seen) -> str:
+    """What workers of a former revision wait for."""
+    if over := _over(seen):
+        return over
+    window, wanted = remembered(seen, Outcome()), schedule(seen)
+    start = window.start_time if window is not None else None
+    if start is None and wanted is not None:
+        start = _start(seen, wanted, seen.now)
+    when = f" at {start:%Y-%m-%d %H:%M} UTC" if start is not None and start > seen.now else ""
+    return f"{len(seen.former)} workers have a former revision. They are replaced in the next window{when}."
+
+
+def _over(seen: Seen) -> str:
+    """That no window comes any more, and what can be done about it; empty while one may come."""
+    wanted = schedule(seen)
+    if wanted is None or not isinstance(seen.slurm, Snapshot):
+        return ""
+    if seen.reservation_name in seen.slurm.reservations or _may_be_made(seen, wanted, seen.now):
+        return ""
+    over = f"updateStrategy.scheduledUpdate.startTime, {wanted.start_time:%Y-%m-%d %H:%M} UTC, is over"
+    if not seen.former:
+        return f"{over}; no worker waits for another window."
+    return (
+        f"{over}, and {len(seen.former)} workers of a former revision wait. Set it to a time to come, or "
+        "add a flag such as WEEKLY, and they are replaced in that window; with updateStrategy.type "
+        "RollingUpdate they are replaced at once."
+    )

@@ -66,6 +66,11 @@ class Seen:
         return revisions.current(self.nodeset, self.revisions)
 
     @cached_property
+    def former(self) -> list[Member]:
+        """Workers that were made from something else, and are not about to end."""
+        return [m for m in self.members if m.revision != self.revision.hash and not m.is_terminating]
+
+    @cached_property
     def holders(self) -> Mapping[str, Sequence[Pod]]:
         """Who has which name in Slurm: every pod that has not ended, ours and our neighbours'."""
         found: defaultdict[str, list[Pod]] = defaultdict(list)

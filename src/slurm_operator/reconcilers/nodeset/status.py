@@ -10,8 +10,8 @@ from slurm_operator.api.workers import DrainType
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.meta import Manifest
 from slurm_operator.manifests.troubles import troubles
-from slurm_operator.plan.actions import Action, Create, Wait
-from slurm_operator.plan.conditions import DEGRADED, PROGRESSING, READY, Condition, false, true
+from slurm_operator.plan.actions import Action, Create
+from slurm_operator.plan.conditions import DEGRADED, READY, Condition, false, true
 from slurm_operator.plan.gate import told
 from slurm_operator.plan.plan import Outcome, Plan
 from slurm_operator.plan.wiring import StatusReport
@@ -22,6 +22,7 @@ from slurm_operator.reconcilers.nodeset.mismatches import mismatches
 from slurm_operator.reconcilers.nodeset.observe import Seen
 from slurm_operator.reconcilers.nodeset.pins import pins
 from slurm_operator.reconcilers.nodeset.policy import overdue, overdue_at
+from slurm_operator.reconcilers.nodeset.progress import progressing
 from slurm_operator.slurm.snapshot import Unreachable
 
 TOLD = 32
@@ -34,9 +35,7 @@ def status(seen: Seen, plan: Plan, outcome: Outcome) -> StatusReport:
     wrong = mismatches(seen)
     known = [forecast for member in drains if (forecast := _forecast(member)) is not None]
     return StatusReport(
-        conditions=list(
-            conditions(seen, plan, outcome, {**facts, "draining": len(drains), "mismatches": wrong})
-        ),
+        conditions=list(conditions(seen, plan, outcome, {**facts, "mismatches": wrong})),
         fields={
             **facts,
             "drains": [drain_of(member, seen) for member in drains[:TOLD]],
@@ -115,9 +114,7 @@ def drain_of(member: Member, seen: Seen) -> Manifest:
 
 def conditions(seen: Seen, plan: Plan, outcome: Outcome, facts: Manifest) -> Iterator[Condition]:
     wanted, available = facts["desired"], facts["availableReplicas"]
-    is_done = available >= wanted and facts["updatedReplicas"] >= wanted and not facts["draining"]
-    waits = plan.waits
-    for wait in waits:
+    for wait in plan.waits:
         if wait.reason in ("AccountingNotFound", "ControllerNotFound", "MachinesNotSeen"):
             yield false(READY, wait.reason, wait.message)
             break
@@ -126,20 +123,11 @@ def conditions(seen: Seen, plan: Plan, outcome: Outcome, facts: Manifest) -> Ite
         yield (
             true(READY, "Available", counted) if available >= wanted else false(READY, "Unavailable", counted)
         )
-    yield _progressing(plan, waits, is_done)
+    yield progressing(seen, plan, facts)
     window = maintenance.condition(seen)
     if window is not None:
         yield window
     yield _degraded(seen, outcome, facts["mismatches"])
-
-
-def _progressing(plan: Plan, waits: list[Wait], is_done: bool) -> Condition:
-    if waits:
-        first, more = waits[0], f" (and {len(waits) - 1} more)" if len(waits) > 1 else ""
-        return true(PROGRESSING, first.reason, f"{first.subject}: {first.message}{more}")
-    if any(isinstance(action, Create) for action in plan.actions()) or not is_done:
-        return true(PROGRESSING, "Starting", "Workers are being started or replaced.")
-    return false(PROGRESSING, "UpToDate")
 
 
 def _degraded(seen: Seen, outcome: Outcome, wrong: list[Manifest]) -> Condition:
