@@ -8,18 +8,25 @@ from slurm_operator.api.model import model, prop
 
 @model
 class DrainStatus:
-    """A worker that is on its way out."""
+    """A worker that should take no more jobs: it leaves, or has a cordon."""
 
     slurm_node: str = prop("Name of the Slurm node.")
     pod: str = prop("Its pod.", default="")
-    reason: str = prop("Why it goes: ScaleIn, Update, Cordon, Deletion.", default="")
+    reason: str = prop(
+        "Why: it leaves (ScaleIn, Update, Resources, Deletion, ModeSwitch, NodeUnfit, PodTerminating and "
+        "others), or stays until that is over (NodeCordon, NodeTaint, PodCordon).",
+        default="",
+    )
     since: datetime | None = prop("Since when it takes no new jobs.", default=None)
     deadline: datetime | None = prop("When the drain policy ends its jobs, if it does.", default=None)
     forecast: datetime | None = prop(
-        "When its last job ends at the latest, by the jobs' time limits.", default=None
+        "When its last job ends at the latest, by the jobs' time limits; empty without a job, or a limit.",
+        default=None,
     )
     jobs: list[str] = prop("Jobs that hold it up, by id.", default=[])
-    message: str = prop("What it waits for.", default="")
+    message: str = prop(
+        "The reason in words, as it stands in Slurm; of one that others drained, also theirs.", default=""
+    )
 
 
 @model
@@ -77,10 +84,15 @@ class NodeSetStatus:
     slurm_name: str = prop("What slurm.conf calls this NodeSet.", default="")
     slurm_version: str = prop("Version of slurmd.", default="")
     drains: list[DrainStatus] = prop(
-        "Workers on their way out, those that end soonest first; at most 32.", default=[], keys=["slurmNode"]
+        "Workers that should take no more jobs, those that are free soonest first; at most 32.",
+        default=[],
+        keys=["slurmNode"],
     )
-    draining: int = prop("How many workers are on their way out.", default=0)
-    drained_by: datetime | None = prop("When the last of them is free at the latest.", default=None)
+    draining: int = prop("How many workers should take no more jobs.", default=0)
+    drained_by: datetime | None = prop(
+        "When the last of their jobs ends at the latest; empty when there is none, or one has no limit.",
+        default=None,
+    )
     mismatches: list[RegistrationStatus] = prop(
         "Workers whose Slurm node is not what the pod promises; at most 32.", default=[], keys=["slurmNode"]
     )

@@ -1,12 +1,10 @@
 """What a NodeSet says about its workers."""
 
-from collections.abc import Iterator, Mapping
-from datetime import datetime
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeGuard
 
 from slurm_operator.api import names
 from slurm_operator.api.conditions import Truth
-from slurm_operator.api.workers import DrainType
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.meta import Manifest
 from slurm_operator.manifests.troubles import troubles
@@ -17,30 +15,24 @@ from slurm_operator.plan.plan import Outcome, Plan
 from slurm_operator.plan.wiring import StatusReport
 from slurm_operator.reconcilers.nodeset import cordons, failures, maintenance, ssh
 from slurm_operator.reconcilers.nodeset.choices import desired
-from slurm_operator.reconcilers.nodeset.members import FOREVER, Member
+from slurm_operator.reconcilers.nodeset.forecasts import TOLD, forecasts
+from slurm_operator.reconcilers.nodeset.members import Member
 from slurm_operator.reconcilers.nodeset.mismatches import mismatches
 from slurm_operator.reconcilers.nodeset.observe import Seen
 from slurm_operator.reconcilers.nodeset.pins import pins
-from slurm_operator.reconcilers.nodeset.policy import overdue, overdue_at
+from slurm_operator.reconcilers.nodeset.policy import overdue
 from slurm_operator.reconcilers.nodeset.progress import progressing
 from slurm_operator.slurm.snapshot import Unreachable
-
-TOLD = 32
 
 
 def status(seen: Seen, plan: Plan, outcome: Outcome) -> StatusReport:
     facts = numbers(seen, outcome)
-    drains = [member for member in seen.members if member.drain is not None]
-    drains.sort(key=lambda member: (member.deadline or FOREVER, member.slurm_node))
     wrong = mismatches(seen)
-    known = [forecast for member in drains if (forecast := _forecast(member)) is not None]
     return StatusReport(
         conditions=list(conditions(seen, plan, outcome, {**facts, "mismatches": wrong})),
         fields={
             **facts,
-            "drains": [drain_of(member, seen) for member in drains[:TOLD]],
-            "draining": len(drains),
-            "drainedBy": max(known) if known and len(known) == len(drains) else None,
+            **forecasts(seen, plan),
             "ordinalToNode": pins(seen),
             "cordoned": cordons.remembered(seen),
             "failures": failures.remembered(seen, plan, outcome),
@@ -58,26 +50,34 @@ def numbers(seen: Seen, outcome: Outcome) -> Manifest:
     available = [m for m in members if m.is_available(seen.now, nodeset.spec.min_ready_seconds)]
     wanted = desired(seen)
     made = [_revision_of(action.manifest) for action in outcome.done if _makes_worker(action)]
-    states = [member.record.state for member in members if member.record is not None]
+    there = len(present) + len(made)
     return {
         "observedGeneration": nodeset.metadata.generation,
         "desired": wanted,
-        "replicas": len(present) + len(made),
+        "replicas": there,
         "updatedReplicas": made.count(revision.hash)
         + sum(1 for m in members if m.revision == revision.hash and not m.is_terminating),
         "readyReplicas": len(ready),
         "availableReplicas": len(available),
         "unavailableReplicas": max(0, wanted - len(available)),
+        "nodeSetHash": revision.hash,
+        "collisionCount": revision.collisions or nodeset.status.collision_count,
+        "selector": names.selector("slurmd", nodeset.metadata.name),
+        "slurmName": nodeset.slurm_name,
+        **_by_slurm(members),
+    }
+
+
+def _by_slurm(members: Sequence[Member]) -> Manifest:
+    records = [member.record for member in members if member.record is not None]
+    states = [record.state for record in records]
+    return {
         "registeredReplicas": len(states),
         "slurmIdle": sum(1 for state in states if state.is_idle),
         "slurmAllocated": sum(1 for state in states if state.base in ("ALLOCATED", "MIXED")),
         "slurmDown": sum(1 for state in states if state.is_down),
         "slurmDrain": sum(1 for state in states if state.is_drain),
-        "nodeSetHash": revision.hash,
-        "collisionCount": revision.collisions or nodeset.status.collision_count,
-        "selector": names.selector("slurmd", nodeset.metadata.name),
-        "slurmName": nodeset.slurm_name,
-        "slurmVersion": next((m.record.version for m in members if m.record is not None), ""),
+        "slurmVersion": records[0].version if records else "",
     }
 
 
@@ -88,28 +88,6 @@ def _makes_worker(action: Action) -> TypeGuard[Create]:
 def _revision_of(manifest: Manifest) -> str:
     labels: Mapping[str, str] = manifest["metadata"]["labels"]
     return labels.get(names.LABEL_REVISION, "")
-
-
-def _forecast(member: Member) -> datetime | None:
-    """When a worker is free at the latest; None when it is, or nobody can tell."""
-    return member.deadline if member.deadline != FOREVER else None
-
-
-def drain_of(member: Member, seen: Seen) -> Manifest:
-    """A worker that we let go: why, since when, which jobs hold it up, and when it is free at the latest."""
-    record, ours, policy = member.record, member.drain, seen.nodeset.spec.drain_policy
-    assert record is not None
-    assert ours is not None
-    return {
-        "slurmNode": member.slurm_node,
-        "pod": member.name,
-        "reason": ours.cause,
-        "since": record.reason_changed_at,
-        "deadline": overdue_at(member, policy) if policy.type is not DrainType.WAIT else None,
-        "forecast": _forecast(member),
-        "jobs": [str(job.job_id) for job in member.jobs],
-        "message": ours.text,
-    }
 
 
 def conditions(seen: Seen, plan: Plan, outcome: Outcome, facts: Manifest) -> Iterator[Condition]:
