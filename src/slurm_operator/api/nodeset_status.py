@@ -64,7 +64,10 @@ class NodeSetStatus:
     ready_replicas: int = prop("Worker pods that are ready.", default=0)
     available_replicas: int = prop("Worker pods that have been ready for minReadySeconds.", default=0)
     unavailable_replicas: int = prop("Workers that are missing or not available.", default=0)
-    registered_replicas: int = prop("Workers that Slurm knows.", default=0)
+    registered_replicas: int = prop(
+        "Workers that Slurm knows. What comes from Slurm is as last known while it cannot be asked.",
+        default=0,
+    )
     slurm_idle: int = prop("Slurm nodes without a job.", default=0)
     slurm_allocated: int = prop("Slurm nodes with jobs.", default=0)
     slurm_down: int = prop("Slurm nodes that are down.", default=0)

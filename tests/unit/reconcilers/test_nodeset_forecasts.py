@@ -1,13 +1,17 @@
-"""When workers are free that should take no more jobs."""
+"""When workers are free that should take no more jobs, and what is still said of them while Slurm is silent."""
 
 from datetime import timedelta
 
 import pytest
 
 from slurm_operator.api import names, reading
+from slurm_operator.api.nodeset import NodeSet
 from slurm_operator.plan.plan import Outcome
 from slurm_operator.reconcilers.nodeset import RECONCILER
+from slurm_operator.slurm.reservation import Reservation
+from slurm_operator.slurm.snapshot import Unreachable
 from support.workers import (
+    CONTROLLER,
     KEY,
     NOW,
     controller,
@@ -24,6 +28,7 @@ from support.workers import (
 
 SPEC = nodeset(replicas=2)
 HASH = revision_of(SPEC).metadata.labels[names.LABEL_REVISION]
+SILENT = Unreachable(since=NOW, why="no answer")
 CORDONED = machine("n1", cordoned=True)
 
 
@@ -101,3 +106,92 @@ def test_of_two_that_share_a_name_only_one_is_listed():
     made = seen(leaves(A), pods=(A, twin), spec=nodeset(replicas=0), jobs=[job(1, "gpu-0")])
 
     assert [drain["slurmNode"] for drain in drains(made)] == ["gpu-0"]
+
+
+# ---- While Slurm is silent
+
+FROM_SLURM = (
+    "registeredReplicas", "slurmIdle", "slurmAllocated", "slurmDown", "slurmDrain", "slurmVersion", "drains",
+    "draining", "drainedBy",
+)  # fmt: skip
+FULL = seen(
+    slurm_node(A, "MIXED", version="26.05.5"), slurm_node(B, "IDLE", version="26.05.5"), leaves(C),
+    jobs=[job(5, "gpu-2"), job(6, "gpu-0")],
+)  # fmt: skip
+
+
+def then_silent(made, *pods):
+    """The same, with what was told about it; then Slurm falls silent, and these pods are there."""
+    told = report(made)
+    status = reading.plain({**told.fields, "conditions": list(told.conditions)})
+    known = made.things[0]
+    after = reading.read(
+        NodeSet,
+        {"metadata": reading.plain(known.metadata), "spec": reading.plain(known.spec), "status": status},
+    )
+    others = [thing for thing in made.things[1:] if type(thing) is not type(A)]
+    return world(after, *others, *pods, revisions_=made.children_[next(iter(made.children_))], slurm_=SILENT)
+
+
+def from_slurm(made) -> dict:
+    fields = reading.plain(report(made).fields)
+    return {key: value for key in FROM_SLURM if (value := fields[key])}
+
+
+def without_blanks(fields: dict) -> dict:
+    listed = [{k: v for k, v in drain.items() if v} for drain in fields.get("drains", [])]
+    return {**fields, "drains": listed}
+
+
+def test_while_slurm_is_silent_its_numbers_are_those_last_known():
+    assert without_blanks(from_slurm(then_silent(FULL, A, B, C))) == without_blanks(from_slurm(FULL))
+
+
+@pytest.mark.parametrize(
+    ("pods", "expected"),
+    [
+        pytest.param((A, B), {"registeredReplicas": 2, "slurmIdle": 1, "slurmAllocated": 2, "slurmDrain": 1, "slurmVersion": "26.05.5"}, id="the one that left is gone"),
+        pytest.param((A,), {"registeredReplicas": 1, "slurmIdle": 1, "slurmAllocated": 1, "slurmDrain": 1, "slurmVersion": "26.05.5"}, id="never more than there are pods"),
+        pytest.param((), {}, id="no pod is left"),
+    ],
+)  # fmt: skip
+def test_of_workers_that_are_gone_nothing_is_said(pods, expected):
+    assert from_slurm(then_silent(FULL, *pods)) == expected
+
+
+def test_readiness_and_progress_do_not_go_by_what_was_last_known():
+    silent = then_silent(FULL, A, w(1, ready=False), w(2, ready=False))
+    told = {c.type: (c.status, c.reason) for c in report(silent).conditions}
+
+    assert told["Ready"] == ("False", "Unavailable")
+    assert told["Progressing"] == ("True", "SlurmUnreachable")
+    assert told["Degraded"] == ("True", "SlurmUnreachable")
+
+
+def test_a_slurm_that_never_answered_has_told_nothing():
+    made = seen()
+    made.slurms[CONTROLLER] = SILENT
+
+    assert from_slurm(made) == {}
+
+
+@pytest.mark.parametrize(
+    ("start", "is_active"),
+    [
+        pytest.param(minutes(60), False, id="it lies ahead"),
+        pytest.param(minutes(-10), True, id="it is under way"),
+        pytest.param(minutes(-90), False, id="it is over by now"),
+    ],
+)
+def test_while_slurm_is_silent_the_window_is_where_it_was(start, is_active):
+    schedule = {"startTime": f"{start:%Y-%m-%dT%H:%M:%SZ}", "duration": "30m"}
+    spec = nodeset(replicas=1, updateStrategy={"type": "ScheduledUpdate", "scheduledUpdate": schedule})
+    pod = worker(0, revision=revision_of(spec).metadata.labels[names.LABEL_REVISION])
+    end = start + timedelta(minutes=30)
+    window = Reservation(name="SlurmOperatorMaint-gpu", start_time=start, end_time=end, nodes=("gpu-0",))
+    made = seen(slurm_node(pod, "IDLE"), pods=(pod,), spec=spec)
+    made.slurms[CONTROLLER] = slurm(slurm_node(pod, "IDLE"), reservations=[window])
+
+    told = report(then_silent(made, pod)).fields["reservation"]
+
+    assert (told.start_time, told.end_time, told.active) == (start, end, is_active)

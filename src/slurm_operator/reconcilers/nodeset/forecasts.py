@@ -12,13 +12,16 @@ from slurm_operator.reconcilers.nodeset.members import FOREVER, Member
 from slurm_operator.reconcilers.nodeset.observe import Seen
 from slurm_operator.reconcilers.nodeset.policy import overdue_at
 from slurm_operator.reconcilers.nodeset.rollout import replaced
+from slurm_operator.slurm.snapshot import Unreachable
 
 TOLD = 32
 NOW_ALREADY = datetime.min.replace(tzinfo=UTC)
 
 
 def forecasts(seen: Seen, plan: Plan) -> Manifest:
-    """What the status says of them."""
+    """What the status says of them. While Slurm is silent, as last known of those that are still there."""
+    if isinstance(seen.slurm, Unreachable):
+        return _last_known(seen)
     causes = _causes(seen, plan)
     going = [m for m in seen.members if m.drain is not None or m.uid in causes]
     going.sort(key=lambda member: (_free_at(member), member.slurm_node))
@@ -79,3 +82,14 @@ def _words(member: Member, cause: Cause | None) -> Iterator[str]:
     if record is not None and record.is_drained_by_others:
         by, why = record.reason_set_by or "somebody", record.reason or "no reason given"
         yield f"drained in Slurm by {by}: {why}"
+
+
+def _last_known(seen: Seen) -> Manifest:
+    told, there = seen.nodeset.status, {member.name for member in seen.members}
+    drains = [drain for drain in told.drains if drain.pod in there]
+    draining = min(max(0, told.draining - (len(told.drains) - len(drains))), len(there))
+    return {
+        "drains": drains,
+        "draining": draining,
+        "drainedBy": told.drained_by if draining else None,
+    }

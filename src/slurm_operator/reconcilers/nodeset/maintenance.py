@@ -197,10 +197,10 @@ def remembered(seen: Seen, outcome: Outcome) -> ReservationStatus | None:
     wanted = schedule(seen)
     if wanted is None:
         return None
-    there = seen.slurm.reservations.get(seen.reservation_name) if isinstance(seen.slurm, Snapshot) else None
+    memory, there = _memory(seen), _window(seen)
     writes = [action.write for action in outcome.done if isinstance(action, WriteSlurm)]
     is_made = any(isinstance(write, Reserve) and write.start_time is not None for write in writes)
-    before = _memory(seen).requested_start
+    before = memory.requested_start
     requested = wanted.start_time if is_made or (there is not None and before is None) else before
     return ReservationStatus(
         name=seen.reservation_name,
@@ -209,6 +209,16 @@ def remembered(seen: Seen, outcome: Outcome) -> ReservationStatus | None:
         end_time=there.end_time if there is not None else None,
         active=there is not None and there.is_active(seen.now),
     )
+
+
+def _window(seen: Seen) -> Reservation | None:
+    """The reservation that is there; while Slurm is silent, its times as last known."""
+    if isinstance(seen.slurm, Snapshot):
+        return seen.slurm.reservations.get(seen.reservation_name)
+    told = _memory(seen)
+    if told.start_time is None:
+        return None
+    return Reservation(name=seen.reservation_name, start_time=told.start_time, end_time=told.end_time)
 
 
 def condition(seen: Seen) -> Condition | None:

@@ -5,6 +5,7 @@ from typing import TypeGuard
 
 from slurm_operator.api import names
 from slurm_operator.api.conditions import Truth
+from slurm_operator.api.nodeset_status import NodeSetStatus
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.meta import Manifest
 from slurm_operator.manifests.troubles import troubles
@@ -22,7 +23,7 @@ from slurm_operator.reconcilers.nodeset.observe import Seen
 from slurm_operator.reconcilers.nodeset.pins import pins
 from slurm_operator.reconcilers.nodeset.policy import overdue
 from slurm_operator.reconcilers.nodeset.progress import progressing
-from slurm_operator.slurm.snapshot import Unreachable
+from slurm_operator.slurm.snapshot import Snapshot, Unreachable
 
 
 def status(seen: Seen, plan: Plan, outcome: Outcome) -> StatusReport:
@@ -64,7 +65,7 @@ def numbers(seen: Seen, outcome: Outcome) -> Manifest:
         "collisionCount": revision.collisions or nodeset.status.collision_count,
         "selector": names.selector("slurmd", nodeset.metadata.name),
         "slurmName": nodeset.slurm_name,
-        **_by_slurm(members),
+        **(_by_slurm(members) if isinstance(seen.slurm, Snapshot) else _last_known(nodeset.status, there)),
     }
 
 
@@ -78,6 +79,18 @@ def _by_slurm(members: Sequence[Member]) -> Manifest:
         "slurmDown": sum(1 for state in states if state.is_down),
         "slurmDrain": sum(1 for state in states if state.is_drain),
         "slurmVersion": records[0].version if records else "",
+    }
+
+
+def _last_known(told: NodeSetStatus, there: int) -> Manifest:
+    """While Slurm is silent its nodes and jobs go on as they were, except those whose pods have gone."""
+    return {
+        "registeredReplicas": min(told.registered_replicas, there),
+        "slurmIdle": min(told.slurm_idle, there),
+        "slurmAllocated": min(told.slurm_allocated, there),
+        "slurmDown": min(told.slurm_down, there),
+        "slurmDrain": min(told.slurm_drain, there),
+        "slurmVersion": told.slurm_version if there else "",
     }
 
 
