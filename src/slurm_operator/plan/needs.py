@@ -39,8 +39,15 @@ class Need(wire.Record):
 
 def secret_value(world: World, namespace: str, ref: SecretKey, field: str) -> SecretHandle | Need:
     """One entry of a Secret that `field` of a manifest names, or what is wrong with it."""
+    return value_in(world.secret(namespace, ref.name), namespace, ref, field)
+
+
+def value_in(
+    found: Secret | Unread | None, namespace: str, ref: SecretKey, field: str
+) -> SecretHandle | Need:
+    """The same, of a Secret that was looked for."""
     where = f"Secret {ref.name!r} in namespace {namespace!r}"
-    match world.secret(namespace, ref.name):
+    match found:
         case None:
             return _need(
                 ref, "SecretNotFound", f"waiting for {where}, which {field} names: there is none yet."

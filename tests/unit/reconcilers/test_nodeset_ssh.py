@@ -4,9 +4,10 @@ import pytest
 
 from slurm_operator import wire
 from slurm_operator.api import names
+from slurm_operator.api.meta import ObjectKey
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.meta import Child, Meta
-from slurm_operator.manifests.objects import Secret
+from slurm_operator.manifests.objects import Secret, Unread
 from slurm_operator.plan.actions import Apply, Create, DeleteWorker, WriteSlurm
 from slurm_operator.plan.conditions import DEGRADED
 from slurm_operator.plan.plan import Outcome
@@ -129,6 +130,50 @@ def test_a_worker_with_an_old_sssd_conf_is_told_of_and_stays(there, is_told):
         "gpu-0 has the sssd.conf that was in Secret 'sssd' when its pod was made" in degraded.message
     ) is is_told
     assert [action for action in plan.actions() if isinstance(action, DeleteWorker | WriteSlurm)] == []
+
+
+def degraded(made):
+    found = RECONCILER.observe(KEY, made)
+    told_of = RECONCILER.status(found, RECONCILER.decide(found, NOW), Outcome()).conditions
+    return next(one for one in told_of if one.type == DEGRADED)
+
+
+@pytest.mark.parametrize(
+    ("named", "reason", "words"),
+    [
+        pytest.param(None, "SecretNotFound", "Secret 'sssd' in namespace 'ns', which spec.ssh.sssdConfRef names: there is none yet.", id="no such Secret"),
+        pytest.param(secret("sssd", other_conf="d1"), "SecretEntryNotFound", "has no entry 'sssd.conf' (it has: other.conf). Correct spec.ssh.sssdConfRef.key, or add it.", id="without the key"),
+        pytest.param(secret("sssd", sssd_conf="d1"), "AsExpected", "", id="as it should be"),
+        pytest.param(Unread(why="forbidden"), "AsExpected", "", id="only the operator cannot read it"),
+    ],
+)  # fmt: skip
+def test_a_missing_sssd_conf_is_told_of_with_what_happens_when_it_comes(named, reason, words):
+    pod = worker(0, ready=False, phase="Pending", started=False)
+    made = seen(pod, ssh=SSH)
+    made.slurms[CONTROLLER] = slurm()
+    made.named.clear()
+    if named is not None:
+        made.named[Secret, ObjectKey("ns", "sssd")] = named
+
+    found = degraded(made)
+
+    assert found.reason == reason
+    assert words in found.message
+    assert ("When 'sssd.conf' is there, new workers start by themselves" in found.message) is bool(words)
+
+
+@pytest.mark.parametrize(
+    "ssh",
+    [
+        pytest.param({**SSH, "enabled": False}, id="ssh is off"),
+        pytest.param({"enabled": True}, id="none is named"),
+    ],
+)
+def test_where_no_sssd_conf_is_asked_for_none_is_missed(ssh):
+    made = seen(ssh=ssh)
+    made.named.clear()
+
+    assert degraded(made).reason == "AsExpected"
 
 
 def test_a_missing_secret_holds_up_no_worker():

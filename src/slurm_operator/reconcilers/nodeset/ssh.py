@@ -5,10 +5,12 @@ from slurm_operator.api.nodeset import NodeSet
 from slurm_operator.manifests import kinds, parts
 from slurm_operator.manifests.digests import digest
 from slurm_operator.manifests.meta import Manifest, key_of
-from slurm_operator.manifests.objects import Secret
+from slurm_operator.manifests.objects import Secret, Unread
 from slurm_operator.manifests.sshd import sshd_config
+from slurm_operator.plan import needs
 from slurm_operator.plan.actions import Action, DeleteObject
 from slurm_operator.plan.children import missing_write
+from slurm_operator.plan.needs import Need
 from slurm_operator.reconcilers.nodeset.observe import Seen
 from slurm_operator.reconcilers.nodeset.pod import RESOURCES_DIGEST
 from slurm_operator.reconcilers.nodeset.revisions import Revision
@@ -59,6 +61,20 @@ def notes(seen: Seen) -> dict[str, str]:
     if ssh.sssd_conf_ref is not None and isinstance(seen.sssd_conf, Secret):
         found[names.SSSD_CONF_HASH] = _sssd_digest(seen)
     return found
+
+
+def missing_sssd_conf(seen: Seen) -> Need | None:
+    """What keeps new workers from starting. Their kubelets wait for it, and say so only in events.
+
+    A Secret that only the operator cannot read keeps nobody.
+    """
+    ssh = seen.nodeset.spec.ssh
+    if not ssh.enabled or ssh.sssd_conf_ref is None or isinstance(seen.sssd_conf, Unread):
+        return None
+    found = needs.value_in(
+        seen.sssd_conf, seen.nodeset.metadata.namespace, ssh.sssd_conf_ref, "spec.ssh.sssdConfRef"
+    )
+    return found if isinstance(found, Need) else None
 
 
 def with_old_sssd_conf(seen: Seen) -> list[str]:

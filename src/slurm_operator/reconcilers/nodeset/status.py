@@ -12,6 +12,7 @@ from slurm_operator.manifests.troubles import troubles
 from slurm_operator.plan.actions import Action, Create
 from slurm_operator.plan.conditions import DEGRADED, READY, Condition, false, true
 from slurm_operator.plan.gate import told
+from slurm_operator.plan.needs import Need
 from slurm_operator.plan.plan import Outcome, Plan
 from slurm_operator.plan.wiring import StatusReport
 from slurm_operator.reconcilers.nodeset import cordons, failures, maintenance, ssh
@@ -135,6 +136,8 @@ def _degraded(seen: Seen, outcome: Outcome, wrong: list[Manifest]) -> Condition:
     late = overdue(seen, seen.now)
     if late:
         return true(DEGRADED, "DrainOverdue", _overdue(late))
+    if missing := ssh.missing_sssd_conf(seen):
+        return true(DEGRADED, missing.reason, _without_sssd_conf(missing, seen))
     if told_by_kubernetes := troubles(m.pod for m in seen.members if not m.is_ready and not m.is_terminating):
         more = f" (and {len(told_by_kubernetes) - 1} more)" if len(told_by_kubernetes) > 1 else ""
         return true(DEGRADED, "PodsNotReady", f"{told_by_kubernetes[0]}{more}")
@@ -144,6 +147,14 @@ def _degraded(seen: Seen, outcome: Outcome, wrong: list[Manifest]) -> Condition:
     if behind := ssh.with_old_sssd_conf(seen):
         return true(DEGRADED, "OldSssdConf", _old_sssd_conf(behind, seen))
     return false(DEGRADED, "AsExpected")
+
+
+def _without_sssd_conf(missing: Need, seen: Seen) -> str:
+    ref = seen.nodeset.spec.ssh.sssd_conf_ref
+    assert ref is not None
+    return (
+        f"{missing.message} When {ref.key!r} is there, new workers start by themselves, in a minute or two."
+    )
 
 
 def _old_sssd_conf(behind: list[str], seen: Seen) -> str:
