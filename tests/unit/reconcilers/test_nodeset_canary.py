@@ -170,8 +170,8 @@ A_WEEK = 7 * 24 * 3600
 BAD_DAYS = [pytest.param(seed, id=f"seed {seed}") for seed in range(2)]
 
 
-def begun(seed: int, machines: int = COUNT, **spec) -> Story:
-    return Story({**SPEC, **spec}, seed=seed, machines=machines, fails=0.15, lazy=0.4).tick(30)
+def begun(seed: int, fails: float = 0.15, **spec) -> Story:
+    return Story({**SPEC, **spec}, seed=seed, machines=COUNT, fails=fails, lazy=0.4).tick(30)
 
 
 def of(story: Story, image: str) -> list[str]:
@@ -308,13 +308,20 @@ def test_an_image_that_cannot_be_pulled_costs_one_worker_however_large_the_budge
     assert len(of(story, "slurmd:1")) == COUNT - 1
 
 
+@pytest.mark.parametrize(
+    ("fails", "kept"),
+    [
+        pytest.param(0.0, {COUNT - 2}, id="their new pods say that their records went"),
+        pytest.param(0.15, {COUNT - 4, COUNT - 3, COUNT - 2}, id="not if a pod could not be made at once"),
+    ],
+)
 @pytest.mark.parametrize("seed", BAD_DAYS)
-def test_other_resources_that_no_machine_has_cost_two_workers_however_large_the_budget(seed):
+def test_other_resources_that_no_machine_has_cost_two_workers_or_at_most_the_budget(seed, fails, kept):
     """Their records go before they come back, and with these what their drains said."""
-    story = begun(seed)
+    story = begun(seed, fails)
     story.pods.unplaceable.add("slurmd:huge")
     story.change(extraConf="CPUs=900")
 
-    update(story, image="slurmd:huge", seconds=200)
+    update(story, image="slurmd:huge")
 
-    assert len(of(story, "slurmd:1")) == COUNT - 2
+    assert len(of(story, "slurmd:1")) in kept

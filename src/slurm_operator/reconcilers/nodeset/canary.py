@@ -30,7 +30,7 @@ PLACED_WITHIN = timedelta(seconds=30)
 COMES_BACK = {Leaving.ENDED, Leaving.RESOURCES}
 
 
-def best_first(members: list[Member], free: Set[str], seen: Seen, now: datetime) -> list[Member]:
+def best(members: list[Member], free: Set[str], seen: Seen, now: datetime) -> Member | None:
     """Who can go now before who is held up, and before others those whose machine takes the next worker.
 
     There, one in use tells more than one that is out of use (`free`, by uid): that may be for a reason that
@@ -41,14 +41,18 @@ def best_first(members: list[Member], free: Set[str], seen: Seen, now: datetime)
         takes_next, is_free = machine_takes_next(member, seen), member.uid in free
         return is_held_up(member, now), not takes_next, is_free is takes_next
 
-    return sorted(victims_first(members), key=rank)
+    ordered = victims_first(members)
+    perfect = (member for member in ordered if not any(rank(member)))  # Mostly the first, of thousands.
+    return next(perfect, None) or min(ordered, key=rank, default=None)
 
 
 def is_held_up(member: Member, now: datetime) -> bool:
     """Drained or not, it would not go in the next moments: it has jobs, or nobody can tell."""
+    if member.jobs:
+        return True
     match gate(member, now):
         case Shut(reason="NotDraining" | "Draining" | "OldAnswer"):
-            return bool(member.jobs) or is_marked_by_others(member)
+            return is_marked_by_others(member)
         case Shut():
             return True
         case _:
@@ -90,7 +94,7 @@ def _comes_back(member: Member, choices: Choices) -> bool:
 def _made_room(member: Member, revision: Revision) -> bool:
     """It has no machine, though the worker before it left one that would take it, as its drain says.
 
-    The record of one that went with other resources is gone by now, and the pod says so.
+    The record of one that went with other resources is gone by now, and the pod says so, as a rule.
     """
     if isinstance(member.slurm, Unreachable) or FRESH_RECORD in member.pod.metadata.annotations:
         return True

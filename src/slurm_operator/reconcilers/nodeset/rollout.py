@@ -1,9 +1,10 @@
 """Which workers are replaced next because what they are made from has changed."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import partial
+from typing import Self
 
 from slurm_operator.api.updates import UpdateType
 from slurm_operator.manifests.objects import Pod
@@ -38,19 +39,19 @@ def replaced(seen: Seen, choices: Choices, revision: Revision, now: datetime) ->
     others = _without(old, [*under_way, *broken, *in_the_way])
     # Whoever takes no jobs anyway costs nothing; the rest has to fit beside all who are away already.
     free = [member for member in others if isinstance(seen.slurm, Snapshot) and is_out_of_use(member)]
-    costly = _without(others, free)
     going = [*under_way, *broken, *in_the_way]
+    costly, room = _without(others, free), _Room.of(seen, choices, staying, now)
     if any(member.is_registered for member in staying if member.revision == revision.hash):
-        chosen = [*victims_first(free), *_within_budget(costly, victims_first, seen, choices, staying, now)]
+        chosen = [*victims_first(free), *_within_budget(costly, room)]
         return _causes([*going, *chosen], seen, revision)
     # Nobody of the new revision has shown that it works: one goes ahead, the rest wait for it.
     if canary.has_gone_ahead(seen, choices, revision, now) or _makes_room(under_way, broken, seen, now):
         return _causes(going, seen, revision)
-    order = partial(canary.best_first, free={member.uid for member in free}, seen=seen, now=now)
-    best = order([*_within_budget(costly, order, seen, choices, staying, now), *free])[:1]
-    if under_way:  # Held up by jobs. One that may have to wait as long is no help.
-        best = [member for member in best if not canary.is_held_up(member, now)]
-    return _causes(going, seen, revision) | _causes(best, seen, revision, are_ahead=True)
+    fitting = [*(member for member in costly if room.has_place_for(member)), *free]
+    best = canary.best(fitting, {member.uid for member in free}, seen, now)
+    if best is None or (under_way and canary.is_held_up(best, now)):
+        return _causes(going, seen, revision)  # A second one that waits for jobs is no help.
+    return _causes(going, seen, revision) | _causes([best], seen, revision, are_ahead=True)
 
 
 def _in_the_way(members: list[Member], choices: Choices) -> list[Member]:
@@ -93,35 +94,46 @@ def _causes(
     return {member.uid: cause(member) for member in going}
 
 
-def _within_budget(
-    costly: list[Member],
-    order: Callable[[list[Member]], list[Member]],
-    seen: Seen,
-    choices: Choices,
-    staying: list[Member],
-    now: datetime,
-) -> list[Member]:
-    """As many of them, in this order, as fit beside all who take no jobs now, whatever the cause.
+@dataclass
+class _Room:
+    """How many more may go beside all who take no jobs now, whatever the cause.
 
     One that is away already takes no room. But all are unready when slurmctld was away, and in use as soon as
     it is back: of those, also when they stay unready, only as many go as Slurm can do without.
     """
-    used = {member.uid for member in staying if _is_used(member, seen)}
-    serving = {member.uid for member in staying if _is_serving(member, seen, used, now)}
-    room = budget(seen, choices.desired) - choices.desired
-    room_for_serving, room_for_used = room + len(serving), room + len(used)
-    if room_for_serving <= 0:  # As nearly always in an update. Who serves is not worth sorting then.
-        costly = [member for member in costly if member.uid not in serving]
+
+    now: datetime
+    used: set[str]
+    serving: set[str]
+    for_serving: int
+    for_used: int
+
+    @classmethod
+    def of(cls, seen: Seen, choices: Choices, staying: list[Member], now: datetime) -> Self:
+        used = {member.uid for member in staying if _is_used(member, seen)}
+        serving = {member.uid for member in staying if _is_serving(member, seen, used, now)}
+        room = budget(seen, choices.desired) - choices.desired
+        return cls(now, used, serving, room + len(serving), room + len(used))
+
+    def has_place_for(self, member: Member) -> bool:
+        if member.uid in self.used and is_unready_for_long(member, self.now):
+            return self.for_used > 0
+        return self.for_serving >= int(member.uid in self.serving)
+
+    def take(self, member: Member) -> None:
+        self.for_serving -= int(member.uid in self.serving)
+        self.for_used -= int(member.uid in self.used)
+
+
+def _within_budget(costly: list[Member], room: _Room) -> list[Member]:
+    """As many of them as there is room for."""
+    if room.for_serving <= 0:  # As nearly always in an update. Who serves is not worth sorting then.
+        costly = [member for member in costly if member.uid not in room.serving]
     going: list[Member] = []
-    for member in order(costly):
-        takes_serving, takes_used = int(member.uid in serving), int(member.uid in used)
-        fits = room_for_serving >= takes_serving
-        if takes_used and is_unready_for_long(member, now):
-            fits = room_for_used > 0
-        if fits:
+    for member in victims_first(costly):
+        if room.has_place_for(member):
             going.append(member)
-            room_for_serving -= takes_serving
-            room_for_used -= takes_used
+            room.take(member)
     return going
 
 
