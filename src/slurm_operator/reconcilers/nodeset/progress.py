@@ -43,11 +43,9 @@ def _is_on_its_way(member: Member) -> bool:
 
 def _awaits_deletion(seen: Seen, desired: int) -> str:
     """A worker is protected while a job may start there, so a plain delete would be refused."""
-    first = min(member.name for member in seen.former)
+    first = min(seen.former, key=lambda member: member.name).pod.metadata
     return (
         f"{len(seen.former)} of {desired} workers have a former revision. With updateStrategy.type OnDelete "
-        f"each stays until somebody deletes its pod. To replace {first}: set the annotation "
-        f"{names.POD_CORDON}=true on it, wait until its label {names.LABEL_POD_PROTECT} is gone, delete it, "
-        "and take the annotation off the pod that comes in its place. Or drain its machine with kubectl "
-        "drain, and uncordon it."
+        "each stays until somebody asks for another one. To have one replaced when its jobs are done: "
+        f"kubectl annotate pod -n {first.namespace} {first.name} {names.POD_REPLACE}=true"
     )
