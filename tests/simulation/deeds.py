@@ -55,8 +55,9 @@ class Deeds:
         self.world.ctld.submit(3 + amount % 40, 1 + (pick % 4 == 0))
 
     def submit_array(self, pick: int, amount: int) -> None:
-        head = self.world.ctld.made + 1
-        for task in range(2 + pick % 3):
+        """Its last task has the id of all of them."""
+        head, tasks = self.world.ctld.made + 1, 2 + pick % 3
+        for task in (tasks - 1, *range(tasks - 1)):
             self.world.ctld.submit(3 + amount % 20, array_job_id=head, array_task_id=task)
 
     def insist(self, pick: int, amount: int) -> None:

@@ -103,15 +103,17 @@ class Promises:
 
     def _check_ended_by_others(self, attempt: str) -> None:
         """Only the jobs of a pod that somebody else deleted go back into the queue, before they die with it."""
-        job = self.world.ctld.jobs.get(int(attempt.rpartition(" ")[2]))
-        if job is None or not job.is_alive:
-            return
+        for job in self.world.ctld.addressed(attempt.rpartition(" ")[2]):
+            if job.is_alive:
+                self._check_ended_by_other(attempt, job)
+
+    def _check_ended_by_other(self, attempt: str, job: Job) -> None:
         uids = set(job.processes.values())
         pods = [pod for pod in self.world.server.all(kinds.POD) if pod["metadata"]["uid"] in uids]
         ending = [pod["metadata"]["uid"] for pod in pods if "deletionTimestamp" in pod["metadata"]]
         is_excused = any(self.world.loop.time() - at < 60 for at in self.deeds.lifted.values())
         if not is_excused and not any(uid not in self.deleted for uid in ending):
-            self.world.broken(f"nobody asked to {attempt}")
+            self.world.broken(f"nobody asked to {attempt}, by which job {job.job_id} ends")
 
     def _check_needed(self, name: str) -> None:
         now = self.world.clock.now()

@@ -227,6 +227,14 @@ class Slurmctld:
     def jobs_on(self, name: str) -> list[Job]:
         return [job for job in self.jobs.values() if job.holds_nodes and name in job.nodes]
 
+    def addressed(self, address: str) -> list[Job]:
+        """As seen: the id of an array means all its tasks, though the last of them has it too; ID_TASK the one."""
+        head, _, task = address.partition("_")
+        tasks = [job for job in self.jobs.values() if job.array_job_id == int(head)]
+        if task:
+            return [job for job in tasks if job.array_task_id == int(task)]
+        return tasks or [job for job in self.jobs.values() if job.job_id == int(head)]
+
     # ---- What people do to jobs
 
     def submit(self, seconds: float, width: int = 1, **fields) -> Job:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
+from simulation.jobs import Job
 from simulation.slurmctld import Slurmctld
 from simulation.weather import Weather
 from slurm_operator.slurm import writes
@@ -232,29 +233,43 @@ class Writing:
         await self._write(f"delete the reservation {name}", [], lambda: self._rest.ctld.unreserve(name))
 
     async def update_job(self, job_id: int, fields: Mapping[str, Any]) -> None:
+        """Here an id is that of one job, in an array too (seen)."""
+
         def update() -> None:
-            self._job(job_id).admin_comment = fields.get("admin_comment", "")
+            job = self._rest.ctld.jobs.get(job_id)
+            if job is None or job.is_over:
+                raise errors.UnknownJob(f"update job {job_id}", "Invalid job id specified")
+            job.admin_comment = fields.get("admin_comment", "")
             self._rest.ctld._changed(f"job {job_id} has a comment")
 
         await self._write(f"update job {job_id}", [], update)
 
-    async def requeue_job(self, job_id: int, *, hold: bool = False) -> None:
+    async def requeue_job(self, address: str, *, hold: bool = False) -> None:
+        attempt = f"requeue job {address}"
+
         def requeue() -> None:
-            job = self._job(job_id)
-            if not job.is_alive:
-                raise errors.JobFinished(f"requeue job {job_id}", "Job is pending execution (error 2021)")
-            self._rest.ctld.requeue(job, "the operator asked")
+            alive = [job for job in self._jobs(attempt, address) if job.is_alive]
+            if not alive:
+                raise errors.JobPending(attempt, "Job is pending execution (error 2024)")
+            for job in alive:
+                self._rest.ctld.requeue(job, "the operator asked")
 
-        await self._write(f"requeue job {job_id}", [], requeue)
+        await self._write(attempt, [], requeue)
 
-    async def cancel_job(self, job_id: int) -> None:
-        await self._write(f"cancel job {job_id}", [], lambda: self._rest.ctld.cancel(self._job(job_id)))
+    async def cancel_job(self, address: str) -> None:
+        attempt = f"cancel job {address}"
 
-    def _job(self, job_id: int) -> Any:
-        job = self._rest.ctld.jobs.get(job_id)
-        if job is None or job.is_over:
-            raise errors.UnknownJob(f"job {job_id}", "Invalid job id specified")
-        return job
+        def cancel() -> None:
+            for job in self._jobs(attempt, address):
+                self._rest.ctld.cancel(job)
+
+        await self._write(attempt, [], cancel)
+
+    def _jobs(self, attempt: str, address: str) -> list[Job]:
+        jobs = [job for job in self._rest.ctld.addressed(address) if not job.is_over]
+        if not jobs:
+            raise errors.UnknownJob(attempt, "Invalid job id specified")
+        return jobs
 
     async def _write(self, attempt: str, nodes: Sequence[str], effect: Callable[[], None]) -> None:
         """Now, or when a hung slurmctld wakes up; then nobody is told."""

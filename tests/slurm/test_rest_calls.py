@@ -218,20 +218,20 @@ async def test_jobs_are_read_marked_signalled_requeued_and_cancelled(slurm: Slur
     heard = slurm.workers["w-0"].box.path("/tmp/heard")
     # A batch script that has only just begun has no handler yet: it must be seen to run first.
     await until(lambda: bool(_steps(slurm, job)), "the script to run")
-    await client.send.signal_job(job, "USR2")
+    await client.send.signal_job(str(job), "USR2")
     await until(heard.exists, "the signal to arrive")
     assert slurm.job_state(job) == "RUNNING"
 
-    await client.send.requeue_job(job, hold=True)
+    await client.send.requeue_job(str(job), hold=True)
     await until(lambda: slurm.job_state(job) == "PENDING", "the job to be back in the queue")
-    await client.send.cancel_job(job)
+    await client.send.cancel_job(str(job))
     await until(lambda: slurm.job_state(job) == "CANCELLED", "the job to end")
     with pytest.raises(errors.JobFinished):
-        await client.send.cancel_job(job)
+        await client.send.cancel_job(str(job))
     with pytest.raises(errors.UnknownJob):
         await client.send.update_job(99999, {"comment": "x"})
     with pytest.raises(errors.UnknownJob):
-        await client.send.requeue_job(99999)
+        await client.send.requeue_job("99999")
 
 
 def _steps(slurm: SlurmDaemons, job: int) -> str:

@@ -315,7 +315,9 @@ async def test_only_batch_jobs_can_be_requeued_though_others_say_so_too(slurm: S
         assert snapshot is not None
 
         listed = {job["job_id"]: job for job in raw(slurm, "GET", f"{V}/jobs/").body["jobs"]}
-        answers = {job: await cluster.write(RequeueJob(job_id=job)) for job in (batch, interactive)}
+        answers = {
+            job: await cluster.write(RequeueJob(job_id=job, address=str(job))) for job in (batch, interactive)
+        }
 
     assert (listed[interactive]["requeue"], listed[interactive]["batch_flag"]) == (True, False)
     assert (snapshot.jobs[batch].is_requeueable, snapshot.jobs[interactive].is_requeueable) == (True, False)

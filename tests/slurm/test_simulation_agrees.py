@@ -29,6 +29,7 @@ class Cluster(Protocol):
 
     def submit(self, node: str) -> int: ...
     def submit_urgent(self, node: str) -> int: ...
+    def submit_array(self, node: str) -> int: ...
     def suspend(self, job: int) -> None: ...
     def wake(self, job: int) -> None: ...
     def cancel(self, job: int) -> None: ...
@@ -49,6 +50,9 @@ class RealCluster:
     def submit_urgent(self, node: str) -> int:
         where = f"--nodelist={node}"
         return self.slurm.submit("sleep 600", where, "--mem=10", "--partition=urgent", "--exclusive")
+
+    def submit_array(self, node: str) -> int:
+        return self.slurm.submit("sleep 600", "--array=0-1", f"--nodelist={node}", "--mem=10")
 
     def suspend(self, job: int) -> None:
         self.slurm.run("scontrol", "suspend", str(job))
@@ -93,6 +97,12 @@ class ImaginedCluster:
     def submit_urgent(self, node: str) -> int:
         return self.ctld.submit(3600, required=(node,), priority=1, is_exclusive=True).job_id
 
+    def submit_array(self, node: str) -> int:
+        head = self.ctld.made + 1
+        for task in (1, 0):
+            self.ctld.submit(3600, required=(node,), array_job_id=head, array_task_id=task)
+        return head
+
     def suspend(self, job: int) -> None:
         self.ctld.suspend(self.ctld.jobs[job])
 
@@ -120,10 +130,11 @@ class ImaginedCluster:
 
 @dataclass
 class Play:
-    """One cluster, the jobs of the script in their order, and the answer to the last write."""
+    """One cluster, the jobs of the script in their order, its array, and the answer to the last write."""
 
     cluster: Cluster
     jobs: list[int] = field(default_factory=list)
+    array: int = 0
     answer: str = ""
 
     async def facts(self) -> dict[str, Any]:
@@ -134,6 +145,7 @@ class Play:
             "answer": self.answer,
             "nodes": {name: _shown(node) for name, node in sorted(nodes.records.items())},
             "jobs": [_words(by_job.get(job)) for job in self.jobs],
+            "tasks": {job.address: _words(job) for job in by_job.values() if job.array_task_id is not None},
         }
 
 
@@ -183,6 +195,13 @@ def urgent(node: str) -> Step:
     return at_once(lambda play: play.jobs.append(play.cluster.submit_urgent(node)))
 
 
+def array(node: str) -> Step:
+    def submit(play: Play) -> None:
+        play.array = play.cluster.submit_array(node)
+
+    return at_once(submit)
+
+
 SCRIPT: list[tuple[str, Step]] = [
     ("a job starts", submitted("w-0")),
     ("its node is drained", drain("w-0")),
@@ -190,7 +209,10 @@ SCRIPT: list[tuple[str, Step]] = [
     ("a node with a job cannot be deleted", asked(lambda send, play: send.delete_nodes(["w-0"]))),
     ("the job is suspended", at_once(lambda play: play.cluster.suspend(play.jobs[0]))),
     ("it goes on", at_once(lambda play: play.cluster.wake(play.jobs[0]))),
-    ("it is requeued, and its node takes no jobs", asked(lambda send, play: send.requeue_job(play.jobs[0]))),
+    (
+        "it is requeued, and its node takes no jobs",
+        asked(lambda send, play: send.requeue_job(str(play.jobs[0]))),
+    ),
     ("it is cancelled", at_once(lambda play: play.cluster.cancel(play.jobs[0]))),
     ("the idle node can be deleted", asked(lambda send, play: send.delete_nodes(["w-0"]))),
     ("and then it is unknown", drain("w-0")),
@@ -213,6 +235,15 @@ SCRIPT: list[tuple[str, Step]] = [
         "the drain is lifted",
         asked(lambda send, play: send.update_nodes("resume", ["w-1"], {"state": ["UNDRAIN"]})),
     ),
+    ("the other job is cancelled too", at_once(lambda play: play.cluster.cancel(play.jobs[1]))),
+    ("the tasks of an array start", array("w-1")),
+    ("one is requeued, and starts again", asked(lambda send, play: send.requeue_job(f"{play.array}_1"))),
+    ("the other is cancelled", asked(lambda send, play: send.cancel_job(f"{play.array}_0"))),
+    ("and then the one", asked(lambda send, play: send.cancel_job(f"{play.array}_1"))),
+    ("another array starts", array("w-1")),
+    ("by its id all of it is requeued", asked(lambda send, play: send.requeue_job(str(play.array)))),
+    ("and all of it is cancelled", asked(lambda send, play: send.cancel_job(str(play.array)))),
+    ("a job starts again", submitted("w-1")),
     ("slurmctld loses its state", at_once(lambda play: play.cluster.lose_state())),
 ]
 

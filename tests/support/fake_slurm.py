@@ -61,6 +61,8 @@ class Job:
     processes: dict[str, str] = field(default_factory=dict)  # Slurm node to the uid of the pod it runs in.
     is_requeueable: bool = True
     admin_comment: str = ""
+    array_job_id: int | None = None
+    array_task_id: int | None = None
 
     @property
     def runs(self) -> bool:
@@ -162,12 +164,22 @@ class FakeSlurm:
         match write:
             case UpdateJob(job_id=job_id, admin_comment=comment):
                 self.jobs[job_id].admin_comment = comment or ""
-            case RequeueJob(job_id=job_id):
-                self.back_to_queue(self.jobs[job_id])
-            case CancelJob(job_id=job_id):
-                self.jobs[job_id].state = "CANCELLED"
+            case RequeueJob(address=address):
+                for job in self._addressed(address):
+                    self.back_to_queue(job)
+            case CancelJob(address=address):
+                for job in self._addressed(address):
+                    job.state = "CANCELLED"
             case _:
                 self._write_nodes(write)
+
+    def _addressed(self, address: str) -> list[Job]:
+        """The id of an array means all its tasks, though one of them has it too; ID_TASK means the one."""
+        head, _, task = address.partition("_")
+        tasks = [job for job in self.jobs.values() if job.array_job_id == int(head)]
+        if task:
+            return [job for job in tasks if job.array_task_id == int(task)]
+        return tasks or [self.jobs[int(head)]]
 
     def _write_nodes(self, write) -> None:
         send, answers = screen(write, {record.name: self._node(record) for record in self.records.values()})
@@ -233,5 +245,5 @@ def _job(job: Job) -> SlurmJob:
     return SlurmJob(
         job_id=job.job_id, state=JobState.of(job.state), user="ada", nodes=job.nodes, start_time=start,
         time_limit=timedelta(seconds=job.seconds), is_requeueable=job.is_requeueable,
-        admin_comment=job.admin_comment,
+        admin_comment=job.admin_comment, array_job_id=job.array_job_id, array_task_id=job.array_task_id,
     )  # fmt: skip

@@ -14,7 +14,13 @@ from slurm_operator.slurm.node import SlurmNode
 from slurm_operator.slurm.screening import needs_fresh_nodes, screen
 from slurm_operator.slurm.writes import Answer, NodeWrite, SlurmWrite, Verdict, subjects
 from slurm_operator.slurmrest.client import SlurmRest
-from slurm_operator.slurmrest.errors import JobFinished, SlurmFailure, UnknownNode, UnknownReservation
+from slurm_operator.slurmrest.errors import (
+    JobFinished,
+    JobPending,
+    SlurmFailure,
+    UnknownNode,
+    UnknownReservation,
+)
 from slurm_operator.slurmrest.sender import job_fields, named, node_fields
 
 MAX_NODES_PER_REQUEST = 1000
@@ -88,12 +94,12 @@ class Sending:
                 return lambda: send.unreserve(name)
             case writes.UpdateJob(job_id=job_id):
                 return lambda: send.update_job(job_id, job_fields(write))
-            case writes.SignalJob(job_id=job_id, signal=signal):
-                return lambda: send.signal_job(job_id, signal)
-            case writes.RequeueJob(job_id=job_id, hold=hold):
-                return lambda: send.requeue_job(job_id, hold=hold)
-            case writes.CancelJob(job_id=job_id):
-                return lambda: send.cancel_job(job_id)
+            case writes.SignalJob(address=address, signal=signal):
+                return lambda: send.signal_job(address, signal)
+            case writes.RequeueJob(address=address, hold=hold):
+                return lambda: send.requeue_job(address, hold=hold)
+            case writes.CancelJob(address=address):
+                return lambda: send.cancel_job(address)
             case _:
                 raise TypeError(f"{type(write).__name__} is about nodes")
 
@@ -190,11 +196,16 @@ class Sending:
 
 
 def _outcome(write: SlurmWrite, failure: SlurmFailure | None) -> Answer:
-    """Done, or what went wrong; what is gone need not be deleted, what has ended need not be cancelled."""
+    """Done, or what went wrong; what is gone need not be deleted, what has ended need not be cancelled.
+
+    What waits in the queue need not be put there: with the first part of a pack its others have gone back.
+    """
     if failure is None:
         return Answer(verdict=Verdict.DONE)
     if isinstance(write, writes.Unreserve) and isinstance(failure, UnknownReservation):
         return Answer(verdict=Verdict.ALREADY)
     if isinstance(write, writes.CancelJob) and isinstance(failure, JobFinished):
+        return Answer(verdict=Verdict.ALREADY)
+    if isinstance(write, writes.RequeueJob) and isinstance(failure, JobPending):
         return Answer(verdict=Verdict.ALREADY)
     return answer_to(failure)

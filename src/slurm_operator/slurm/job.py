@@ -43,6 +43,24 @@ class SlurmJob(wire.Record):
     time_limit: timedelta | None = None
 
     @property
+    def address(self) -> str:
+        """Names this job alone, to whoever ends it.
+
+        The last task of an array has the array's own id, and by that slurmctld ends all of its tasks (seen).
+        """
+        if self.array_job_id is None or self.array_task_id is None:
+            return str(self.job_id)
+        return f"{self.array_job_id}_{self.array_task_id}"
+
+    @property
+    def requeue_address(self) -> str:
+        """The same for going back into the queue, where a heterogeneous job goes as a whole or not at all.
+
+        slurmctld takes the id of its first part for that, and refuses those of the others (error 2107).
+        """
+        return self.address if self.het_job_id is None else str(self.het_job_id)
+
+    @property
     def named_nodes(self) -> frozenset[str]:
         """Every node it runs on, ran on or insists on: none of their records may be deleted under it."""
         return frozenset({*self.nodes, *self.required_nodes, *filter(None, [self.batch_host])})

@@ -122,7 +122,10 @@ class Unreserve(wire.Record, tag="Unreserve"):
 
 
 class UpdateJob(wire.Record, tag="UpdateJob"):
-    """Set fields of a job; None leaves a field as it is. `admin_comment` is how its owner is told."""
+    """Set fields of a job; None leaves a field as it is. `admin_comment` is how its owner is told.
+
+    Here an id means this job alone, also where it is that of a whole array or heterogeneous job (seen).
+    """
 
     job_id: int
     admin_comment: str | None = None
@@ -139,6 +142,7 @@ class SignalJob(wire.Record, tag="SignalJob"):
     """
 
     job_id: int
+    address: str
     signal: str
 
     def __post_init__(self) -> None:
@@ -147,9 +151,13 @@ class SignalJob(wire.Record, tag="SignalJob"):
 
 
 class RequeueJob(wire.Record, tag="RequeueJob"):
-    """Back into the queue: what it computed since its last checkpoint is lost."""
+    """Back into the queue: what it computed since its last checkpoint is lost.
+
+    `address` is what slurmctld is told, as for signals and cancellations: an id may mean more than this job.
+    """
 
     job_id: int
+    address: str
     hold: bool = False
 
 
@@ -157,6 +165,7 @@ class CancelJob(wire.Record, tag="CancelJob"):
     """End a job. Only ever because a user asked for exactly that."""
 
     job_id: int
+    address: str
 
 
 NodeWrite = DrainNodes | ResumeNodes | UpdateNodes | SetNodesDown | PowerNodes | DeleteNodes

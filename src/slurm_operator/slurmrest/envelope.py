@@ -46,7 +46,16 @@ class _Coded(wire.Record):
 
 
 class _JobStatus(wire.Record):
-    error: _Coded = _Coded()
+    """Of a job that is killed the error has parts; of a task that is requeued its number stands beside it."""
+
+    error: _Coded | Text = None
+    error_code: int | None = None
+
+    @property
+    def told(self) -> tuple[int | None, Text]:
+        if isinstance(self.error, _Coded):
+            return self.error.code, self.error.string
+        return self.error_code, self.error
 
 
 class _JobResult(wire.Record):
@@ -63,9 +72,9 @@ class JobReply(Envelope):
 
     @property
     def troubles(self) -> list[Trouble]:
-        killed = [(found.error.code, found.error.string) for found in self.status or ()]
+        ended = [found.told for found in self.status or ()]
         changed = [(found.error_code, found.error or found.why) for found in self.results or ()]
-        return [Trouble(error_number=code, error=text) for code, text in killed + changed if code]
+        return [Trouble(error_number=code, error=text) for code, text in ended + changed if code]
 
 
 def said(troubles: list[Trouble]) -> str:

@@ -80,6 +80,10 @@ class JobFinished(SlurmRefused):
     """The job has ended, or is about to."""
 
 
+class JobPending(SlurmRefused):
+    """The job waits in the queue, and cannot go back into it."""
+
+
 class UnknownReservation(SlurmRefused):
     """No such reservation."""
 
@@ -105,6 +109,7 @@ BY_NUMBER: dict[int, type[SlurmFailure]] = {
     2017: UnknownJob,
     2018: UnknownNode,
     2021: JobFinished,
+    2024: JobPending,
     2053: UnknownReservation,
     2084: JobFinished,
     5004: SlurmTimedOut,

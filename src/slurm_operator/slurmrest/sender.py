@@ -78,17 +78,17 @@ class Sender:
             f"update job {job_id}", f"/slurm/{{version}}/job/{job_id}", fields, decode=_job_reply
         )
 
-    async def signal_job(self, job_id: int, signal: str) -> None:
-        path, query = f"/slurm/{{version}}/job/{job_id}", {"signal": signal}
-        await self._call(f"send {signal} to job {job_id}", "DELETE", path, query=query, decode=_job_reply)
+    async def signal_job(self, address: str, signal: str) -> None:
+        path, query = f"/slurm/{{version}}/job/{segment(address)}", {"signal": signal}
+        await self._call(f"send {signal} to job {address}", "DELETE", path, query=query, decode=_job_reply)
 
-    async def cancel_job(self, job_id: int) -> None:
-        path = f"/slurm/{{version}}/job/{job_id}"
-        await self._call(f"cancel job {job_id}", "DELETE", path, decode=_job_reply)
+    async def cancel_job(self, address: str) -> None:
+        path = f"/slurm/{{version}}/job/{segment(address)}"
+        await self._call(f"cancel job {address}", "DELETE", path, decode=_job_reply)
 
-    async def requeue_job(self, job_id: int, *, hold: bool = False) -> None:
-        path, query = f"/slurm/{{version}}/job/{job_id}/requeue", {"Hold": "true"} if hold else {}
-        attempt, needs = f"requeue job {job_id}", Capability.REQUEUE_JOB
+    async def requeue_job(self, address: str, *, hold: bool = False) -> None:
+        path, query = f"/slurm/{{version}}/job/{segment(address)}/requeue", {"Hold": "true"} if hold else {}
+        attempt, needs = f"requeue job {address}", Capability.REQUEUE_JOB
         await self._call(attempt, "GET", path, query=query, needs=needs, decode=_job_reply)
 
     async def _post(

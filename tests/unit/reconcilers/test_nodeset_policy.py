@@ -179,6 +179,42 @@ def test_a_job_on_two_workers_is_ended_once():
     assert ends(made) == ["told 1", "cancelled 1"]
 
 
+LAST_TASK = {"array_job_id": 100, "array_task_id": 3}
+
+
+@pytest.mark.parametrize(
+    ("made", "address"),
+    [
+        pytest.param(leaving("Requeue", jobs=[job(100, "gpu-0", is_requeueable=True, **LAST_TASK)]), "100_3", id="the last task of an array has its id: back into the queue"),
+        pytest.param(leaving("Cancel", jobs=[job(100, "gpu-0", **LAST_TASK)]), "100_3", id="and cancelled"),
+        pytest.param(leaving("Cancel", jobs=[job(101, "gpu-0", array_job_id=100, array_task_id=0)]), "100_0", id="another task"),
+        pytest.param(leaving("Requeue", jobs=[job(12, "gpu-0", is_requeueable=True, het_job_id=11)]), "11", id="a part of a pack: it goes back as a whole"),
+        pytest.param(leaving("Cancel", jobs=[job(12, "gpu-0", het_job_id=11)]), "12", id="a part of a pack that may not: it alone"),
+        pytest.param(leaving("Cancel", jobs=[job(1, "gpu-0")]), "1", id="any other job"),
+    ],
+)  # fmt: skip
+def test_a_job_is_ended_by_an_address_that_means_no_other(made, address):
+    writes = [action.write for action in planned(made).actions() if isinstance(action, WriteSlurm)]
+
+    [ending] = [write for write in writes if isinstance(write, RequeueJob | CancelJob)]
+    assert ending.address == address
+
+
+def test_the_other_tasks_of_an_array_run_on_where_one_is_ended():
+    """The one that has to go has the id of all of them."""
+    story = Story({"replicas": 2, "drainPolicy": {"type": "Cancel", "deadline": "1m"}}, machines=2).tick(5)
+    tasks = [story.submit(1000, is_requeueable=False, array_job_id=1, array_task_id=task) for task in (1, 0)]
+    story.tick(2)
+    [goes] = [task for task in tasks if task.nodes == ("gpu-1",)]
+    [stays] = [task for task in tasks if task is not goes]
+    goes.job_id, stays.job_id = 1, 2
+    story.slurm.jobs = {1: goes, 2: stays}
+
+    story.change(replicas=1).tick(70)
+
+    assert (goes.state, stays.state) == ("CANCELLED", "RUNNING")
+
+
 def status(made):
     seen = RECONCILER.observe(KEY, made)
     return RECONCILER.status(seen, RECONCILER.decide(seen, NOW), Outcome())

@@ -90,7 +90,7 @@ async def test_the_other_refusals_have_names_too(slurmrestd: FakeSlurmrestd, cli
     ):
         await client.send.delete_nodes(["w-1"])
     with pytest.raises(errors.UnknownJob):
-        await client.send.cancel_job(99999)
+        await client.send.cancel_job("99999")
     with pytest.raises(errors.UnknownReservation):
         await client.send.unreserve("op-maint")
 
@@ -295,7 +295,7 @@ async def test_what_a_version_cannot_do_is_not_even_tried(
 ) -> None:
     slurmrestd.serves = ("v0.0.42",)
     calls: dict[Capability, Callable[[], Any]] = {
-        Capability.REQUEUE_JOB: lambda: client.send.requeue_job(1),
+        Capability.REQUEUE_JOB: lambda: client.send.requeue_job("1"),
         Capability.READ_CONFIG: client.read.slurmctld_parameters,
         Capability.ADD_NODES: lambda: client.send.add_nodes("NodeName=x"),
         Capability.SET_TOPOLOGY: lambda: client.send.update_nodes(

@@ -92,11 +92,22 @@ async def test_an_unknown_job_is_an_error_though_errors_is_empty(
     slurmrestd.on("DELETE /slurm/{v}/job/99999", answer("job-unknown"))
 
     with pytest.raises(errors.UnknownJob, match="Invalid job id"):
-        await client.send.cancel_job(99999)
+        await client.send.cancel_job("99999")
+
+
+async def test_a_task_is_requeued_by_its_address_and_told_in_its_own_way(
+    slurmrestd: FakeSlurmrestd, client: SlurmRest
+) -> None:
+    """For tasks of arrays `status` has another shape than for jobs that are cancelled, and is there when all is well."""
+    slurmrestd.on("GET /slurm/{v}/job/1_3/requeue", answer("requeue-task"), answer("requeue-task-refused"))
+
+    await client.send.requeue_job("1_3")
+    with pytest.raises(errors.JobPending, match=r"pending execution \(error 2024\)"):
+        await client.send.requeue_job("1_3")
 
 
 def test_a_signal_with_an_unknown_name_is_never_sent() -> None:
     """slurmrestd would cancel the job."""
     with pytest.raises(ValueError, match="BOGUS"):
-        SignalJob(job_id=1, signal="BOGUS")
-    assert SignalJob(job_id=1, signal="USR1").signal in SIGNALS
+        SignalJob(job_id=1, address="1", signal="BOGUS")
+    assert SignalJob(job_id=1, address="1", signal="USR1").signal in SIGNALS

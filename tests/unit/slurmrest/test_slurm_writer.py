@@ -198,7 +198,7 @@ async def test_without_knowing_the_nodes_nothing_is_sent(
 async def test_a_lost_lease_holds_everything_back(slurmrestd: FakeSlurmrestd, cluster: Cluster) -> None:
     cluster.leads_for = 0
 
-    found = await cluster.write(drain("a"), Reconfigure(), CancelJob(job_id=1))
+    found = await cluster.write(drain("a"), Reconfigure(), CancelJob(job_id=1, address="1"))
 
     assert [set(answers.values()) for answers in found] == [{Verdict.NOT_SENT}] * 3
     assert {heard.method for heard in slurmrestd.heard} == {"GET"}
@@ -331,8 +331,8 @@ async def test_jobs_and_reservations_are_written_one_by_one(
 
     found = await cluster.write(
         UpdateJob(job_id=7, admin_comment="the node will go"),
-        RequeueJob(job_id=7, hold=True),
-        CancelJob(job_id=99999),
+        RequeueJob(job_id=7, address="7", hold=True),
+        CancelJob(job_id=99999, address="99999"),
         Reserve(name="m", nodes=("a",), start_time=noon, duration=timedelta(hours=1), users=("slurm",)),
         Unreserve(name="old"),
     )

@@ -1,6 +1,6 @@
 """Slurm in a picture: what slurmctld would answer after our writes, when slurmds register and jobs end."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 
 from slurm_operator import wire
 from slurm_operator.api import names
@@ -82,8 +82,13 @@ class Slurm:
                 self._put(key, wire.replace(snapshot, nodes=left))
             case Reconfigure():
                 self._put(key, self._configured(key, snapshot))
-            case RequeueJob(job_id=job_id) | CancelJob(job_id=job_id) if job_id in snapshot.jobs:
-                self._end_by_policy(key, snapshot, job_id, is_kept=isinstance(write, RequeueJob))
+            case RequeueJob(address=address, job_id=job_id) if job_id in snapshot.jobs:
+                self._requeue(
+                    key, snapshot, [it for it in snapshot.jobs.values() if it.requeue_address == address]
+                )
+            case CancelJob(job_id=job_id) if job_id in snapshot.jobs:
+                self.ended[job_id] = "cancelled"
+                self._put(key, without_jobs(snapshot, [job_id]))
             case UpdateJob(job_id=job_id) if job_id in snapshot.jobs:
                 self._tell_owner(key, snapshot, write)
             case Reserve() | Unreserve():
@@ -196,14 +201,13 @@ class Slurm:
         )
         self.end(key, [job for job in wanted if is_over(job, self.picture.now)])
 
-    def _end_by_policy(self, key: ObjectKey, snapshot: Snapshot, job_id: int, *, is_kept: bool) -> None:
-        self.ended[job_id] = "requeued" if is_kept else "cancelled"
-        job = snapshot.jobs[job_id]
-        left = without_jobs(snapshot, [job_id])
-        if is_kept:
-            queued = wire.replace(job, state=JobState.of("PENDING"), nodes=(), batch_host="", start_time=None)
-            left = wire.replace(left, jobs={**left.jobs, job_id: queued})
-        self._put(key, left)
+    def _requeue(self, key: ObjectKey, snapshot: Snapshot, jobs: Sequence[SlurmJob]) -> None:
+        """All parts of a pack, or the one job that it is."""
+        self.ended |= dict.fromkeys((job.job_id for job in jobs), "requeued")
+        waits = {"state": JobState.of("PENDING"), "nodes": (), "batch_host": "", "start_time": None}
+        left = without_jobs(snapshot, [job.job_id for job in jobs])
+        queued = {job.job_id: wire.replace(job, **waits) for job in jobs}
+        self._put(key, wire.replace(left, jobs={**left.jobs, **queued}))
 
     def _tell_owner(self, key: ObjectKey, snapshot: Snapshot, write: UpdateJob) -> None:
         given = {"admin_comment": write.admin_comment, "comment": write.comment, "extra": write.extra}

@@ -145,8 +145,8 @@ def _end(job: SlurmJob, type_: DrainType, slurm: object) -> JobWrite | None:
     """Back into the queue where that is allowed; cancelled only where the manifest says Cancel."""
     can_requeue = isinstance(slurm, Snapshot) and (slurm.api_version or REQUEUES_SINCE) >= REQUEUES_SINCE
     if job.is_requeueable and can_requeue:
-        return RequeueJob(job_id=job.job_id)
-    return CancelJob(job_id=job.job_id) if type_ is DrainType.CANCEL else None
+        return RequeueJob(job_id=job.job_id, address=job.requeue_address)
+    return CancelJob(job_id=job.job_id, address=job.address) if type_ is DrainType.CANCEL else None
 
 
 def _lane(holdup: Holdup, seen: Seen, now: datetime) -> Lane:
@@ -204,7 +204,8 @@ def _withdrawn(seen: Seen, held: set[int], now: datetime) -> list[Lane]:
 
 
 def _owner(job: SlurmJob) -> str:
-    return f"job {job.job_id} of {job.user or job.user_id}"
+    part = f", a part of {job.het_job_id}," if job.het_job_id not in (None, job.job_id) else ""
+    return f"job {job.address}{part} of {job.user or job.user_id}"
 
 
 def _write(seen: Seen, write: JobWrite, reason: str, message: str) -> WriteSlurm:
