@@ -69,7 +69,7 @@ def _shifted(happenings: tuple[Happening, ...], seed: int) -> tuple[Happening, .
         pytest.param(gate.gate, "return Shut(", f"return {NO_PROOF} or Shut(", SILENT, id="Slurm cannot be asked"),
         pytest.param(gate._ask_slurm, "jobs_on(name, snapshot)", "[]", SUSPENDED, id="jobs that name the node"),
         pytest.param(gate._ask_slurm, "slurm_node is None:\n        return Shut(", f"slurm_node is None:\n        return {DRAINED} or Shut(", FORGOTTEN, id="unknown to Slurm"),
-        pytest.param(gate._old_answer, "not snapshot.is_current(name)", "False", CORDONED, id="not read since our write"),
+        pytest.param(gate.old_answer, "not snapshot.is_current(name)", "False", CORDONED, id="not read since our write"),
         pytest.param(gate._drained, "not slurm_node.state.is_drained", "False", UPDATED, id="busy flags of the node"),
         pytest.param(gate._drained, "not slurm_node.state.is_drain:", "False:", BUSY_AND_AWAY, id="DRAIN is set"),
         pytest.param(JobState.is_unfinished, "not self.is_finished", "self.is_running", SUSPENDED_AND_UPDATED, id="unfinished is more than running"),

@@ -13,8 +13,9 @@ from slurm_operator.api.meta import ObjectKey
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.meta import Manifest
 from slurm_operator.manifests.secrets import SecretHandle
+from slurm_operator.plan.ending import Ending
 from slurm_operator.plan.gate import Drained, Proof
-from slurm_operator.slurm.writes import SlurmWrite, subjects
+from slurm_operator.slurm.writes import CancelJob, RequeueJob, SlurmWrite, subjects
 
 
 class Apply(wire.Record, tag="Apply"):
@@ -140,7 +141,8 @@ class Fence(wire.Record):
 class WriteSlurm(wire.Record, tag="WriteSlurm"):
     """Ask something of the Slurm cluster behind a Controller. Equal wishes of one moment are sent as one.
 
-    With a `fence` it removes a worker's record. Slurm is read right before, and the gate asked again.
+    With a `fence` it removes a worker's record. Slurm is read right before, and the gate asked again. What
+    ends a job says in `ending` for whose sake, and that is asked again too.
     """
 
     controller: ObjectKey
@@ -148,6 +150,11 @@ class WriteSlurm(wire.Record, tag="WriteSlurm"):
     reason: str
     message: str
     fence: Fence | None = None
+    ending: Ending | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.write, CancelJob | RequeueJob) and self.ending is None:
+            raise ValueError("a job is only ever ended for a worker that leaves; say which")
 
 
 class Wait(wire.Record, tag="Wait"):

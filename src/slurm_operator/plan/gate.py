@@ -141,7 +141,7 @@ def _not_started(worker: Worker, now: datetime) -> NeverStarted | Unreported | S
     """
     meta, slurm = worker.pod.metadata, worker.slurm
     if worker.is_unreported and isinstance(slurm, Snapshot):
-        if (old := _old_answer(worker.slurm_node, slurm, now)) is not None:
+        if (old := old_answer(worker.slurm_node, slurm, now)) is not None:
             return old
         if jobs := [job for job in jobs_on(worker.slurm_node, slurm) if _may_be_in(job, worker.pod)]:
             return Shut(
@@ -160,7 +160,7 @@ def _may_be_in(job: SlurmJob, pod: Pod) -> bool:
     return job.start_time is None or made_at is None or job.start_time >= made_at - CLOCKS_DIFFER_BY
 
 
-def _old_answer(name: str, snapshot: Snapshot, now: datetime) -> Shut | None:
+def old_answer(name: str, snapshot: Snapshot, now: datetime) -> Shut | None:
     if not snapshot.is_fresh(now, PROOF_LIFETIME):
         age_s = (now - snapshot.asked_at).total_seconds()
         told = f"is {age_s:.0f} s old" if age_s > 0 else "was read before the clock was set back"
@@ -172,7 +172,7 @@ def _old_answer(name: str, snapshot: Snapshot, now: datetime) -> Shut | None:
 
 def _ask_slurm(worker: Worker, snapshot: Snapshot, now: datetime) -> Drained | NotRunning | Shut:
     name = worker.slurm_node
-    if (old := _old_answer(name, snapshot, now)) is not None:
+    if (old := old_answer(name, snapshot, now)) is not None:
         return old
     jobs = jobs_on(name, snapshot)
     slurm_node = snapshot.nodes.get(name)

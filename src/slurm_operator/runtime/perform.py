@@ -55,6 +55,8 @@ from slurm_operator.runtime.known import Known
 from slurm_operator.runtime.proofs import Proofs
 from slurm_operator.runtime.recipes import fingerprints, make
 from slurm_operator.runtime.retries import Retries
+from slurm_operator.runtime.slurm_fencing import Guard
+from slurm_operator.slurm.writes import CancelJob, RequeueJob
 from slurm_operator.slurmrest.tokens import signed
 
 # A proof may run out while a deletion waits for a connection; it is renewed, and put in line again.
@@ -73,12 +75,19 @@ class Written:
 class Performer:
     """Carries out the actions of one pass, and remembers what it wrote."""
 
-    def __init__(self, client: Client, known: Known, now: Callable[[], datetime], retries: Retries) -> None:
+    def __init__(
+        self,
+        client: Client,
+        known: Known,
+        now: Callable[[], datetime],
+        retries: Retries,
+        is_wanted: Callable[[], bool],
+    ) -> None:
         self._client = client
         self._known = known
         self._now = now
         self._retries = retries
-        self._proofs = Proofs(known, now)
+        self._proofs = Proofs(known, now, is_wanted)
         self.written: list[Written] = []
 
     async def perform(self, action: Action) -> None:
@@ -195,8 +204,7 @@ class Performer:
 
     async def _write_slurm(self, action: WriteSlurm) -> None:
         controller = ObjectKey(*action.controller)
-        guard = self._proofs.guard(action.write, action.fence) if action.fence is not None else None
-        result = await self._known.slurms.write(controller, action.write, guard)
+        result = await self._known.slurms.write(controller, action.write, self._guard(action))
         if result is None:
             raise ActionFailed(f"the Slurm cluster of Controller {controller.name!r} is not connected")
         if result.is_late:
@@ -204,6 +212,14 @@ class Performer:
         if not result.is_good:
             told = (f"{subject}: {answer.message}" for subject, answer in result.problems.items())
             raise ActionFailed("; ".join(told))
+
+    def _guard(self, action: WriteSlurm) -> Guard | None:
+        """Who is asked once more, right before it is sent."""
+        if action.fence is not None:
+            return self._proofs.guard(action.write, action.fence)
+        if action.ending is not None and isinstance(action.write, CancelJob | RequeueJob):
+            return self._proofs.guard_of_job(action.write, action.ending)
+        return None
 
     async def _value(self, handle: SecretHandle) -> bytes:
         """The secret value behind a handle, if it is still the one that was decided about."""

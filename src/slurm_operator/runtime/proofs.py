@@ -1,4 +1,4 @@
-"""Whether a worker may go by what is known now: asked anew whenever something of it is about to go."""
+"""Whether a worker, or a job, may go by what is known now: asked anew whenever something is about to go."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -7,15 +7,20 @@ from typing import NamedTuple
 from slurm_operator.api.meta import ObjectKey
 from slurm_operator.manifests.objects import Pod
 from slurm_operator.plan.actions import DeleteWorker, Fence
+from slurm_operator.plan.ending import Ending, why_not_ended
 from slurm_operator.plan.gate import Worker, why_no_longer, why_not_fenced
 from slurm_operator.runtime.act import ActionFailed
 from slurm_operator.runtime.known import Known
 from slurm_operator.runtime.slurm_fencing import Guard
-from slurm_operator.slurm.snapshot import Snapshot, Unreachable
-from slurm_operator.slurm.writes import SlurmWrite, subjects
+from slurm_operator.slurm.snapshot import CLOCK_SLACK, Snapshot, Unreachable
+from slurm_operator.slurm.writes import CancelJob, RequeueJob, SlurmWrite, subjects
 
 # With so much of a fence's life behind it, a pod that is still there shows that records go too fast.
 FOLLOWS_WITHIN = timedelta(seconds=2)
+
+# A job is ended so long after that was decided, and no later: what does not stand in the spec, such as the
+# labels of a machine, may keep its worker by now.
+ENDS_WITHIN = timedelta(seconds=10)
 
 
 class _Fenced(NamedTuple):
@@ -24,11 +29,16 @@ class _Fenced(NamedTuple):
 
 
 class Proofs:
-    """Those of one pass, and when it removed the record of which worker."""
+    """Those of one pass, and when it removed the record of which worker.
 
-    def __init__(self, known: Known, now: Callable[[], datetime]) -> None:
+    `is_wanted` says whether the object that the pass is about still asks for what it asked for.
+    """
+
+    def __init__(self, known: Known, now: Callable[[], datetime], is_wanted: Callable[[], bool]) -> None:
         self._known = known
         self._now = now
+        self._is_wanted = is_wanted
+        self._decided_at = now()
         self._fenced: dict[str, _Fenced] = {}  # By the uid of the pod.
 
     def guard(self, write: SlurmWrite, fence: Fence) -> Guard:
@@ -45,6 +55,21 @@ class Proofs:
             if why is None:
                 self._fenced[uid] = _Fenced(ObjectKey(*fence.pod), now)
             return why
+
+        return objection
+
+    def guard_of_job(self, write: CancelJob | RequeueJob, ending: Ending) -> Guard:
+        """What speaks against ending the job now."""
+
+        def objection(slurm: Snapshot | Unreachable) -> str | None:
+            pod, now = self._known.records[Pod].get(ObjectKey(*ending.pod)), self._now()
+            if pod is None or pod.metadata.uid != ending.pod_uid:
+                return "the pod it is in has gone"
+            if not self._is_wanted():
+                return "something else was asked for since"
+            if not -CLOCK_SLACK <= now - self._decided_at <= ENDS_WITHIN:
+                return "that was decided a while ago, and is looked at again"
+            return why_not_ended(ending, write.job_id, Worker(pod, ending.slurm_node, slurm), now)
 
         return objection
 

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import structlog
@@ -103,11 +104,19 @@ class Loop:
         self._record(key, world, plan, now)
         self.queue.rest(key, rest_seconds(self.shell.spent() - began))
         self._want_slurm(key, plan.waits_on)
-        performer = Performer(self.shell.client, self.shell.known, self.shell.now, self.shell.retries)
+        shell, is_wanted = self.shell, partial(self._is_wanted, about)
+        performer = Performer(shell.client, shell.known, shell.now, shell.retries, is_wanted)
         outcome = await act(plan, performer.perform)
         self._unseen[key] = performer.written
         trouble = await self._report(about, seen, plan, outcome, awaited)
         return self._settle(key, plan, outcome, trouble)
+
+    def _is_wanted(self, about: HasMeta) -> bool:
+        """Whether its spec is the one that the plan was made for, or it is being deleted: nothing stays."""
+        live: HasMeta | None = self.shell.known.records[self.reconciler.about].get(key_of(about))
+        if live is None or live.metadata.uid != about.metadata.uid:
+            return False
+        return live.metadata.is_terminating or live.metadata.generation == about.metadata.generation
 
     def _record(self, key: ObjectKey, world: View | Witness, plan: Plan, now: datetime) -> None:
         if self.shell.recorder is not None and isinstance(world, Witness):

@@ -1,7 +1,8 @@
 """Removes the records of workers that are about to go, each by what Slurm said a moment ago.
 
 Thousands take longer than an answer of Slurm may be relied on. So Slurm is read again as often as it takes,
-and whoever asked is asked in turn, right before a record goes, what speaks against that by now.
+and whoever asked is asked in turn, right before a record goes, what speaks against that by now. What ends a
+job is guarded in the same way.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -16,14 +17,27 @@ from slurm_operator.slurm.snapshot import Snapshot, Unreachable
 from slurm_operator.slurm.writes import Answer, DeleteNodes, Verdict
 from slurm_operator.slurmrest.errors import SlurmFailure
 
-# What speaks against removing a record, given what is known of Slurm; None if nothing does.
+# What speaks against removing a record, or ending a job, given what is known of Slurm; None if nothing does.
 Guard = Callable[[Snapshot | Unreachable], str | None]
 Told = Callable[[Mapping[str, Answer]], None]
 
 # As many pods follow at once, and the proof of each is checked when it has a connection.
 RECORDS_PER_REQUEST = 25
 
-_TOO_SLOW = "Slurm takes longer to read than what it says may be relied on"
+TOO_SLOW = "Slurm takes longer to read than what it says may be relied on"
+
+
+def is_old(poller: SlurmPoller, clock: Clock) -> bool:
+    """Whether what is known of Slurm cannot be relied on any more by whoever ends something."""
+    facts = poller.facts()
+    return not isinstance(facts, Snapshot) or not facts.is_fresh(clock.now(), PROOF_LIFETIME)
+
+
+def opposed(names: Sequence[str], guards: Mapping[str, Guard], poller: SlurmPoller) -> dict[str, Answer]:
+    """Those whose guard objects. They may be asked for again."""
+    facts = poller.facts()
+    against = {name: why for name in names if (why := guards[name](facts)) is not None}
+    return {name: Answer(verdict=Verdict.LATE, message=why) for name, why in against.items()}
 
 
 class Fencing:
@@ -63,23 +77,18 @@ class Fencing:
 
     async def _while_fresh(self, names: Sequence[str]) -> None:
         """One part after the other, until what was read is too old, or some of a part were refused."""
-        if self._is_old():
-            self._note(for_all(names, Verdict.LATE, _TOO_SLOW))
+        if is_old(self._poller, self._clock):
+            self._note(for_all(names, Verdict.LATE, TOO_SLOW))
             return
         size = self._size
         for start in range(0, len(names), size):
-            if self._is_old() or size != self._size:
+            if is_old(self._poller, self._clock) or size != self._size:
                 return
             await self._part(self._unopposed(names[start : start + size]))
 
-    def _is_old(self) -> bool:
-        facts = self._poller.facts()
-        return not isinstance(facts, Snapshot) or not facts.is_fresh(self._clock.now(), PROOF_LIFETIME)
-
     def _unopposed(self, names: Sequence[str]) -> list[str]:
-        facts = self._poller.facts()
-        against = {name: why for name in names if (why := self._guards[name](facts)) is not None}
-        self._note({name: Answer(verdict=Verdict.LATE, message=why) for name, why in against.items()})
+        against = opposed(names, self._guards, self._poller)
+        self._note(against)
         return [name for name in names if name not in against]
 
     async def _part(self, names: Sequence[str]) -> None:

@@ -6,7 +6,15 @@ from functools import partial
 from slurm_operator import wire
 from slurm_operator.runtime.clock import Clock
 from slurm_operator.runtime.slurm_answers import answer_to, answer_to_removal, for_all, is_about_some
-from slurm_operator.runtime.slurm_fencing import RECORDS_PER_REQUEST, Fencing, Guard, Told
+from slurm_operator.runtime.slurm_fencing import (
+    RECORDS_PER_REQUEST,
+    TOO_SLOW,
+    Fencing,
+    Guard,
+    Told,
+    is_old,
+    opposed,
+)
 from slurm_operator.runtime.slurm_ledger import Ledger
 from slurm_operator.runtime.slurm_poller import SlurmPoller
 from slurm_operator.slurm import writes
@@ -77,8 +85,22 @@ class Sending:
             return await self._fenced(write, guards, told)
         if isinstance(write, NodeWrite):
             return await self._to_nodes(write, told)
+        if guards and (against := await self._objections(write, guards)):
+            return against
         subject, call = subjects(write)[0], self._call(write)
         return {subject: _outcome(write, await self._attempt(call))}
+
+    async def _objections(self, write: SlurmWrite, guards: Mapping[str, Guard]) -> dict[str, Answer]:
+        """Why it is not sent, by what Slurm said a moment ago. Many in a row share a reading."""
+        names = subjects(write)
+        if is_old(self._poller, self._clock):
+            try:
+                await self._poller.read_now()
+            except SlurmFailure as failure:
+                return for_all(names, Verdict.NOT_SENT, f"held back, because {failure}")
+        if is_old(self._poller, self._clock):
+            return for_all(names, Verdict.LATE, TOO_SLOW)
+        return opposed(names, guards, self._poller)
 
     def _call(self, write: SlurmWrite) -> Callable[[], Awaitable[None]]:
         """The request of a write that is not about nodes."""

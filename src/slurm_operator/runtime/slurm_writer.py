@@ -44,6 +44,11 @@ class Batch:
     askers: list[tuple[tuple[str, ...], asyncio.Future[WriteResult]]] = field(default_factory=list)
     guards: dict[str, Guard] = field(default_factory=dict)
 
+    @property
+    def is_fence(self) -> bool:
+        """Guarded records go by what is read right before, whenever that was last done."""
+        return bool(self.guards) and isinstance(self.write, writes.DeleteNodes)
+
     def settle(self, answers: Mapping[str, Answer]) -> None:
         """Tells those who have an answer for every subject of theirs; the others wait for more."""
         for wanted, future in self.askers:
@@ -92,7 +97,7 @@ class SlurmWriter:
         self._stopped = False
 
     async def write(self, write: SlurmWrite, guard: Guard | None = None) -> WriteResult:
-        """What became of it, for each subject. Only records that are removed can be guarded."""
+        """What became of it, for each subject. Guarded can be what removes records, or is about a job."""
         if self._stopped or not subjects(write):
             return WriteResult(answers=for_all(subjects(write), Verdict.NOT_SENT, _STOPPING))
         future: asyncio.Future[WriteResult] = asyncio.get_running_loop().create_future()
@@ -125,7 +130,7 @@ class SlurmWriter:
             answers = await self._sending.carry_out(batch.write, batch.settle, batch.guards)
         finally:
             batch.settle(answers)
-        if batch.guards:
+        if batch.is_fence:
             ended = self._clock.monotonic()
             self._guarded_from = ended + min(GATHER_COST_FACTOR * (ended - began), GATHER_LONGEST_SECONDS)
 
@@ -173,13 +178,13 @@ class SlurmWriter:
         return max(0.0, min(map(self._due_at, self._waiting)) - self._clock.monotonic())
 
     def _due_at(self, batch: Batch) -> float:
-        return max(batch.due_at, self._guarded_from) if batch.guards else batch.due_at
+        return max(batch.due_at, self._guarded_from) if batch.is_fence else batch.due_at
 
     @property
     def _goes_on(self) -> bool:
         """Whether the next write is due, or has to read Slurm anyway before it is sent."""
         now = self._clock.monotonic()
-        return any(batch.guards or batch.due_at <= now for batch in self._waiting)
+        return any(batch.is_fence or batch.due_at <= now for batch in self._waiting)
 
     def _next(self) -> Batch | None:
         now = self._clock.monotonic()

@@ -3,7 +3,7 @@
 from datetime import datetime, timedelta
 
 from slurm_operator import wire
-from slurm_operator.slurm.states import JobState
+from slurm_operator.slurm.states import JobBase, JobState
 
 
 class SlurmJob(wire.Record):
@@ -59,6 +59,11 @@ class SlurmJob(wire.Record):
         slurmctld takes the id of its first part for that, and refuses those of the others (error 2107).
         """
         return self.address if self.het_job_id is None else str(self.het_job_id)
+
+    @property
+    def is_on_its_way_out(self) -> bool:
+        """It has been ended or requeued, and only the end of its processes is awaited."""
+        return self.state.is_completing or JobBase.PENDING in self.state.words
 
     @property
     def named_nodes(self) -> frozenset[str]:

@@ -5,9 +5,12 @@ from datetime import timedelta
 import pytest
 
 from slurm_operator import wire
+from slurm_operator.api.meta import ObjectKey, key_of
+from slurm_operator.manifests.objects import Pod
 from slurm_operator.plan.actions import WriteSlurm
+from slurm_operator.plan.ending import Ending
 from slurm_operator.plan.plan import Outcome
-from slurm_operator.reconcilers.nodeset import RECONCILER, notices
+from slurm_operator.reconcilers.nodeset import RECONCILER, notices, policy
 from slurm_operator.slurm.reasons import OurReason
 from slurm_operator.slurm.states import JobState
 from slurm_operator.slurm.writes import CancelJob, DrainNodes, RequeueJob, UpdateJob
@@ -177,6 +180,31 @@ def test_a_job_on_two_workers_is_ended_once():
     )
 
     assert ends(made) == ["told 1", "cancelled 1"]
+
+
+def many(count, **fields):
+    return [job(number, "gpu-0", **fields) for number in range(1, count + 1)]
+
+
+def test_many_jobs_are_told_at_once_and_ended_some_at_a_time():
+    story = ends(leaving("Cancel", jobs=many(policy.MOST_ENDED + 10)))
+
+    assert len([line for line in story if line.startswith("told")]) == policy.MOST_ENDED + 10
+    assert len([line for line in story if line.startswith("cancelled")]) == policy.MOST_ENDED
+    assert planned(leaving("Cancel")).look_again == timedelta(seconds=1), (
+        "for those that were late, or are left"
+    )
+
+
+def test_what_ends_a_job_says_for_which_worker():
+    [pod], reason = [it for it in leaving("Cancel").things if isinstance(it, Pod)], ours(worker(0), "ScaleIn")
+    [by_policy] = [a.ending for a in planned(leaving("Cancel")).actions() if getattr(a, "ending", None)]
+    [by_hand] = [a.ending for a in planned(deleted(9, RERUNS)).actions() if getattr(a, "ending", None)]
+
+    assert by_policy == Ending(key_of(pod), pod.metadata.uid, "gpu-0", drained_for=reason)
+    assert by_hand == Ending(key_of(pod), pod.metadata.uid, "gpu-0", drained_for="")
+    with pytest.raises(ValueError, match="say which"):
+        WriteSlurm(ObjectKey("ns", "slurm"), CancelJob(job_id=1, address="1"), "", "")
 
 
 LAST_TASK = {"array_job_id": 100, "array_task_id": 3}

@@ -33,7 +33,7 @@ async def test_a_worker_is_never_deleted_as_a_daemon_without_jobs(app, deleted):
     action = DeleteDaemonPod(
         key=KEY, uid="u", app="slurmctld", reason="Restart", message="restarts slurmctld"
     )
-    performer = Performer(client, known, lambda: None, NEXT_PASS)
+    performer = Performer(client, known, lambda: None, NEXT_PASS, lambda: True)
 
     if app == "slurmctld":
         await performer.perform(action)
@@ -71,7 +71,7 @@ CREATE = Create(manifest={"apiVersion": "v1", "kind": "Pod"}, reason="ScalingUp"
     ],
 )
 async def test_what_nobody_needs_any_more_is_no_failure(action, error, raised):
-    performer = Performer(Refusing(error), SimpleNamespace(), lambda: None, NEXT_PASS)
+    performer = Performer(Refusing(error), SimpleNamespace(), lambda: None, NEXT_PASS, lambda: True)
 
     with pytest.raises(raised):
         await performer.perform(action)

@@ -79,7 +79,7 @@ def at_work(slurms, pod):
     """A performer, its client, and how the clock is put forward."""
     client, time = Client(), SimpleNamespace(now=NOW)
     known = SimpleNamespace(records={Pod: {KEY: pod}}, slurms=slurms, note_deleted=lambda *_: None)
-    return Performer(client, known, lambda: time.now, NEXT_PASS), client, time
+    return Performer(client, known, lambda: time.now, NEXT_PASS, lambda: True), client, time
 
 
 def drained(jobs=(), seconds=0):

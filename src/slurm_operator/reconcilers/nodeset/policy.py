@@ -5,12 +5,14 @@ a deadline that counts from our own drain, and after its owner was told. Where s
 by deleting its pod, its jobs end with it: what may be requeued is, right before, and the owners read why.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from slurm_operator.api.meta import key_of
 from slurm_operator.api.workers import DrainPolicy, DrainType
 from slurm_operator.plan.actions import Action, WriteSlurm
+from slurm_operator.plan.ending import Ending
 from slurm_operator.plan.gate import PROOF_LIFETIME
 from slurm_operator.plan.plan import Lane, lane
 from slurm_operator.reconcilers.nodeset import notices
@@ -19,11 +21,16 @@ from slurm_operator.reconcilers.nodeset.members import Member
 from slurm_operator.reconcilers.nodeset.observe import Seen
 from slurm_operator.slurm.job import SlurmJob
 from slurm_operator.slurm.snapshot import Snapshot
-from slurm_operator.slurm.states import JobBase
 from slurm_operator.slurm.writes import CancelJob, JobWrite, RequeueJob, UpdateJob
+
+A_SECOND = timedelta(seconds=1)
 
 # Before this version of the REST API a job cannot be requeued.
 REQUEUES_SINCE = "v0.0.45"
+
+# So many jobs are ended in one pass, those whose time ran out first: each is a request, and who changes their
+# mind meanwhile has saved the others.
+MOST_ENDED = 50
 
 # So long before the kubelet ends a pod that was deleted, its jobs go back into the queue.
 BEFORE_THE_POD_ENDS = timedelta(seconds=10)
@@ -39,6 +46,7 @@ class Holdup:
     ends_at: datetime
     write: JobWrite | None  # None when nothing can be done for it.
     why: str
+    drained_for: str = ""  # The reason of the drain that started its clock; none where a pod was deleted.
 
     @property
     def fate(self) -> str:
@@ -78,12 +86,24 @@ def ended_jobs(seen: Seen, leaving: Mapping[str, Cause], now: datetime) -> list[
     if not isinstance(seen.slurm, Snapshot):
         return []
     holdups = _holdups(seen, leaving)
-    told = [_lane(holdup, seen, now) for holdup in holdups.values()]
+    first = sorted(_due(holdups.values(), now), key=lambda it: it.ends_at)[:MOST_ENDED]
+    ending = {holdup.job.job_id for holdup in first}
+    told = [_lane(holdup, seen, now, ends=job_id in ending) for job_id, holdup in holdups.items()]
     return [*told, *_withdrawn(seen, set(holdups), now)]
 
 
+def _due(holdups: Iterable[Holdup], now: datetime) -> list[Holdup]:
+    """Those that end now."""
+    return [holdup for holdup in holdups if holdup.ends_at <= now and holdup.write is not None]
+
+
 def next_end(seen: Seen, leaving: Mapping[str, Cause], now: datetime) -> timedelta | None:
-    """How long until the policy has something to do or to say; nothing else would wake us then."""
+    """How long until the policy has something to do or to say; nothing else would wake us then.
+
+    What is due may be late when it is sent, or have to wait for its turn.
+    """
+    if _due(_holdups(seen, leaving).values(), now):
+        return A_SECOND
     policy = seen.nodeset.spec.drain_policy
     held_up = [member for member in seen.members if member.uid in leaving and member.jobs]
     ends = [end for member in held_up for end in (overdue_at(member, policy), _pod_ends_at(member))]
@@ -97,7 +117,7 @@ def _holdups(seen: Seen, leaving: Mapping[str, Cause]) -> dict[int, Holdup]:
         if member.uid not in leaving:
             continue
         for holdup in (*_of_policy(member, leaving[member.uid], seen), *_of_pod(member, seen)):
-            if not _is_over(holdup.job):
+            if not holdup.job.is_on_its_way_out:
                 earlier = found.get(holdup.job.job_id, holdup)
                 found[holdup.job.job_id] = min(holdup, earlier, key=lambda it: it.ends_at)
     return found
@@ -106,14 +126,14 @@ def _holdups(seen: Seen, leaving: Mapping[str, Cause]) -> dict[int, Holdup]:
 def _of_policy(member: Member, cause: Cause, seen: Seen) -> Iterator[Holdup]:
     """What the manifest asks for."""
     policy = seen.nodeset.spec.drain_policy
-    ends_at = overdue_at(member, policy)
-    if ends_at is None or policy.type is DrainType.WAIT:
+    ends_at, record = overdue_at(member, policy), member.record
+    if ends_at is None or record is None or policy.type is DrainType.WAIT:
         return
     why = f"it held up {member.slurm_node} ({cause.kind}) for longer than drainPolicy.deadline"
     for job in member.jobs:
         write = _end(job, policy.type, seen.slurm)
         if write is not None:
-            yield Holdup(job, member, cause, ends_at, write, why)
+            yield Holdup(job, member, cause, ends_at, write, why, record.reason)
 
 
 def _of_pod(member: Member, seen: Seen) -> Iterator[Holdup]:
@@ -136,11 +156,6 @@ def _pod_ends_at(member: Member) -> datetime | None:
     return ends - BEFORE_THE_POD_ENDS if ends is not None else None
 
 
-def _is_over(job: SlurmJob) -> bool:
-    """It has been ended or requeued, and only its end is awaited. What its owner was told stands."""
-    return job.state.is_completing or JobBase.PENDING in job.state.words
-
-
 def _end(job: SlurmJob, type_: DrainType, slurm: object) -> JobWrite | None:
     """Back into the queue where that is allowed; cancelled only where the manifest says Cancel."""
     can_requeue = isinstance(slurm, Snapshot) and (slurm.api_version or REQUEUES_SINCE) >= REQUEUES_SINCE
@@ -149,7 +164,7 @@ def _end(job: SlurmJob, type_: DrainType, slurm: object) -> JobWrite | None:
     return CancelJob(job_id=job.job_id, address=job.address) if type_ is DrainType.CANCEL else None
 
 
-def _lane(holdup: Holdup, seen: Seen, now: datetime) -> Lane:
+def _lane(holdup: Holdup, seen: Seen, now: datetime, *, ends: bool) -> Lane:
     """First its owner is told; a job whose owner cannot be told is not ended."""
     stages: list[list[Action]] = []
     comment = notices.with_notice(holdup.job.admin_comment, _notice(holdup, seen))
@@ -157,10 +172,20 @@ def _lane(holdup: Holdup, seen: Seen, now: datetime) -> Lane:
         told = UpdateJob(job_id=holdup.job.job_id, admin_comment=comment)
         message = f"told {_owner(holdup.job)} that it holds up {holdup.member.slurm_node}"
         stages.append([_write(seen, told, "OwnerTold", message)])
-    if holdup.ends_at <= now and holdup.write is not None and _is_fresh(holdup.member, now):
+    if ends and holdup.write is not None and _is_fresh(holdup.member, now):
         message = f"{holdup.fate} {_owner(holdup.job)}: {holdup.why}"
-        stages.append([_write(seen, holdup.write, "DrainDeadline", message)])
+        stages.append([_write(seen, holdup.write, "DrainDeadline", message, _ending(holdup))])
     return lane(f"job {holdup.job.job_id}", *stages)
+
+
+def _ending(holdup: Holdup) -> Ending:
+    member = holdup.member
+    return Ending(
+        pod=key_of(member.pod),
+        pod_uid=member.uid,
+        slurm_node=member.slurm_node,
+        drained_for=holdup.drained_for,
+    )
 
 
 def _is_fresh(member: Member, now: datetime) -> bool:
@@ -193,7 +218,7 @@ def _withdrawn(seen: Seen, held: set[int], now: datetime) -> list[Lane]:
     for member in seen.members:
         for job in member.jobs:
             named = notices.named_in(job.admin_comment)
-            if job.job_id in held or named != member.slurm_node or _is_over(job):
+            if job.job_id in held or named != member.slurm_node or job.is_on_its_way_out:
                 continue
             if notices.has_come_true(job.admin_comment, now):
                 continue
@@ -208,5 +233,7 @@ def _owner(job: SlurmJob) -> str:
     return f"job {job.address}{part} of {job.user or job.user_id}"
 
 
-def _write(seen: Seen, write: JobWrite, reason: str, message: str) -> WriteSlurm:
-    return WriteSlurm(controller=seen.controller_key, write=write, reason=reason, message=message)
+def _write(
+    seen: Seen, write: JobWrite, reason: str, message: str, ending: Ending | None = None
+) -> WriteSlurm:
+    return WriteSlurm(seen.controller_key, write, reason, message, ending=ending)
