@@ -163,6 +163,39 @@ def test_what_an_owner_was_told_stands_once_it_has_come_true(at, story):
     assert ends(leaving("Wait", jobs=runs, replicas=1)) == story
 
 
+OTHERS = notices.notice("cpu-0", "requeued", NOW + HOUR, "ScaleIn", "")
+OURS = notices.notice("gpu-0", "requeued", NOW + HOUR / 2, "ScaleIn", "")
+FORMER = notices.notice("gpu-9", "requeued", NOW - HOUR, "ScaleIn", "")
+
+
+def comments(made) -> list[str]:
+    """What owners are told."""
+    writes = [action.write for action in planned(made).actions() if isinstance(action, WriteSlurm)]
+    return [write.admin_comment for write in writes if isinstance(write, UpdateJob)]
+
+
+@pytest.mark.parametrize(
+    ("comment", "replicas", "told"),
+    [
+        pytest.param(f"prio | {OTHERS}", 0, [f"prio | {OTHERS} | {OURS}"], id="ours stands beside that of another NodeSet"),
+        pytest.param(f"{OURS} | {OTHERS}", 0, [], id="where it stands it stays"),
+        pytest.param(f"{OTHERS} | {OURS}", 0, [], id="on either side"),
+        pytest.param(f"{OURS} | prio | {OTHERS}", 1, [f"prio | {OTHERS}"], id="only ours is taken back"),
+        pytest.param(f"prio | {OTHERS}", 1, [], id="that of another NodeSet never is"),
+        pytest.param(f"{FORMER} | {OTHERS}", 0, [f"{OURS} | {OTHERS}"], id="a worker that is no more is replaced"),
+        pytest.param(f"{OURS} | {FORMER}", 0, [OURS], id="and forgotten"),
+    ],
+)  # fmt: skip
+def test_a_job_on_workers_of_two_nodesets_has_a_notice_of_each(comment, replicas, told):
+    runs = [job(1, "gpu-0", "cpu-0", is_requeueable=True, admin_comment=comment)]
+    made = leaving("Requeue", since=HOUR / 2, jobs=runs, replicas=replicas)
+    [(key, state)] = made.slurms.items()
+    other = slurm_node(worker(0, name="cpu-0"), "MIXED", "DRAIN", reason="slurm-operator: ScaleIn: x")
+    made.slurms[key] = wire.replace(state, nodes={**state.nodes, "cpu-0": wire.replace(other, name="cpu-0")})
+
+    assert comments(made) == told
+
+
 def test_a_job_on_two_workers_is_ended_once():
     spec = nodeset(replicas=0, drainPolicy={"type": "Cancel", "deadline": "1h"})
     revision = revision_of(spec)

@@ -1,6 +1,10 @@
-"""What a job's owner is told: a note of ours in the job's admin comment, beside what others wrote there."""
+"""What a job's owner is told: a note of ours in the job's admin comment, beside what others wrote there.
+
+A job may run on workers of several NodeSets. Each has a note of its own then, and leaves those of the others.
+"""
 
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 from slurm_operator.slurm.reasons import OUR_REASON_PREFIX, sanitised
@@ -19,28 +23,31 @@ def notice(slurm_node: str, fate: str, at: datetime, cause: str, message: str) -
     return OUR_REASON_PREFIX + said + (f". {added}" if added else "")
 
 
-def with_notice(comment: str, notice: str) -> str:
-    """The comment with this notice in place of an earlier one; an empty one only takes that away."""
-    others = [part for part in comment.split(_BETWEEN) if part and not _OURS.match(part)]
-    return _BETWEEN.join([*others, *([notice] if notice else [])])
+def with_notice(comment: str, notice: str, replaces: Callable[[str], bool]) -> str:
+    """The comment with this notice in place of those about workers that it replaces.
+
+    An empty one only takes them away. Everything else keeps its place, or two of us would move it for ever.
+    """
+    parts = [(part, _OURS.match(part)) for part in comment.split(_BETWEEN) if part]
+    earlier = [
+        number for number, (_, found) in enumerate(parts) if found is not None and replaces(found["node"])
+    ]
+    said = [part for number, (part, _) in enumerate(parts) if number not in earlier]
+    if notice:
+        said.insert(earlier[0] if earlier else len(said), notice)
+    return _BETWEEN.join(said)
 
 
-def named_in(comment: str) -> str:
-    """The worker that a notice of ours is about; empty when there is none."""
-    found = _found(comment)
-    return found["node"] if found is not None else ""
+def is_ahead(comment: str, slurm_node: str, now: datetime) -> bool:
+    """A notice about this worker speaks of a moment to come. Later it says what became of the job."""
+    found = (_OURS.match(part) for part in comment.split(_BETWEEN))
+    return any(it is not None and it["node"] == slurm_node and not _is_over(it["at"], now) for it in found)
 
 
-def has_come_true(comment: str, now: datetime) -> bool:
-    """The moment that a notice of ours speaks of is over: now it says what became of the job."""
-    found = _found(comment)
-    if found is None or found["at"] is None:
+def _is_over(at: str | None, now: datetime) -> bool:
+    if at is None:
         return False
     try:
-        return datetime.strptime(found["at"], _TIME).replace(tzinfo=UTC) <= now
+        return datetime.strptime(at, _TIME).replace(tzinfo=UTC) <= now
     except ValueError:
         return False  # No such moment: somebody else wrote it.
-
-
-def _found(comment: str) -> re.Match[str] | None:
-    return next((match for part in comment.split(_BETWEEN) if (match := _OURS.match(part))), None)

@@ -5,7 +5,7 @@ a deadline that counts from our own drain, and after its owner was told. Where s
 by deleting its pod, its jobs end with it: what may be requeued is, right before, and the owners read why.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -88,7 +88,8 @@ def ended_jobs(seen: Seen, leaving: Mapping[str, Cause], now: datetime) -> list[
     holdups = _holdups(seen, leaving)
     first = sorted(_due(holdups.values(), now), key=lambda it: it.ends_at)[:MOST_ENDED]
     ending = {holdup.job.job_id for holdup in first}
-    told = [_lane(holdup, seen, now, ends=job_id in ending) for job_id, holdup in holdups.items()]
+    ours = {member.slurm_node for member in seen.members} if holdups else set[str]()
+    told = [_lane(holdup, seen, ours, now, ends=job_id in ending) for job_id, holdup in holdups.items()]
     return [*told, *_withdrawn(seen, set(holdups), now)]
 
 
@@ -164,10 +165,10 @@ def _end(job: SlurmJob, type_: DrainType, slurm: object) -> JobWrite | None:
     return CancelJob(job_id=job.job_id, address=job.address) if type_ is DrainType.CANCEL else None
 
 
-def _lane(holdup: Holdup, seen: Seen, now: datetime, *, ends: bool) -> Lane:
+def _lane(holdup: Holdup, seen: Seen, ours: Collection[str], now: datetime, *, ends: bool) -> Lane:
     """First its owner is told; a job whose owner cannot be told is not ended."""
     stages: list[list[Action]] = []
-    comment = notices.with_notice(holdup.job.admin_comment, _notice(holdup, seen))
+    comment = _told(holdup, seen, ours)
     if comment != holdup.job.admin_comment:
         told = UpdateJob(job_id=holdup.job.job_id, admin_comment=comment)
         message = f"told {_owner(holdup.job)} that it holds up {holdup.member.slurm_node}"
@@ -176,6 +177,14 @@ def _lane(holdup: Holdup, seen: Seen, now: datetime, *, ends: bool) -> Lane:
         message = f"{holdup.fate} {_owner(holdup.job)}: {holdup.why}"
         stages.append([_write(seen, holdup.write, "DrainDeadline", message, _ending(holdup))])
     return lane(f"job {holdup.job.job_id}", *stages)
+
+
+def _told(holdup: Holdup, seen: Seen, ours: Collection[str]) -> str:
+    """The admin comment with its notice, in place of one about another worker of ours, or of nobody."""
+    known = seen.slurm.nodes if isinstance(seen.slurm, Snapshot) else {}
+    return notices.with_notice(
+        holdup.job.admin_comment, _notice(holdup, seen), lambda node: node in ours or node not in known
+    )
 
 
 def _ending(holdup: Holdup) -> Ending:
@@ -217,12 +226,12 @@ def _withdrawn(seen: Seen, held: set[int], now: datetime) -> list[Lane]:
     lanes: list[Lane] = []
     for member in seen.members:
         for job in member.jobs:
-            named = notices.named_in(job.admin_comment)
-            if job.job_id in held or named != member.slurm_node or job.is_on_its_way_out:
+            if job.job_id in held or job.is_on_its_way_out:
                 continue
-            if notices.has_come_true(job.admin_comment, now):
+            if not notices.is_ahead(job.admin_comment, member.slurm_node, now):
                 continue
-            kept = UpdateJob(job_id=job.job_id, admin_comment=notices.with_notice(job.admin_comment, ""))
+            left = notices.with_notice(job.admin_comment, "", {member.slurm_node}.__contains__)
+            kept = UpdateJob(job_id=job.job_id, admin_comment=left)
             message = f"told {_owner(job)} that it may stay on {member.slurm_node}"
             lanes.append(lane(f"job {job.job_id}", [_write(seen, kept, "OwnerTold", message)]))
     return lanes
