@@ -22,13 +22,13 @@ class SlurmFailure(Exception):
 
 
 class SlurmUnreachable(SlurmFailure):
-    """Nobody there: no connection to slurmrestd, or from there to slurmctld. Nothing was done."""
+    """Nobody there: no connection to slurmrestd, or from there to slurmctld. Nothing was done for sure."""
 
     phrase = "cannot reach Slurm to"
 
 
 class SlurmCutOff(SlurmFailure):
-    """The connection broke before the whole answer was here."""
+    """The connection broke before the whole answer was here, or before slurmrestd had that of slurmctld."""
 
     phrase = "the connection broke on the way to"
     may_have_happened = True
@@ -116,9 +116,12 @@ BY_NUMBER: dict[int, type[SlurmFailure]] = {
     7000: SlurmUnreachable,
 }
 
+# The numbers by which slurmctld answers a request, and those by which slurmrestd passes none on: whoever says
+# one has understood, and said no. Others are about the way in between (1802: no answer was received).
+REFUSALS = (range(2000, 3000), range(9000, 10000))
+
 BY_STATUS: dict[int, type[SlurmFailure]] = {
     401: SlurmUnauthorised,
-    502: SlurmUnreachable,
     504: SlurmTimedOut,
     511: SlurmUnauthorised,
 }

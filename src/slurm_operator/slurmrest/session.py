@@ -99,10 +99,19 @@ def trusted(attempt: str, envelope: Envelope) -> None:
 
 
 def failure(attempt: str, troubles: list[Trouble], status: int = 200) -> errors.SlurmFailure:
-    """What these errors mean. The first number that we know decides; then the HTTP status."""
-    known = [errors.BY_NUMBER[number] for t in troubles if (number := t.error_number) in errors.BY_NUMBER]
-    kind = known[0] if known else errors.BY_STATUS.get(status, errors.SlurmRefused)
-    return kind(attempt, said(troubles))
+    """What these errors mean. The first number that we know decides; then the HTTP status.
+
+    What neither of them explains, and is no refusal, was lost somewhere: it may have happened all the same.
+    """
+    numbers = [trouble.error_number or 0 for trouble in troubles]
+    known = [errors.BY_NUMBER[number] for number in numbers if number in errors.BY_NUMBER]
+    kind = known[0] if known else errors.BY_STATUS.get(status)
+    return (kind or _unknown(numbers, status))(attempt, said(troubles))
+
+
+def _unknown(numbers: list[int], status: int) -> type[errors.SlurmFailure]:
+    is_refused = any(number in refusals for number in numbers for refusals in errors.REFUSALS)
+    return errors.SlurmRefused if is_refused or status < 500 else errors.SlurmCutOff
 
 
 def segment(name: str) -> str:

@@ -19,6 +19,10 @@ NODES = "GET /slurm/{v}/nodes/"
 UPDATE = "POST /slurm/{v}/nodes/"
 
 
+def lost(number: int, status: int) -> bytes:
+    return http(status, {"errors": [{"error_number": number, "error": "x"}], "warnings": []})
+
+
 @pytest.mark.parametrize(
     ("reply", "error", "text"),
     [
@@ -27,6 +31,20 @@ UPDATE = "POST /slurm/{v}/nodes/"
         pytest.param(answer("token-refused"), errors.SlurmUnauthorised, "authentication", id="511"),
         pytest.param(answer("token-missing"), errors.SlurmUnauthorised, "Authentication failure", id="401"),
         pytest.param(answer("state-unknown"), errors.SlurmRefused, "Unknown flag", id="500 with errors"),
+        pytest.param(lost(1800, 502), errors.SlurmUnreachable, "1800", id="slurmctld is not there"),
+        pytest.param(lost(7000, 502), errors.SlurmUnreachable, "7000", id="slurmdbd is not there"),
+        pytest.param(lost(1801, 502), errors.SlurmCutOff, "1801", id="it may have been sent in part"),
+        pytest.param(
+            lost(1802, 502), errors.SlurmCutOff, "1802", id="it was sent, and its answer not received"
+        ),
+        pytest.param(
+            lost(5005, 502), errors.SlurmCutOff, "5005", id="the connection ended without an answer"
+        ),
+        pytest.param(lost(5005, 500), errors.SlurmCutOff, "5005", id="whatever the status says"),
+        pytest.param(lost(0, 500), errors.SlurmCutOff, "x", id="500 without a number"),
+        pytest.param(
+            lost(2180, 500), errors.SlurmRefused, "2180", id="a number of slurmctld that we have no name for"
+        ),
         pytest.param(http(500, "oops"), errors.SlurmCutOff, "oops", id="500 without JSON"),
         pytest.param(http(503, None), errors.SlurmCutOff, "503", id="no body"),
         pytest.param(http(502, "bad gateway"), errors.SlurmCutOff, "bad gateway", id="a proxy's 502"),
