@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import astuple, dataclass
+from datetime import timedelta
 from functools import partial
 
 from simulation.apiserver import HUMAN, Object, key_of
@@ -139,6 +140,10 @@ class Deeds:
     def lose_state(self, pick: int, amount: int) -> None:
         self.world.ctld.lose_state()
         self.drained.clear()
+
+    def set_back_clock(self, pick: int, amount: int) -> None:
+        """slurmctld's own, as when a backup takes over whose clock is behind."""
+        self.world.ctld.behind += timedelta(seconds=30 + amount)
 
     def lose_slurmrestd(self, pick: int, amount: int) -> None:
         rest = self.world.rest

@@ -62,7 +62,8 @@ class Slurmctld:
     parameters: tuple[str, ...] = ()
     is_up: bool = True
     is_hung: bool = False
-    version: int = 1
+    behind: timedelta = timedelta(0)  # By so much its clock is behind everybody else's.
+    stamp: int = 0  # When anything last changed, by its own clock.
     made: int = 0
     changed_at: datetime = EPOCH
     suspended_reads_idle: bool = True
@@ -328,12 +329,21 @@ class Slurmctld:
         record.is_drain, record.reason, record.set_by, record.changed_at = is_drain, reason, who, self.now
 
     @property
+    def clock(self) -> int:
+        """What it says the time is."""
+        return int((self.now - self.behind).timestamp())
+
+    def is_unchanged(self, since: int) -> bool:
+        """As in its source: by its own clock, whatever that was before."""
+        return since > self.stamp
+
+    @property
     def unchanged_for(self) -> float:
         """Seconds since anything changed here."""
         return (self.now - self.changed_at).total_seconds()
 
     def _changed(self, line: str) -> None:
-        self.version, self.changed_at = self.version + 1, self.now
+        self.stamp, self.changed_at = self.clock, self.now
         self.tells(line)
 
     # ---- What it says

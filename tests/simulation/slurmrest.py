@@ -103,7 +103,7 @@ class Reading:
         def nodes() -> Listing:
             self._rest.nodes_read_at = asyncio.get_running_loop().time()
             ctld = self._rest.ctld
-            return Listing(ctld.nodes(), ctld.version, "sim", "26.05.5")
+            return Listing(ctld.nodes(), ctld.clock, "sim", "26.05.5")
 
         return await self._list("read the nodes", since, nodes)
 
@@ -111,20 +111,20 @@ class Reading:
         def jobs() -> JobListing:
             shown = [job.shown() for job in self._rest.ctld.jobs.values()]
             unfinished = {job.job_id: job for job in shown if job.state.is_unfinished}
-            return JobListing(unfinished, jobs_by_node(unfinished.values()), self._rest.ctld.version)
+            return JobListing(unfinished, jobs_by_node(unfinished.values()), self._rest.ctld.clock)
 
         return await self._list("read the jobs", since, jobs)
 
     async def reservations(self, since: int = 0) -> Listing | None:
         ctld = self._rest.ctld
         return await self._list(
-            "read the reservations", since, lambda: Listing(dict(ctld.reservations), ctld.version)
+            "read the reservations", since, lambda: Listing(dict(ctld.reservations), ctld.clock)
         )
 
     async def partitions(self, since: int = 0) -> Listing | None:
         ctld = self._rest.ctld
         return await self._list(
-            "read the partitions", since, lambda: Listing(dict(ctld.partitions), ctld.version)
+            "read the partitions", since, lambda: Listing(dict(ctld.partitions), ctld.clock)
         )
 
     async def ping(self) -> tuple[ControllerPing, ...]:
@@ -144,7 +144,7 @@ class Reading:
         await rest.reach(attempt)
         if rest.ctld.is_hung:
             await rest.time_out(attempt)
-        found = None if since and since >= rest.ctld.version else listed()
+        found = None if since and rest.ctld.is_unchanged(since) else listed()
         await rest.come_back(attempt)
         return found
 

@@ -8,6 +8,7 @@ from simulation.runs import Story, play
 from simulation.scenes import Scene
 from slurm_operator.plan import gate
 from slurm_operator.runtime.perform import Performer
+from slurm_operator.runtime.slurm_lists import Lists
 from slurm_operator.slurm import forgetting, screening
 from slurm_operator.slurm.job import SlurmJob
 from slurm_operator.slurm.snapshot import Snapshot
@@ -50,6 +51,10 @@ INSISTED = story(
 RESERVED = story((8, "reserve", 0), (0, "reserve", 1), (12, "scale", 0, 0), (30, "calm"))
 OVERRULED = story((8, "cordon", 0), (8, "drain_over", 0), (0.1, "uncordon", 0), (20, "calm"))
 CROSSED = story((8, "drain", 0, 0), (0, "scale", 0, 0), (20, "calm"))
+SET_BACK = story(
+    (8, "drain", 0, 0), (6, "drain", 0, 0), (20, "set_back_clock", 0, 90), (1, "submit", 1, 39), (0, "submit", 1, 39),
+    (1, "lift"), (0, "lift"), (11, "scale", 0, 0),
+)  # fmt: skip
 ARRAY = story(
     (8, "submit_array", 2, 19), (2, "policy_off"), (0, "delete_pod", 1), (8, "calm"),
     template={"spec": {"terminationGracePeriodSeconds": 15}},
@@ -79,6 +84,7 @@ def _shifted(happenings: tuple[Happening, ...], seed: int) -> tuple[Happening, .
         pytest.param(forgetting.may_forget, "slurm.jobs_naming(slurm_node) or reserved", "slurm.jobs_naming(slurm_node)", RESERVED, id="records that are reserved"),
         pytest.param(screening._foreign, "is_our_reason(node.reason) or node.reason in over", "True", OVERRULED, id="whose drain it is"),
         pytest.param(SlurmJob.address, 'f"{self.array_job_id}_{self.array_task_id}"', "str(self.job_id)", ARRAY, id="which task of an array"),
+        pytest.param(Lists._read_reservations, "return not any(", "return True or any(", SET_BACK, id="what slurmctld's clock says"),
     ],
 )  # fmt: skip
 def test_one_condition_less_is_noticed(target, old, new, told):

@@ -6,8 +6,10 @@ import contextlib
 import json
 import random
 import secrets
+import time
 from collections.abc import Callable
 
+import pytest
 from rest_rig import client_of, cluster_of, raw, running, seen, until
 
 from slurm_operator import wire
@@ -17,7 +19,9 @@ from slurm_operator.local.boxed.daemon import Daemon
 from slurm_operator.local.daemons import SlurmDaemons, Worker
 from slurm_operator.slurm.node import Vitals
 from slurm_operator.slurm.snapshot import Snapshot
+from slurm_operator.slurmrest import session
 from slurm_operator.slurmrest.client import SlurmRest
+from slurm_operator.slurmrest.versions import NEWEST_FIRST
 
 V = "/slurm/v0.0.45"
 
@@ -89,6 +93,30 @@ async def test_unchanged_is_never_wrong_under_load(slurm: SlurmDaemons) -> None:
 
     assert wrong == 0
     assert unchanged > 20, "there was something to be wrong about"
+
+
+@pytest.mark.parametrize("version", NEWEST_FIRST)
+async def test_each_list_tells_slurmctlds_clock_and_unchanged_is_meant_by_that(
+    slurm: SlurmDaemons, version: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So a mark of ours that is ahead of its clock hides every change until it has caught up."""
+    monkeypatch.setattr(session, "NEWEST_FIRST", (version,))
+    client = client_of(slurm)
+    before = int(time.time())
+    nodes, jobs = await client.read.nodes(), await client.read.jobs()
+    reservations, partitions = await client.read.reservations(), await client.read.partitions()
+    after = int(time.time())
+
+    assert nodes is not None
+    assert jobs is not None
+    assert reservations is not None
+    assert partitions is not None
+    assert reservations.records == {}, "also where there are none"
+    lists = (nodes, jobs, reservations, partitions)
+    assert all(before <= listing.last_update <= after for listing in lists)
+    slurm.run("scontrol", "update", "nodename=w-0", "comment=changed")
+    assert await client.read.nodes(nodes.last_update) is not None
+    assert await client.read.nodes(after + 60) is None
 
 
 async def test_the_snapshot_under_load_ends_where_slurm_does(slurm: SlurmDaemons) -> None:

@@ -47,14 +47,23 @@ def jobs(mark: int = 1000, **on: str) -> bytes:
     return http(200, body)
 
 
+def reservations(clock: int = 10**9, *found: dict[str, Any]) -> bytes:
+    """They tell slurmctld's clock; later than every other mark here, unless a test is about that."""
+    return http(200, body_of("reservations") | {"reservations": list(found), "last_update": clock})
+
+
+def partitions(mark: int = 1000) -> bytes:
+    return http(200, body_of("partitions") | {"last_update": mark})
+
+
 def serve(
     slurmrestd: FakeSlurmrestd, *, node_lists: list[bytes], job_lists: list[bytes] | None = None
 ) -> None:
     """A whole cluster: these lists one after the other, and nothing special around them."""
     slurmrestd.on(NODES, *node_lists)
     slurmrestd.on(JOBS, *(job_lists or [jobs()]))
-    slurmrestd.on(RESERVATIONS, http(200, body_of("reservations") | {"reservations": []}))
-    slurmrestd.on(PARTITIONS, answer("partitions"))
+    slurmrestd.on(RESERVATIONS, reservations())
+    slurmrestd.on(PARTITIONS, partitions())
     parameters = {"slurm_conf": {"SlurmctldParameters": ["enable_configless"]}, "errors": [], "warnings": []}
     slurmrestd.on(CONF, http(200, parameters))
     slurmrestd.on(UPDATE, OK)

@@ -5,14 +5,16 @@ from collections.abc import Callable
 import pytest
 from fake_clock import FakeClock
 from fake_slurmrestd import FakeSlurmrestd, answer, http
-from slurmrest_replies import CONF, JOBS, NODES, PING, jobs, nodes, serve
+from slurmrest_replies import CONF, JOBS, NODES, PING, RESERVATIONS, jobs, nodes, reservations, serve
 
 from slurm_operator.runtime import slurm_poller
 from slurm_operator.runtime.slurm_ledger import SETTLE_SECONDS, Ledger
-from slurm_operator.runtime.slurm_lists import WHOLE_EVERY_SECONDS
+from slurm_operator.runtime.slurm_lists import ASKED_EARLIER_SECONDS, WHOLE_EVERY_SECONDS
 from slurm_operator.runtime.slurm_poller import SlurmPoller, backoff_seconds, pause_seconds
 from slurm_operator.slurm.snapshot import Changes, Snapshot, Unreachable
 from slurm_operator.slurmrest.client import SlurmRest
+
+EARLIER = str(1000 - ASKED_EARLIER_SECONDS)  # Before the mark of most lists here.
 
 
 @pytest.fixture
@@ -110,7 +112,7 @@ async def test_an_unchanged_queue_keeps_its_jobs(
     assert [job.job_id for job in known(poller).jobs_on("a")] == [7]
     assert known(poller).jobs_asked_at > first.jobs_asked_at, "unchanged is news about now"
     marks = [heard.query.get("update_time") for heard in slurmrestd.calls(JOBS)]
-    assert marks == [None, "500", "500"], "the 0 of an unchanged list is never stored"
+    assert marks == [None, "495", "495"], "the 0 of an unchanged list is never stored"
     assert heard[-1].is_empty
 
 
@@ -197,7 +199,7 @@ async def test_after_a_failure_the_lists_are_read_whole(
 
     await poller.poll()
 
-    assert [heard.query for heard in slurmrestd.calls(NODES)] == [{}, {"update_time": "1000"}, {}]
+    assert [heard.query for heard in slurmrestd.calls(NODES)] == [{}, {"update_time": EARLIER}, {}]
     assert set(known(poller).nodes) == {"b"}
     assert heard[-1].nodes == {"a", "b"}
 
@@ -212,6 +214,59 @@ async def test_once_in_a_while_the_lists_are_read_whole(
     await poller.poll()
 
     assert [heard.query for heard in slurmrestd.calls(NODES)] == [{}, {}]
+
+
+@pytest.mark.parametrize(
+    ("passed", "clock_says", "queries"),
+    [
+        pytest.param(20, 1020, [{}, {"update_time": EARLIER}], id="it goes on as ours does"),
+        pytest.param(20, 1019, [{}, {"update_time": EARLIER}], id="it tells whole seconds"),
+        pytest.param(20, 900, [{}, {"update_time": EARLIER}, {}], id="it was set back by two minutes"),
+        pytest.param(
+            20, 1010, [{}, {"update_time": EARLIER}, {}], id="by less than the time that has passed"
+        ),
+        pytest.param(
+            1, 9000, [{}, {"update_time": EARLIER}], id="it was set forward: more counts as changed"
+        ),
+    ],
+)
+async def test_when_slurmctlds_clock_was_set_back_unchanged_is_not_believed(
+    slurmrestd: FakeSlurmrestd,
+    poller: SlurmPoller,
+    clock: FakeClock,
+    passed: float,
+    clock_says: int,
+    queries: list[dict],
+) -> None:
+    """What changed since has an earlier time than the mark by which we ask."""
+    serve(
+        slurmrestd,
+        node_lists=[nodes(a="IDLE+DRAIN"), answer("nodes-unchanged"), nodes(clock_says, a="MIXED")],
+        job_lists=[jobs(1000), answer("jobs-unchanged"), jobs(clock_says, j7="a")],
+    )
+    slurmrestd.on(RESERVATIONS, reservations(1000), reservations(clock_says))
+    await poller.poll()
+    clock.advance(passed)
+
+    await poller.poll()
+
+    assert [heard.query for heard in slurmrestd.calls(NODES)] == queries
+    is_read_anew = len(queries) == 3
+    assert str(known(poller).nodes["a"].state) == ("MIXED" if is_read_anew else "IDLE+DRAIN")
+    assert [job.job_id for job in known(poller).jobs_on("a")] == ([7] if is_read_anew else [])
+
+
+async def test_a_clock_that_is_set_back_again_and_again_leaves_nothing_known(
+    slurmrestd: FakeSlurmrestd, poller: SlurmPoller, clock: FakeClock
+) -> None:
+    serve(slurmrestd, node_lists=[nodes(a="IDLE")])
+    slurmrestd.on(RESERVATIONS, reservations(900))
+
+    await poller.poll()
+
+    facts = poller.facts()
+    assert isinstance(facts, Unreachable)
+    assert "clock" in facts.why
 
 
 async def test_another_slurmrestd_is_tried_after_a_failure(
@@ -305,7 +360,7 @@ async def test_while_a_write_may_yet_come_true_everything_is_read_whole(
     assert known(poller).is_current("a")
     assert [heard.query for heard in slurmrestd.calls(NODES)] == [{}, {}, {}]
     await poller.poll()
-    assert slurmrestd.calls(NODES)[-1].query == {"update_time": "1000"}
+    assert slurmrestd.calls(NODES)[-1].query == {"update_time": EARLIER}
 
 
 async def test_the_writer_gets_nodes_of_a_request_of_its_own(
@@ -319,7 +374,7 @@ async def test_the_writer_gets_nodes_of_a_request_of_its_own(
 
     assert str(unchanged["a"].state) == "IDLE"
     assert str(changed["a"].state) == "DOWN"
-    assert [heard.query for heard in slurmrestd.calls(NODES)] == [{}, {"update_time": "1000"}, {}]
+    assert [heard.query for heard in slurmrestd.calls(NODES)] == [{}, {"update_time": EARLIER}, {}]
 
 
 # -- pace

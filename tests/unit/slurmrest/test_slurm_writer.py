@@ -10,6 +10,7 @@ from writing_cluster import Cluster, verdicts
 
 from slurm_operator.runtime.slurm_cluster import SlurmCluster
 from slurm_operator.runtime.slurm_fencing import RECORDS_PER_REQUEST
+from slurm_operator.runtime.slurm_lists import ASKED_EARLIER_SECONDS
 from slurm_operator.slurm.snapshot import Snapshot
 from slurm_operator.slurm.writes import (
     CancelJob,
@@ -170,7 +171,11 @@ async def test_a_write_without_an_answer_is_not_repeated_but_read(
     assert await cluster.write(drain("a")) == [{"a": Verdict.ALREADY}]
 
     assert len(slurmrestd.calls(UPDATE)) == 1, "the whole list showed that it had happened"
-    assert [heard.query for heard in slurmrestd.calls(NODES)] == [{}, {"update_time": "1000"}, {}]
+    assert [heard.query for heard in slurmrestd.calls(NODES)] == [
+        {},
+        {"update_time": str(1000 - ASKED_EARLIER_SECONDS)},
+        {},
+    ]
 
 
 async def test_an_update_without_an_answer_is_read_before_the_next(
