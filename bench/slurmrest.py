@@ -49,7 +49,7 @@ def _decoding(name: str, decode: Callable[[bytes], object]) -> list[Row]:
 
 
 def _nodes(body: bytes) -> object:
-    return {node.name: node for node in map(reader.slurm_node, reader._nodes_reply(body).nodes or ())}
+    return {node.name: node for node in reader.Nodes().read(reader._nodes_reply(body).nodes or ())}
 
 
 def _jobs(body: bytes) -> object:

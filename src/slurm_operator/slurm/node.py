@@ -82,6 +82,6 @@ class SlurmNode(wire.Record):
 
     def differs_from(self, other: "SlurmNode") -> bool:
         """Whether anything but load, free memory and the time of the last job changed."""
-        if self == other:
+        if self is other or self == other:
             return False
         return wire.replace(self, vitals=other.vitals) != other

@@ -1,5 +1,7 @@
 """The node list of slurmrestd, any version, as SlurmNodes."""
 
+from collections.abc import Iterable, Iterator
+
 from slurm_operator import wire
 from slurm_operator.slurm.node import SlurmNode, Vitals
 from slurm_operator.slurmrest.envelope import Envelope
@@ -57,7 +59,30 @@ class WireNode(wire.Record):
 
 
 class NodesReply(Envelope):
-    nodes: list[WireNode] | None = None
+    nodes: list[wire.Raw] | None = None
+
+
+_decode_node = wire.decoder(WireNode)
+
+
+class Nodes:
+    """Reads nodes, of which few change from one second to the next: what is said in the very same bytes as
+    last time is the very same record, which spares most of the reading, and comparing it.
+    """
+
+    def __init__(self) -> None:
+        self._last: dict[bytes, SlurmNode] = {}
+
+    def read(self, told: Iterable[wire.Raw]) -> Iterable[SlurmNode]:
+        self._last = dict(self._each(told))
+        return self._last.values()
+
+    def _each(self, told: Iterable[wire.Raw]) -> Iterator[tuple[bytes, SlurmNode]]:
+        last = self._last
+        for raw in told:
+            said = bytes(raw)
+            known = last.get(said)
+            yield said, known if known is not None else slurm_node(_decode_node(raw))
 
 
 def slurm_node(found: WireNode) -> SlurmNode:

@@ -18,7 +18,7 @@ from slurm_operator.slurmrest import lists
 from slurm_operator.slurmrest.envelope import Envelope
 from slurm_operator.slurmrest.errors import SlurmAnswerUnreadable
 from slurm_operator.slurmrest.jobs import JobsReply, slurm_job
-from slurm_operator.slurmrest.nodes import NodesReply, slurm_node
+from slurm_operator.slurmrest.nodes import Nodes, NodesReply
 from slurm_operator.slurmrest.session import Session, trusted
 from slurm_operator.slurmrest.values import count
 from slurm_operator.slurmrest.versions import Capability
@@ -62,11 +62,12 @@ class Reader:
 
     def __init__(self, session: Session) -> None:
         self._session = session
+        self._nodes = Nodes()
 
     async def nodes(self, since: int = 0) -> Listing[str, SlurmNode] | None:
         def read(body: bytes) -> Listing[str, SlurmNode]:
             reply = _whole("read the nodes", _nodes_reply(body))
-            found = map(slurm_node, _present("read the nodes", reply.nodes))
+            found = self._nodes.read(_present("read the nodes", reply.nodes))
             return _listing(reply, {node.name: node for node in found})
 
         return await self._list("read the nodes", "/slurm/{version}/nodes/", since, read)

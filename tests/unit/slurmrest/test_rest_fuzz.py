@@ -15,7 +15,7 @@ from slurm_operator.slurmrest import lists
 from slurm_operator.slurmrest.errors import SlurmAnswerUnreadable
 from slurm_operator.slurmrest.exchange import Reply
 from slurm_operator.slurmrest.jobs import JobsReply, slurm_job
-from slurm_operator.slurmrest.nodes import NodesReply, slurm_node
+from slurm_operator.slurmrest.nodes import Nodes, NodesReply
 from slurm_operator.slurmrest.session import Session
 from slurm_operator.slurmrest.values import hosts
 
@@ -34,7 +34,7 @@ def _jobs(body: bytes) -> list[Any]:
 
 
 def _nodes(body: bytes) -> list[Any]:
-    return [slurm_node(node) for node in _whole(wire.decode(body, NodesReply).nodes)]
+    return [*Nodes().read(_whole(wire.decode(body, NodesReply).nodes))]
 
 
 def _reservations(body: bytes) -> list[Any]:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from slurm_operator import wire
 from slurm_operator.slurmrest.jobs import JobsReply, slurm_job
-from slurm_operator.slurmrest.nodes import NodesReply, slurm_node
+from slurm_operator.slurmrest.nodes import Nodes, NodesReply
 
 NODE = body_of("nodes")["nodes"][0]
 JOB = body_of("jobs")["jobs"][0]
@@ -34,7 +34,7 @@ UNREADABLE = (wire.DecodeError, ValueError, OverflowError, OSError)
 def test_any_node_is_read_or_refused(fields: dict[str, object]) -> None:
     body = json.dumps({"nodes": [NODE | fields]}).encode()
     try:
-        nodes = [slurm_node(node) for node in wire.decode(body, NodesReply).nodes or ()]
+        nodes = [*Nodes().read(wire.decode(body, NodesReply).nodes or ())]
     except UNREADABLE:
         return
 
@@ -51,3 +51,20 @@ def test_any_job_is_read_or_refused(fields: dict[str, object]) -> None:
         return
 
     assert [job.job_id for job in jobs] == [fields.get("job_id", JOB["job_id"])]
+
+
+def test_only_what_changed_is_read_anew() -> None:
+    def told(**fields: object) -> list[wire.Raw]:
+        listed = [NODE | {"name": name} for name in ("a", "b", "c")]
+        listed[1] |= fields
+        return wire.decode(json.dumps({"nodes": listed}).encode(), NodesReply).nodes or []
+
+    nodes = Nodes()
+    first, again = [*nodes.read(told())], [*nodes.read(told())]
+    changed, back = [*nodes.read(told(cpu_load=7777, comment="new"))], [*nodes.read(told())]
+
+    assert [new is old for new, old in zip(again, first, strict=True)] == [True, True, True]
+    assert [new is old for new, old in zip(changed, first, strict=True)] == [True, False, True]
+    assert changed[1].comment == "new"
+    assert back == first
+    assert back[1] is not first[1], "more than the last list is not remembered"
