@@ -9,7 +9,7 @@ from slurm.recording import check
 from slurm_operator import wire
 from slurm_operator.api import names
 from slurm_operator.manifests.objects import Pod
-from slurm_operator.slurmrest.nodes import NodesReply, slurm_node
+from slurm_operator.slurmrest.nodes import Nodes, NodesReply
 
 V = "/slurm/v0.0.45"
 
@@ -107,4 +107,4 @@ def ready_pod(name: str) -> Pod:
 
 def nodes(stub: StubSlurm):
     _, text = stub.answer("GET", f"{V}/nodes/")
-    return [slurm_node(node) for node in wire.decode(text, NodesReply).nodes]
+    return [*Nodes().read(wire.decode(text, NodesReply).nodes)]
