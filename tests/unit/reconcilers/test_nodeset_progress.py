@@ -153,3 +153,29 @@ def test_while_slurm_is_silent_former_workers_wait_for_the_window_that_was_there
 
     assert told.reason == "AwaitsWindow"
     assert told.message.endswith("in the next window at 2026-01-01 13:00 UTC.")
+
+
+ROLLING = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1}}
+
+
+def rolled(*words, reason=""):
+    """In the middle of an update: one has been replaced, and the other could go."""
+    spec = nodeset(replicas=2, slurmd={"image": "slurmd:next"}, updateStrategy=ROLLING)
+    new, former = revision_of(spec, OLD), old(1)
+    replaced = worker(0, on="n0", revision=hash_of(new))
+    nodes = [slurm_node(replaced, *words, reason=reason), slurm_node(former, "IDLE")]
+    there = world(spec, controller(), replaced, former, revisions_=[OLD, new], slurm_=slurm(*nodes))
+    return conditions(there)["Progressing"]
+
+
+def test_an_update_that_waits_for_workers_out_of_use_names_them():
+    told = rolled("IDLE", "DRAIN", reason="disk is bad")
+
+    assert (told.status, told.reason) == ("True", "AwaitsWorkers")
+    assert told.message.startswith("1 of 2 workers have a former revision")
+    for needed in ("gpu-0.", "maxUnavailable lets 1 be away", "kubectl slurm explain"):
+        assert needed in told.message
+
+
+def test_an_update_that_goes_on_is_at_work():
+    assert rolled("IDLE").reason != "AwaitsWorkers"

@@ -3,13 +3,17 @@
 from slurm_operator.api import names
 from slurm_operator.api.updates import UpdateType
 from slurm_operator.manifests.meta import Manifest
-from slurm_operator.plan.actions import Create
+from slurm_operator.plan.actions import Action, Create, DeleteWorker, WriteSlurm
 from slurm_operator.plan.conditions import PROGRESSING, Condition, false, true
 from slurm_operator.plan.plan import Plan
-from slurm_operator.reconcilers.nodeset import maintenance
+from slurm_operator.reconcilers.nodeset import maintenance, rollout
 from slurm_operator.reconcilers.nodeset.causes import LEAVING
 from slurm_operator.reconcilers.nodeset.members import Member
 from slurm_operator.reconcilers.nodeset.observe import Seen
+from slurm_operator.slurm.snapshot import Snapshot
+
+# So many workers are named; of the others their number is told.
+MOST_NAMED = 5
 
 
 def progressing(seen: Seen, plan: Plan, facts: Manifest) -> Condition:
@@ -17,11 +21,13 @@ def progressing(seen: Seen, plan: Plan, facts: Manifest) -> Condition:
     if waits := plan.waits:
         first, more = waits[0], f" (and {len(waits) - 1} more)" if len(waits) > 1 else ""
         return true(PROGRESSING, first.reason, f"{first.subject}: {first.message}{more}")
+    strategy = seen.nodeset.spec.update_strategy.effective_type
+    if strategy is UpdateType.ROLLING_UPDATE and seen.former and (away := _away(seen, plan)):
+        return true(PROGRESSING, "AwaitsWorkers", _awaits_workers(away, seen, facts["desired"]))
     if _is_at_work(seen, plan, facts):
         return true(PROGRESSING, "Starting", "Workers are being started or replaced.")
     if facts["updatedReplicas"] >= facts["desired"]:
         return false(PROGRESSING, "UpToDate")
-    strategy = seen.nodeset.spec.update_strategy.effective_type
     if strategy is UpdateType.ON_DELETE and seen.former:
         return false(PROGRESSING, "AwaitsDeletion", _awaits_deletion(seen, facts["desired"]))
     if strategy is UpdateType.SCHEDULED_UPDATE and seen.former and not maintenance.is_open(seen):
@@ -31,8 +37,31 @@ def progressing(seen: Seen, plan: Plan, facts: Manifest) -> Condition:
 
 def _is_at_work(seen: Seen, plan: Plan, facts: Manifest) -> bool:
     is_short = facts["availableReplicas"] < facts["desired"]
-    is_making = any(isinstance(action, Create) for action in plan.actions())
-    return is_short or is_making or any(map(_is_on_its_way, seen.members))
+    return is_short or _does(plan, Create) or any(map(_is_on_its_way, seen.members))
+
+
+def _does(plan: Plan, *kinds: type[Action]) -> bool:
+    return any(isinstance(action, kinds) for action in plan.actions())
+
+
+def _away(seen: Seen, plan: Plan) -> list[Member]:
+    """Whom an update waits for that does nothing itself: workers that take no jobs."""
+    is_replacing = _does(plan, Create, DeleteWorker, WriteSlurm) or any(map(_is_on_its_way, seen.members))
+    if is_replacing or not isinstance(seen.slurm, Snapshot):
+        return []
+    return [m for m in seen.members if not (m.is_ready and rollout.is_in_use(m)) and not m.is_terminating]
+
+
+def _awaits_workers(away: list[Member], seen: Seen, desired: int) -> str:
+    told = ", ".join(sorted(member.name for member in away)[:MOST_NAMED])
+    more = f" and {len(away) - MOST_NAMED} more" if len(away) > MOST_NAMED else ""
+    return (
+        f"{len(seen.former)} of {desired} workers have a former revision, and the update waits for those "
+        f"that take no jobs: {told}{more}. updateStrategy.rollingUpdate.maxUnavailable lets "
+        f"{rollout.budget(seen, desired)} be away at once, whatever the cause, and the first worker of the "
+        "new revision has to register before the rest follows. kubectl slurm explain pod/NAME says what is "
+        "the matter with one."
+    )
 
 
 def _is_on_its_way(member: Member) -> bool:
