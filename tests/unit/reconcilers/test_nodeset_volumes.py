@@ -1,5 +1,7 @@
 """Volumes of workers: there before the pod, and gone only when the policy and a real scale-in say so."""
 
+from datetime import timedelta
+
 import pytest
 
 from slurm_operator import wire
@@ -112,6 +114,11 @@ def test_every_volume_is_made_from_its_own_template(templates, sizes):
 )  # fmt: skip
 def test_an_existing_volume_is_used_again(there, story):
     assert told(seen(claims=there)) == story
+
+
+def test_a_worker_comes_when_its_volume_is_gone_though_nobody_tells_of_that():
+    assert planned(seen(claims=[claim(terminating=True)])).look_again == timedelta(seconds=2)
+    assert planned(seen(claims=[claim()])).look_again is None
 
 
 def test_one_volume_that_is_going_holds_up_only_its_own_worker():

@@ -31,13 +31,21 @@ from slurm_operator.reconcilers.nodeset.revisions import Revision
 from slurm_operator.reconcilers.nodeset.rollout import replaced
 from slurm_operator.reconcilers.nodeset.settled import Settled
 from slurm_operator.reconcilers.nodeset.traits import traits
-from slurm_operator.reconcilers.nodeset.volumes import is_scaled_in, left_behind, retention
+from slurm_operator.reconcilers.nodeset.volumes import (
+    VOLUME_TERMINATING,
+    is_scaled_in,
+    left_behind,
+    retention,
+)
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
 
 A_SECOND = timedelta(seconds=1)
 
 # How soon a name in Slurm is asked for again that somebody has.
 NAMES_FREE_AFTER = timedelta(seconds=10)
+
+# How soon something is looked at again whose end nobody tells us of: a claim that nobody owns wakes nobody.
+ENDS_UNTOLD = {"OldAnswer": A_SECOND, VOLUME_TERMINATING: timedelta(seconds=2)}
 
 # So many records and pods go within seconds. Then Slurm is read, and people are told how far it has come.
 MOST_GOING = 500
@@ -59,6 +67,7 @@ def decide(seen: Seen, now: datetime, settled: Settled | None = None) -> Plan:
     at_rest = settled.among(seen)
     choices = choose(seen, now, at_rest)
     leaving = {**choices.leaving, **replaced(seen, choices, revision, now)}
+    coming = arrivals(seen, choices, revision)
     workers = list(_workers(seen, leaving, settled, at_rest, now))
     records = forgotten(seen, choices)
     must_ask = bool(records) and _is_old(seen.slurm, now)  # A job may insist on one of them since.
@@ -67,14 +76,14 @@ def decide(seen: Seen, now: datetime, settled: Settled | None = None) -> Plan:
         lane("nodeset", left_behind(seen.nodeset, seen.members, seen.followers), _own(seen)),
         _history(seen, revision),
         *adopted(seen),
-        *arrivals(seen, choices, revision),
+        *coming,
         *workers,
         *policy.ended_jobs(seen, leaving, now),
         *([] if must_ask else records),
         lane("maintenance", arranged(seen, now)),
         look_again=A_SECOND
         if must_ask
-        else _look_again(seen, choices, workers, policy.next_end(seen, leaving, now), now),
+        else _look_again(seen, choices, [*coming, *workers], policy.next_end(seen, leaving, now), now),
         waits_on=(seen.controller_key,) if leaving or must_ask or _awaits_slurm(seen, now) else (),
     )
 
@@ -254,7 +263,7 @@ def _history(seen: Seen, revision: Revision) -> Lane:
 
 
 def _look_again(
-    seen: Seen, choices: Choices, workers: list[Lane], next_end: timedelta | None, now: datetime
+    seen: Seen, choices: Choices, lanes: list[Lane], next_end: timedelta | None, now: datetime
 ) -> timedelta | None:
     """When nothing will tell us: an answer of Slurm is old, a worker is ready but not for long enough."""
     waits = [next_end] if next_end is not None else []
@@ -268,8 +277,8 @@ def _look_again(
     if any(member.revision != seen.revision.hash for member in seen.members):
         waits += [wait for member in seen.members for wait in goes_by(member, now)]
     waits += [m.ready_again_in(now) for m in seen.members if not m.is_ready and m.has_crashed]
-    old_answers = (a for lane_ in workers for a in lane_.actions() if isinstance(a, Wait))
-    waits += [A_SECOND for wait in old_answers if wait.reason == "OldAnswer"]
+    untold = (a for lane_ in lanes for a in lane_.actions() if isinstance(a, Wait))
+    waits += [ENDS_UNTOLD[wait.reason] for wait in untold if wait.reason in ENDS_UNTOLD]
     soonest = min((wait for wait in waits if wait > timedelta(0)), default=None)
     return max(soonest, A_SECOND) if soonest is not None else None
 

@@ -18,6 +18,8 @@ from slurm_operator.reconcilers.nodeset.retire import GRACE_SECONDS
 
 Claims = Mapping[str, Child]
 
+VOLUME_TERMINATING = "VolumeTerminating"
+
 # A worker that goes for one of these does not come back, which is what `whenScaled` is about; one that goes
 # for a cordon or an update does.
 SCALED = {Leaving.SCALE_IN, Leaving.MODE_SWITCH, Leaving.NODE_UNFIT, Leaving.HOSTNAME}
@@ -81,7 +83,7 @@ def missing_claims(nodeset: NodeSet, whose: str, there: Claims) -> list[Create |
             steps.append(Create(manifest=manifest, reason="ScalingUp", message=message, may_exist=True))
         elif found.metadata.is_terminating:
             message = f"PersistentVolumeClaim {name} is being deleted; the worker comes when it is gone"
-            steps.append(Wait(subject=name, reason="VolumeTerminating", message=message))
+            steps.append(Wait(subject=name, reason=VOLUME_TERMINATING, message=message))
     return steps
 
 
