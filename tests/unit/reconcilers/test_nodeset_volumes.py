@@ -110,6 +110,8 @@ def test_every_volume_is_made_from_its_own_template(templates, sizes):
     [
         pytest.param([claim()], ["create Pod gpu-0"], id="it is there: kept, whoever made it"),
         pytest.param([claim(terminating=True)], ["wait scratch-gpu-0: VolumeTerminating"], id="it is going: the pod waits"),
+        pytest.param([claim(FORMER)], ["wait scratch-gpu-0: VolumeTerminating"], id="it goes with a former pod, soon: the pod waits"),
+        pytest.param([claim(FORMER, FOREIGN)], ["create Pod gpu-0"], id="it follows somebody else, too: kept"),
     ],
 )  # fmt: skip
 def test_an_existing_volume_is_used_again(there, story):

@@ -61,7 +61,7 @@ def _first(slot: Slot, seen: Seen) -> list[list[Action]]:
     if _needs_new_record(slot, seen):
         why = "the worker that comes is not what its record says"
         stages.append([forget(slot.slurm_node(seen.nodeset), seen.controller_key, "Outdated", why)])
-    claims = missing_claims(seen.nodeset, slot.whose(seen.nodeset), seen.claims)
+    claims = missing_claims(seen.nodeset, slot.whose(seen.nodeset), slot.pod_name, seen.claims)
     return [*stages, [*claims]] if claims else stages
 
 

@@ -71,7 +71,7 @@ def mounted(spec: Manifest, nodeset: NodeSet, whose: str) -> Manifest:
     return {**spec, "volumes": [*others, *ours]}
 
 
-def missing_claims(nodeset: NodeSet, whose: str, there: Claims) -> list[Create | Wait]:
+def missing_claims(nodeset: NodeSet, whose: str, pod_name: str, there: Claims) -> list[Create | Wait]:
     """What must be there before the pod. A claim that exists is taken as it is, whoever made it."""
     templates = nodeset.spec.claim_templates
     steps: list[Create | Wait] = []
@@ -81,10 +81,19 @@ def missing_claims(nodeset: NodeSet, whose: str, there: Claims) -> list[Create |
             manifest = _claim(nodeset, name, templates[template])
             message = f"created PersistentVolumeClaim {name}"
             steps.append(Create(manifest=manifest, reason="ScalingUp", message=message, may_exist=True))
-        elif found.metadata.is_terminating:
+        elif found.metadata.is_terminating or _goes_with_former(found, pod_name):
             message = f"PersistentVolumeClaim {name} is being deleted; the worker comes when it is gone"
             steps.append(Wait(subject=name, reason=VOLUME_TERMINATING, message=message))
     return steps
+
+
+def _goes_with_former(claim: Child, pod_name: str) -> bool:
+    """It follows an earlier pod of this name, which is gone. So Kubernetes deletes it, at its own pace.
+
+    A new pod would lose it before it starts, and wait for ever, or with all that it has written by then.
+    """
+    refs = claim.metadata.owner_references
+    return bool(refs) and all(ref.kind == "Pod" and ref.name == pod_name for ref in refs)
 
 
 def _claim(nodeset: NodeSet, name: str, template: Mapping[str, Any]) -> Manifest:
