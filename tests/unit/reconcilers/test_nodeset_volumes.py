@@ -8,6 +8,7 @@ from slurm_operator import wire
 from slurm_operator.api import names
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.meta import Child, Meta, OwnerReference
+from slurm_operator.manifests.objects import PodCondition
 from slurm_operator.plan.actions import Create, PatchObject
 from slurm_operator.reconcilers.nodeset.identity import daemon_pod_name
 from support.workers import (
@@ -127,6 +128,35 @@ def test_one_volume_that_is_going_holds_up_only_its_own_worker():
     made = seen(claims=[claim(terminating=True), claim(name="scratch-gpu-1")], replicas=2)
 
     assert told(made) == ["create Pod gpu-1", "wait scratch-gpu-0: VolumeTerminating"]
+
+
+def unscheduled(said, **kwargs):
+    """gpu-0, for which there is no machine, as the scheduler says."""
+    revision = revision_of(nodeset()).metadata.labels[names.LABEL_REVISION]
+    pod = worker(0, on="", ready=False, started=False, phase="Pending", revision=revision)
+    labels = {**pod.metadata.labels, names.LABEL_POD_INDEX: "0"}
+    condition = PodCondition(type="PodScheduled", status="False", reason="Unschedulable", message=said)
+    pod = wire.replace(
+        pod,
+        metadata=wire.replace(pod.metadata, labels=labels),
+        status=wire.replace(pod.status, conditions=[condition]),
+    )
+    return seen(pod, slurm_=slurm(), **kwargs)
+
+
+NOT_FOUND = '0/3 nodes are available: persistentvolumeclaim "scratch-gpu-0" not found.'
+
+
+@pytest.mark.parametrize(
+    ("case", "story"),
+    [
+        pytest.param(unscheduled(NOT_FOUND), ["create PersistentVolumeClaim scratch-gpu-0"], id="somebody deleted it"),
+        pytest.param(unscheduled(NOT_FOUND, claims=[claim()]), [], id="it is back"),
+        pytest.param(unscheduled("0/3 nodes are available: 3 Insufficient cpu."), [], id="not seen, and not missed: somebody made one"),
+    ],
+)  # fmt: skip
+def test_a_volume_that_is_deleted_before_its_worker_has_a_machine_is_made_anew(case, story):
+    assert told(case) == story
 
 
 @pytest.mark.parametrize(

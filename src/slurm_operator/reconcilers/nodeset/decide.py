@@ -35,6 +35,7 @@ from slurm_operator.reconcilers.nodeset.volumes import (
     VOLUME_TERMINATING,
     is_scaled_in,
     left_behind,
+    lost_claims,
     retention,
 )
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
@@ -133,7 +134,8 @@ def _lanes(
     lanes = [lane(member.slurm_node, *stages)] if stages else []
     again = protect_again(member, seen, now) if cause is not None else []
     lanes += [lane(f"protection of {member.slurm_node}", again)] if again else []
-    lanes += [lane(f"volumes of {member.slurm_node}", kept)] if kept else []
+    lost = lost_claims(member, seen.nodeset, seen.claims) if cause is None else []
+    lanes += [lane(f"volumes of {member.slurm_node}", [*lost, *kept])] if lost or kept else []
     return [*lanes, *traits(member, seen)]
 
 

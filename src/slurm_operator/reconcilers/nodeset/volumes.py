@@ -78,13 +78,32 @@ def missing_claims(nodeset: NodeSet, whose: str, pod_name: str, there: Claims) -
     for template, name in claim_names(nodeset, whose).items():
         found = there.get(name)
         if found is None:
-            manifest = _claim(nodeset, name, templates[template])
-            message = f"created PersistentVolumeClaim {name}"
-            steps.append(Create(manifest=manifest, reason="ScalingUp", message=message, may_exist=True))
+            steps.append(_creation(nodeset, name, templates[template]))
         elif found.metadata.is_terminating or _goes_with_former(found, pod_name):
             message = f"PersistentVolumeClaim {name} is being deleted; the worker comes when it is gone"
             steps.append(Wait(subject=name, reason=VOLUME_TERMINATING, message=message))
     return steps
+
+
+def lost_claims(member: Member, nodeset: NodeSet, there: Claims) -> list[Create]:
+    """Claims that somebody deleted before the pod had a machine: the scheduler waits until they are back.
+
+    It says which. Others that we do not see may be there all the same, made by somebody without our labels.
+    """
+    templates, scheduled = nodeset.spec.claim_templates, member.pod.status.condition("PodScheduled")
+    if not templates or scheduled is None or member.pod.spec.node_name or member.is_terminating:
+        return []
+    return [
+        _creation(nodeset, name, templates[template])
+        for template, name in claim_names(nodeset, whose(member.pod)).items()
+        if name not in there and f'persistentvolumeclaim "{name}" not found' in scheduled.message
+    ]
+
+
+def _creation(nodeset: NodeSet, name: str, template: Mapping[str, Any]) -> Create:
+    message = f"created PersistentVolumeClaim {name}"
+    manifest = _claim(nodeset, name, template)
+    return Create(manifest=manifest, reason="ScalingUp", message=message, may_exist=True)
 
 
 def _goes_with_former(claim: Child, pod_name: str) -> bool:
