@@ -138,6 +138,21 @@ def test_a_place_stays_while_its_annotation_may_stand_somewhere(given):
     assert [lane for lane in made.lanes if lane.name.endswith("topology")] == []
 
 
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param({"annotations": SW2, "topology": "default:sw9"}, id="elsewhere than its machine"),
+        pytest.param({"noted": "default:sw9", "topology": "default:sw9"}, id="its machine says no longer the same"),
+        pytest.param({"annotations": {names.TOPOLOGY: "rack 7"}, "topology": "default:sw9"}, id="its machine says nonsense"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("extra", ["Topology=default:sw9", "Weight=2\ntopology=default:sw9"])
+def test_a_place_in_extra_conf_wins_over_the_machines(case, extra):
+    made = plan_for(**case, asked={"extraConf": extra})
+
+    assert [lane for lane in made.lanes if lane.name.endswith("topology")] == []
+
+
 def test_the_note_on_the_pod_comes_after_slurm_took_it():
     """A switch that Slurm does not know is refused, and then nothing is noted, so it is tried again."""
     [lane] = [lane for lane in plan_for(SW2).lanes if lane.name.endswith("topology")]
@@ -186,6 +201,18 @@ def test_the_comment_is_written_where_only_it_tells_whose_a_record_is(asked, is_
     found = updates(plan_for(asked=asked))
 
     assert [wire.decode_any(write.comment)["nodeSetUID"] for write in found] == ["set-uid"] * is_written
+
+
+def test_a_daemon_whose_extra_conf_says_its_place_is_not_told_another():
+    """Images of others add what the pod's annotation says, whatever stands there already."""
+    spec = nodeset(scalingMode="DaemonSet", extraConf="Topology=default:sw9")
+    made = world(spec, controller(), machine("n1", annotations=SW2))
+    [pod] = [
+        a.manifest for a in planned(made).actions() if isinstance(a, Create) and a.manifest["kind"] == "Pod"
+    ]
+
+    assert pod["spec"]["containers"][0]["args"][-1].strip("'") == "Features=gpu Topology=default:sw9"
+    assert names.TOPOLOGY not in pod["metadata"]["annotations"]
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from slurm_operator.reconcilers.nodeset.pins import pins, takes
 from slurm_operator.reconcilers.nodeset.pod import Slot
 from slurm_operator.reconcilers.nodeset.replacements import asked_for
 from slurm_operator.reconcilers.nodeset.victims import victims_first
+from slurm_operator.slurm.conf.merge import says_topology
 from slurm_operator.slurm.topology import is_readable
 
 
@@ -232,9 +233,10 @@ def _unwanted_on(kube_node: KubeNode, there: list[Member]) -> dict[str, Cause]:
 def _daemon_slot(kube_node: KubeNode, seen: Seen) -> Slot:
     name = kube_node.metadata.name
     place = kube_node.metadata.annotations.get(names.TOPOLOGY, "")
+    is_asked = is_readable(place) and not says_topology(seen.nodeset.spec.extra_conf)
     return Slot(
         pod_name=identity.daemon_pod_name(name, seen.nodeset),
         hostname=identity.daemon_hostname(kube_node),
         kube_node=name,
-        topology=place if is_readable(place) else "",  # What is wrong with it, the worker tells.
+        topology=place if is_asked else "",  # What is wrong with it, the worker tells.
     )

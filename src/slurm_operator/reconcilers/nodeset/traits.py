@@ -12,6 +12,7 @@ from slurm_operator.reconcilers.nodeset import identity, pod_info
 from slurm_operator.reconcilers.nodeset.marks import marked
 from slurm_operator.reconcilers.nodeset.members import Member
 from slurm_operator.reconcilers.nodeset.observe import Seen
+from slurm_operator.slurm.conf.merge import says_topology
 from slurm_operator.slurm.features import are_same, has_kube_features, with_kube_features
 from slurm_operator.slurm.node import SlurmNode
 from slurm_operator.slurm.snapshot import Snapshot
@@ -50,10 +51,10 @@ def _features(member: Member, record: SlurmNode, seen: Seen) -> Iterator[Action]
 
 
 def wanted_place(member: Member) -> str:
-    """Where the machine's annotation puts this worker; empty when it says nothing."""
-    return (
-        member.kube_node.metadata.annotations.get(names.TOPOLOGY, "") if member.kube_node is not None else ""
-    )
+    """Where the machine's annotation puts this worker; empty when it says nothing, or nobody asks it."""
+    kube_node = member.kube_node
+    said = kube_node.metadata.annotations.get(names.TOPOLOGY, "") if kube_node is not None else ""
+    return said if said and not says_topology(member.nodeset.spec.extra_conf) else ""
 
 
 def place_problem(member: Member) -> str | None:
@@ -94,7 +95,7 @@ def _taken_out(member: Member, record: SlurmNode, seen: Seen) -> Iterator[list[A
     """The machine's annotation is gone: so is the place that we told Slurm, if the node is still there."""
     noted = member.pod.metadata.annotations.get(names.TOPOLOGY, "")
     is_given = names.TOPOLOGY in seen.nodeset.spec.template.metadata.annotations
-    if not noted or is_given or member.kube_node is None:
+    if not noted or is_given or member.kube_node is None or says_topology(seen.nodeset.spec.extra_conf):
         return
     if is_at(record.topology, noted):
         told = {place.topology for place in places(noted)}

@@ -51,6 +51,13 @@ def worker_conf(nodeset: str, extra: str, topology: str = "") -> str:
     return " ".join(pair_text(Pair(key, joined[key])) for key in sorted(joined))
 
 
+def says_topology(extra: str) -> bool:
+    """Whether extra lines of workers say themselves where these stand. That wins over everything else."""
+    conf = parse(extra.replace("\n", " "), "extraConf")
+    keys = (pair.key.lower() for setting in conf.settings for pair in setting.pairs)
+    return not conf.problems and "topology" in keys
+
+
 def _option(word: str) -> str:
     """What an option is about: `jwt_key=/etc/slurm/jwt.key` is about jwt_key."""
     return word.partition("=")[0].strip().lower()
