@@ -65,6 +65,10 @@ _BY_REASON: dict[str, _Way] = {
         "Delete the other object if nobody needs it, or choose another name.",
         ("kubectl -n {ns} get {other} -o yaml", _EDIT),
     ),
+    "HostnameInvalid": _Way(
+        "Correct that annotation of the machine, or take it off; then its worker comes by itself.",
+        ("kubectl annotate node NODE nodeset.slinky.slurm.net/hostname-override-",),
+    ),
     "FormerPart": _Way("Delete what is left of the former one, or choose another name.", (_SHOW,)),
     "KeysDiffer": _Way("Set slurmKeyRef of both to the same Secret.", (_EDIT,)),
     "DatabaseNotConfigured": _Way("Say which database to use.", (_EDIT,)),

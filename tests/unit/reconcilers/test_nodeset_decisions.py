@@ -17,6 +17,7 @@ from slurm_operator.plan.gate import Drained, NeverStarted
 from slurm_operator.plan.plan import Outcome
 from slurm_operator.reconcilers.nodeset import RECONCILER, reconciler
 from slurm_operator.reconcilers.nodeset.identity import daemon_pod_name
+from slurm_operator.reconcilers.nodeset.mismatches import mismatches
 from slurm_operator.runtime.slurm_writer import said
 from slurm_operator.slurm.reasons import OurReason
 from slurm_operator.slurm.snapshot import Unreachable
@@ -326,6 +327,33 @@ def test_daemons_come_where_they_belong(made, expected):
     created = [line for line in told(made) if line.startswith("create Pod")]
 
     assert len(created) == expected
+
+
+@pytest.mark.parametrize("name", ["node_1", "Rack1", "rack1.example.com", "-a", "a-", "a" * 64, "n\n1"])
+def test_a_machine_whose_annotation_is_no_host_name_keeps_no_other_from_its_worker(name):
+    """Kubernetes refuses such a pod, and with it all that would have been made behind it."""
+    misnamed = machine("a", annotations={names.HOSTNAME_OVERRIDE: name})
+    made = daemons(misnamed, machine("b"))
+    [wait] = planned(made).waits
+
+    assert told(made) == [
+        f"create Pod {daemon_pod_name('b', nodeset())}",
+        "wait a: HostnameInvalid",
+    ]
+    assert f"{names.HOSTNAME_OVERRIDE} of Node a: {name!r}" in wait.message
+    assert told(daemons(misnamed)) == ["wait a: HostnameInvalid"]
+
+
+def test_nobody_goes_for_a_name_that_nobody_can_have():
+    pod = daemon("a")
+    made = daemons(machine("a", annotations={names.HOSTNAME_OVERRIDE: "node_1"}), pods=[pod])
+    made.slurms[CONTROLLER] = slurm(slurm_node(pod, "IDLE"))
+    [wrong] = mismatches(RECONCILER.observe(KEY, made))
+
+    assert told(made) == []
+    assert wrong["slurmNode"] == "a"
+    assert "is no host name" in wrong["message"]
+    assert "It keeps the name" in wrong["message"]
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,10 @@
 """New workers: what has to be there before them, and their pods."""
 
 from slurm_operator.api import names
-from slurm_operator.manifests.objects import Pod
+from slurm_operator.manifests.objects import KubeNode, Pod
 from slurm_operator.plan.actions import Action, Create, Wait
 from slurm_operator.plan.plan import Lane, lane
-from slurm_operator.reconcilers.nodeset import ssh
+from slurm_operator.reconcilers.nodeset import identity, ssh
 from slurm_operator.reconcilers.nodeset.choices import Choices, Held
 from slurm_operator.reconcilers.nodeset.mismatches import declares_otherwise
 from slurm_operator.reconcilers.nodeset.observe import Seen
@@ -17,6 +17,7 @@ from slurm_operator.slurm.snapshot import Snapshot
 
 NEW = "new workers"
 NAME_TAKEN = "NameTaken"
+MISNAMED = "HostnameInvalid"
 
 NO_MACHINES = Wait(
     subject=NEW,
@@ -33,8 +34,9 @@ def arrivals(seen: Seen, choices: Choices, revision: Revision) -> list[Lane]:
     """
     if seen.is_daemon and not seen.sees_machines and not seen.nodeset.metadata.is_terminating:
         return [lane("ssh", ssh.config_writes(seen, revision)), lane(NEW, [NO_MACHINES])]
+    misnamed = [lane(kube_node.metadata.name, [_misnamed(kube_node)]) for kube_node in choices.misnamed]
     if not choices.create and not choices.held:
-        return [lane("ssh", ssh.config_writes(seen, revision))]
+        return [lane("ssh", ssh.config_writes(seen, revision)), *misnamed]
     if seen.controller is None:
         return [lane(NEW, [_no_controller(seen)])]
     if seen.awaits_keys_of:
@@ -52,7 +54,7 @@ def arrivals(seen: Seen, choices: Choices, revision: Revision) -> list[Lane]:
         else:
             together.append(pod)
     held = [lane(one.slot.pod_name, [_name_taken(one, seen)]) for one in choices.held]
-    return [lane(NEW, ssh.config_writes(seen, revision), together), *alone, *held]
+    return [lane(NEW, ssh.config_writes(seen, revision), together), *alone, *held, *misnamed]
 
 
 def _first(slot: Slot, seen: Seen) -> list[list[Action]]:
@@ -82,6 +84,11 @@ def _creation(slot: Slot, pods: WorkerPods, seen: Seen, *, is_cordoned: bool) ->
     if is_cordoned:
         manifest["metadata"]["annotations"][names.POD_CORDON] = "true"  # They said so of this worker.
     return Create(manifest=manifest, reason="ScalingUp", message=f"created worker {slot.pod_name}")
+
+
+def _misnamed(kube_node: KubeNode) -> Wait:
+    message = f"no worker can come: {identity.override_problem(kube_node)}"
+    return Wait(subject=kube_node.metadata.name, reason=MISNAMED, message=message)
 
 
 def _name_taken(held: Held, seen: Seen) -> Wait:

@@ -29,11 +29,15 @@ class Held:
 
 @dataclass(frozen=True)
 class Choices:
-    """`leaving` by pod uid; whoever is not named there stays. Who is `held` is created later."""
+    """`leaving` by pod uid; whoever is not named there stays. Who is `held` is created later.
+
+    On machines that are `misnamed` nobody comes: their annotation asks for a name that no worker can have.
+    """
 
     desired: int
     create: tuple[Slot, ...] = ()
     held: tuple[Held, ...] = ()
+    misnamed: tuple[KubeNode, ...] = ()
     leaving: Mapping[str, Cause] = field(default_factory=dict)
 
 
@@ -188,6 +192,7 @@ def _daemons(seen: Seen) -> Choices:
     by_node = _by_machine(seen, own)
     leaving: dict[str, Cause] = {}
     slots: list[Slot] = []
+    misnamed: list[KubeNode] = []
     desired = 0
     for name, kube_node in seen.kube_nodes.items():
         there = by_node.pop(name, [])
@@ -196,7 +201,9 @@ def _daemons(seen: Seen) -> Choices:
         ):
             desired += 1
             leaving |= _unwanted_on(kube_node, there)
-            if not there:
+            if not there and identity.override_problem(kube_node) is not None:
+                misnamed.append(kube_node)
+            elif not there:
                 slots.append(_daemon_slot(kube_node, seen))
         else:
             unfit = Cause(Leaving.NODE_UNFIT, f"Node {name} is no longer one for this NodeSet")
@@ -205,7 +212,7 @@ def _daemons(seen: Seen) -> Choices:
     leaving |= {member.uid: vanished for there in by_node.values() for member in there}
     create, held = _by_name(slots, seen)
     leaving |= _other_mode(seen, own, are_all_there=not create)
-    return Choices(desired=desired, create=create, held=held, leaving=leaving)
+    return Choices(desired=desired, create=create, held=held, misnamed=tuple(misnamed), leaving=leaving)
 
 
 def _by_machine(seen: Seen, own: list[Member]) -> defaultdict[str, list[Member]]:
@@ -218,10 +225,13 @@ def _by_machine(seen: Seen, own: list[Member]) -> defaultdict[str, list[Member]]
 
 
 def _unwanted_on(kube_node: KubeNode, there: list[Member]) -> dict[str, Cause]:
-    """All but the one worth keeping: the last that victims would be chosen from, with the right name."""
+    """All but the one worth keeping: the last that victims would be chosen from, with the right name.
+
+    For a name that nobody can have, nobody goes.
+    """
     hostname = identity.daemon_hostname(kube_node)
     leaving: dict[str, Cause] = {}
-    for member in there:
+    for member in there if identity.override_problem(kube_node) is None else ():
         if member.pod.metadata.labels.get(names.LABEL_POD_HOSTNAME, hostname) != hostname:
             leaving[member.uid] = Cause(Leaving.HOSTNAME, f"its node is called {hostname} now")
     named = [member for member in there if member.uid not in leaving and not member.is_terminating]

@@ -10,6 +10,9 @@ from slurm_operator.manifests.objects import KubeNode, Pod
 from slurm_operator.manifests.worker_names import mode_of as mode_of
 from slurm_operator.manifests.worker_names import slurm_node_name as slurm_node_name
 
+# What a pod can have for one (RFC 1123, a single label).
+_HOST_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+
 
 def padded(ordinal: int, nodeset: NodeSet) -> str:
     return str(ordinal).zfill(nodeset.spec.ordinal_padding)
@@ -50,6 +53,17 @@ def daemon_hostname(kube_node: KubeNode) -> str:
     """The node's annotation word for word, else the first part of the node's name."""
     override = kube_node.metadata.annotations.get(names.HOSTNAME_OVERRIDE)
     return override or kube_node.metadata.name.partition(".")[0]
+
+
+def override_problem(kube_node: KubeNode) -> str | None:
+    """Why no worker can be called as the node's annotation says: Kubernetes would refuse the pod."""
+    override = kube_node.metadata.annotations.get(names.HOSTNAME_OVERRIDE)
+    if not override or _HOST_NAME.fullmatch(override):
+        return None
+    return (
+        f"annotation {names.HOSTNAME_OVERRIDE} of Node {kube_node.metadata.name}: {override!r} is no host "
+        "name of a pod, which has at most 63 small letters, digits and '-', and no '-' at either end"
+    )
 
 
 def next_name(pod: Pod, nodeset: NodeSet) -> str:

@@ -8,6 +8,7 @@ from typing import Self
 
 from slurm_operator.api.nodeset import NodeSet
 from slurm_operator.manifests.meta import Manifest
+from slurm_operator.reconcilers.nodeset import identity
 from slurm_operator.reconcilers.nodeset.members import Member
 from slurm_operator.reconcilers.nodeset.observe import Seen
 from slurm_operator.reconcilers.nodeset.pod import amount, limits
@@ -64,6 +65,10 @@ def _told(member: Member, declared: Declared, seen: Seen) -> Iterator[str]:
     problem = place_problem(member)
     if problem is not None:
         yield problem
+    if seen.is_daemon and member.kube_node is not None:
+        problem = identity.override_problem(member.kube_node)
+        if problem is not None:
+            yield f"{problem}. It keeps the name that it has"
     record = member.record
     if record is None:
         if unregistered_for(member, seen.now) >= REGISTERS_WITHIN:
