@@ -44,11 +44,12 @@ SLURMS_OWN_USERS = {"", "root", "slurm"}
 # Of a node that drains already it says so behind the reason that is there, whoever gave that (seen on 26.05).
 _GIVEN_UP = re.compile(rf"(?: : (?:{'|'.join(SLURMS_OWN_DOWNS)}))+$")
 
-# How the operator before us drained a worker that it had cordoned itself: its machine was, or it had to go.
-_CORDONED_BY_OPERATOR = re.compile(
-    r"slurm-operator: (Node \(\S+\) was cordoned, Pod \(\S+\) must be cordoned"
-    r"|Pod \(\S+\) is pending termination for scale-in)"
-)
+# How the operator before us drained a worker that a user had cordoned. All its other drains are of workers
+# that it had cordoned itself, for their machine, in whichever words of a human or a Node, or to remove them.
+_CORDONED_BY_USER = re.compile(r"slurm-operator: Pod \(\S+\) was cordoned")
+
+# What a worker of ours says without an end, where it does not know its pod.
+_SAID_BY_WORKER = "PodTerminating"
 
 _POD = re.compile(r" ?\(pod (?P<uid>[0-9a-f-]{4,36})\)$")
 _PODS = re.compile(r" ?\(pods made until (?P<until>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)\)$")
@@ -72,8 +73,14 @@ def is_our_reason(reason: str) -> bool:
 
 
 def is_cordoned_by_operator(reason: str) -> bool:
-    """Whether the operator before us wrote it, of a worker that no user had cordoned."""
-    return _CORDONED_BY_OPERATOR.match(reason) is not None
+    """Whether the operator before us drained with it a worker that no user had cordoned.
+
+    Ours name a pod, or until when pods were made; that operator's end as they like.
+    """
+    ours = OurReason.read(reason)
+    if ours is None or ours.pod_uid or ours.made_until is not None or ours.cause == _SAID_BY_WORKER:
+        return False
+    return _CORDONED_BY_USER.fullmatch(_bare(reason)) is None
 
 
 def is_slurms_own_reason(reason: str, set_by: str) -> bool:

@@ -159,8 +159,9 @@ class Member(Worker, kw_only=True):
     def has_others_cordon(self) -> bool:
         """Not a user but the operator before us cordoned the pod, for a cause that its drain tells."""
         record = self.record
-        is_marked = names.POD_CORDON in self.pod.metadata.annotations
-        return is_marked and record is not None and is_cordoned_by_operator(record.reason)
+        if names.POD_CORDON not in self.pod.metadata.annotations or record is None:
+            return False
+        return record.state.is_drain and is_cordoned_by_operator(record.reason)
 
     @property
     def is_node_cordoned(self) -> bool:
