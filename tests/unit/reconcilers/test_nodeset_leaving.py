@@ -6,6 +6,8 @@ import pytest
 
 from slurm_operator import wire
 from slurm_operator.api import names
+from slurm_operator.manifests import kinds
+from slurm_operator.manifests.meta import Child, Meta
 from slurm_operator.plan.actions import Create, DeleteWorker, PatchObject
 from slurm_operator.reconcilers.nodeset import RECONCILER
 from slurm_operator.reconcilers.nodeset.pod import RESOURCES_DIGEST
@@ -288,6 +290,7 @@ def test_a_pinned_worker_comes_back_where_it_was(made, node):
     if node is None:
         assert affinity is None
     else:
+        assert create.manifest["metadata"]["annotations"][names.POD_PINNED] == node
         [term] = affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
         assert term == {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
 
@@ -322,6 +325,51 @@ def test_no_worker_is_pinned_to_where_another_number_is():
 
     assert create.manifest["metadata"]["name"] == "gpu-1"
     assert "nodeAffinity" not in create.manifest["spec"]["affinity"]
+
+
+def bound(*machines, on="", pin=True, **more):
+    """gpu-0 was made for n7, and has no machine yet."""
+    spec = nodeset(replicas=1, pinToNode=pin)
+    hash_ = revision_of(spec).metadata.labels[names.LABEL_REVISION]
+    waits = {"on": on, "ready": False, "started": False, "phase": "Pending", "revision": hash_}
+    pod = worker(0, **waits, annotations={names.POD_PINNED: "n7"})
+    labels = {**pod.metadata.labels, names.LABEL_POD_INDEX: "0"}
+    pod = wire.replace(pod, metadata=wire.replace(pod.metadata, labels=labels))
+    return pinned(pod, *machines, pinToNode=pin, **more)
+
+
+@pytest.mark.parametrize(
+    ("made", "goes"),
+    [
+        pytest.param(bound(machine("n7")), False, id="it waits for room there"),
+        pytest.param(bound(machine("n7", cordoned=True)), False, id="it waits until it is uncordoned"),
+        pytest.param(bound(), True, id="drained and taken out of the cluster"),
+        pytest.param(bound(to={"9": "n9"}), True, id="which the status has forgotten by now"),
+        pytest.param(bound(machine("n7"), to={"9": "n9"}), False, id="the status has forgotten one that is there"),
+        pytest.param(bound(machine("n7", taints=[("x", "NoSchedule")])), True, id="for others from now on"),
+        pytest.param(bound(machine("n7"), pin=False), True, id="nobody wants it pinned any more"),
+        pytest.param(bound(on="n7"), False, id="it had been scheduled there"),
+    ],
+)  # fmt: skip
+def test_a_worker_that_waits_for_a_machine_it_can_never_have_makes_room(made, goes):
+    assert told(made) == (["delete gpu-0 (NeverStarted)"] if goes else [])
+
+
+def test_where_machines_are_not_seen_a_worker_waits_for_its_own():
+    made = bound()
+    made.served.clear()
+
+    assert told(made) == []
+
+
+def test_the_volume_of_such_a_worker_stays():
+    scratch = {"metadata": {"name": "scratch"}, "spec": {}}
+    policy = {"whenScaled": "Delete"}
+    made = bound(volumeClaimTemplates=[scratch], persistentVolumeClaimRetentionPolicy=policy)
+    meta = Meta(name="scratch-gpu-0", namespace="ns", uid="claim", resource_version="3")
+    made.children_[kinds.PERSISTENT_VOLUME_CLAIM] = [Child(metadata=meta, body={})]
+
+    assert told(made) == ["delete gpu-0 (NeverStarted)"]
 
 
 OLD_NAME = {"hostname": "old-0", "revision": "before"}

@@ -33,6 +33,7 @@ class Leaving(StrEnum):
     NODE_UNFIT = "NodeUnfit"
     DUPLICATE = "Duplicate"
     HOSTNAME = "HostnameMismatch"
+    UNPINNED = "Unpinned"
     ENDED = "Ended"
     RETIRED = "Retired"
     RESOURCES = "Resources"

@@ -11,7 +11,7 @@ from slurm_operator.reconcilers.nodeset import failures, identity, placement, re
 from slurm_operator.reconcilers.nodeset.causes import Cause, Leaving
 from slurm_operator.reconcilers.nodeset.members import Member
 from slurm_operator.reconcilers.nodeset.observe import Seen
-from slurm_operator.reconcilers.nodeset.pins import pins, takes
+from slurm_operator.reconcilers.nodeset.pins import bound_in_vain, pins, takes
 from slurm_operator.reconcilers.nodeset.pod import Slot
 from slurm_operator.reconcilers.nodeset.replacements import asked_for
 from slurm_operator.reconcilers.nodeset.victims import victims_first
@@ -83,6 +83,8 @@ def _cannot_stay(member: Member, seen: Seen) -> Cause | None:
         return Cause(Leaving.RETIRED, "it was retired before")
     if member.is_terminating:
         return Cause(Leaving.TERMINATING, "its pod was asked to end")
+    if machine := bound_in_vain(member, seen):
+        return Cause(Leaving.UNPINNED, f"Node {machine}, which it was made for, is gone or no place for it")
     if records.has_outdated_record(member, seen.reservation_name):
         return Cause(Leaving.RESOURCES, "Slurm knows it with the resources of the worker before it")
     if records.is_refused(member):

@@ -198,10 +198,10 @@ def _neighbours(
 
 
 def _kube_nodes(nodeset: NodeSet, pods: Sequence[Pod], world: World) -> dict[str, KubeNode]:
-    """All machines in DaemonSet mode, else those that the workers are on or are pinned to."""
+    """All machines in DaemonSet mode, else those that the workers are on or are bound to."""
     if nodeset.spec.scaling_mode is ScalingMode.DAEMON_SET:
         return {kube_node.metadata.name: kube_node for kube_node in world.all(KubeNode)}
-    wanted = {pod.spec.node_name for pod in pods if pod.spec.node_name}
+    wanted = {pod.spec.node_name or pod.metadata.annotations.get(names.POD_PINNED, "") for pod in pods} - {""}
     if nodeset.spec.pin_to_node:
         wanted.update(nodeset.status.ordinal_to_node.values())
     found = ((name, world.get(KubeNode, "", name)) for name in sorted(wanted))

@@ -2,7 +2,9 @@
 
 from collections.abc import Mapping
 
+from slurm_operator.api import names
 from slurm_operator.reconcilers.nodeset import placement
+from slurm_operator.reconcilers.nodeset.members import Member
 from slurm_operator.reconcilers.nodeset.observe import Seen
 
 
@@ -38,6 +40,17 @@ def _is_selected(name: str, seen: Seen) -> bool:
         return True
     kube_node = seen.kube_nodes.get(name)
     return kube_node is not None and placement.is_selected(kube_node, seen.nodeset)
+
+
+def bound_in_vain(member: Member, seen: Seen) -> str:
+    """The machine that a worker without one is bound to, if it can never be scheduled there; else nothing.
+
+    Its pod was made for that machine, and no pod can be told of another one.
+    """
+    name = member.pod.metadata.annotations.get(names.POD_PINNED, "")
+    if not name or member.pod.spec.node_name or seen.is_daemon:
+        return ""
+    return "" if seen.nodeset.spec.pin_to_node and takes(name, seen) else name
 
 
 def takes(name: str, seen: Seen) -> bool:
