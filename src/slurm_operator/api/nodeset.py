@@ -1,5 +1,6 @@
 """NodeSet: identical slurmd pods, each of them one Slurm node."""
 
+import re
 from collections.abc import Iterator
 from typing import Any, ClassVar, Self
 
@@ -27,6 +28,7 @@ from slurm_operator.api.workers import (
 
 # Between them any white space; inside neither that nor a control character, which no line of Slurm can hold.
 _PARAMETERS = r"^\s*([^\0- =\x7f]*=[^\0- \x7f]*(\s+|$))*$"
+_READABLE = re.compile(r"[A-Za-z0-9_.]+[-*+/]?=\S+")
 _CONTROLLER = "self.?controllerRef.name.orValue(self.?clusterName.orValue(''))"
 
 
@@ -131,6 +133,9 @@ class NodeSetSettings:
                 f"{budget!r} is neither a number nor a percentage such as 25%; 1 is used",
             )
         yield from _claim_problems(self.volume_claim_templates)
+        for word in self.extra_conf.split():
+            if not _READABLE.fullmatch(word):
+                yield warning("extraConf", f"{word!r} is no Key=Value that Slurm could read, and is left out")
         yield from self._affinity_problems()
         if self.template.spec.get("hostNetwork") and self.ssh.enabled and not self.ssh.has_port:
             yield warning(

@@ -72,6 +72,13 @@ def said(problems: Any) -> list[str]:
         ),
         pytest.param(
             "NodeSet",
+            REF | {"extraConf": "Gres=gpu:8 Feature= Weight=5"},
+            References(),
+            "Warning: spec.extraConf: 'Feature=' is no Key=Value that Slurm could read, and is left out",
+            id="a word without a value",
+        ),
+        pytest.param(
+            "NodeSet",
             REF,
             References(node_set_names={"slurm": ("older",)}),
             "Error: spec.template.spec.hostname: NodeSet 'older' is already known as 'slurm' to the same "

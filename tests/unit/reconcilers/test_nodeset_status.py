@@ -70,6 +70,7 @@ def limited(**limits) -> dict:
         pytest.param(seen(extraConf="RealMemory=1000", record={"real_memory_mb": 900}), "MiB of memory: 1000 by extraConf, 900 in Slurm", id="memory"),
         pytest.param(seen(**limited(memory="4Gi"), record={"real_memory_mb": 64000}), "", id="a limit below the machine is kept by slurmd"),
         pytest.param(seen(extraConf="Gres=gpu:h100:8", record={"gres": "gpu:h100:8(S:0-1)"}), "", id="GRES, as Slurm writes them"),
+        pytest.param(seen(extraConf="Gres=gpu:8 Feature=", record={"gres": ""}), "GRES gpu: 8 by extraConf, 0 in Slurm", id="GRES beside a word that nobody can read"),
         pytest.param(seen(extraConf="Gres=gpu:8", record={"gres": "(null)"}), "GRES gpu: 8 by extraConf, 0 in Slurm", id="GRES that slurmd did not find"),
         pytest.param(seen(**limited(nvidia_gpu=4), record={"gres": ""}), "GRES gpu: 4 by the pod's limits, 0 in Slurm", id="devices that nobody told Slurm of"),
         pytest.param(seen(extraConf="Gres=gpu:h100:8", **limited(nvidia_gpu=8), record={"gres": "gpu:h100:8"}), "", id="as many devices as GRES"),

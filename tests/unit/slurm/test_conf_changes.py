@@ -138,6 +138,8 @@ def test_nothing_is_merged_where_nothing_is_set(extra):
         ("feature=b,a Features=a\nWeight=5", "", "Features=a,b,gpu Weight=5"),
         ("gres=gpu:2 Gres=nvme:1", "", "Features=gpu Gres=gpu:2,nvme:1"),
         ("garbage", "default:sw1", "Features=gpu Topology=default:sw1"),
+        ("Gres=gpu:8 Feature= Weight=5", "", "Features=gpu Gres=gpu:8 Weight=5"),
+        ("Gres=gpu:8 =x a-b=1 topology=", "default:sw1", "Features=gpu Gres=gpu:8 Topology=default:sw1"),
         ('Reason="two words"', "", 'Features=gpu Reason="two words"'),
     ],
 )

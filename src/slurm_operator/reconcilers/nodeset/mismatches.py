@@ -14,7 +14,7 @@ from slurm_operator.reconcilers.nodeset.observe import Seen
 from slurm_operator.reconcilers.nodeset.pod import amount, limits
 from slurm_operator.reconcilers.nodeset.returns import comes_back
 from slurm_operator.reconcilers.nodeset.traits import place_problem
-from slurm_operator.slurm.conf.lines import parse
+from slurm_operator.slurm.conf.merge import worker_pairs
 from slurm_operator.slurm.node import SlurmNode
 from slurm_operator.slurm.snapshot import Snapshot
 from slurm_operator.slurm.tres import TresError, gres, gres_counts
@@ -49,8 +49,7 @@ class Declared:
 
     @classmethod
     def by(cls, nodeset: NodeSet) -> Self:
-        conf = parse(nodeset.spec.extra_conf.replace("\n", " "), "extraConf")
-        pairs = {pair.key.lower(): pair.value for setting in conf.settings for pair in setting.pairs}
+        pairs = {pair.key.lower(): pair.value for pair in worker_pairs(nodeset.spec.extra_conf)}
         cpus, memory_mb = limits(nodeset)
         return cls(nodeset.slurm_name, pairs, int(cpus), int(memory_mb), _gpus(nodeset))
 

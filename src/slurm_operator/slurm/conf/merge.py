@@ -4,11 +4,16 @@ Slurm uses the last line of a key, so lines that stand behind ours win by themse
 which both sides need a word; those are written once more at the end, as the union.
 """
 
+import re
 from collections.abc import Mapping
+from functools import lru_cache
 
 from slurm_operator.slurm.conf.files.slurm_conf import NODE_LINE
 from slurm_operator.slurm.conf.lines import Pair, Setting, pair_text, parse
 from slurm_operator.slurm.features import features, written
+
+# One item of a worker's own line; a value with a space stands in quotes.
+_WORD = re.compile(r'[^\s"]*="[^"]*"(?!\S)|\S+')
 
 MERGED_KEYS = ("AuthAltParameters", "AuthInfo", "SlurmctldParameters")
 
@@ -37,11 +42,10 @@ def worker_conf(nodeset: str, extra: str, topology: str = "") -> str:
     """What a worker says of itself in `slurmd --conf`: features, topology, and the user's own keys, sorted.
 
     The NodeSet's name is always a feature: partitions find their workers by it. Repeated keys are joined with
-    commas. Extra lines that cannot be read add nothing.
+    commas.
     """
-    conf = parse(extra.replace("\n", " "), "extraConf")
     values: dict[str, list[str]] = {}
-    for pair in () if conf.problems else (pair for setting in conf.settings for pair in setting.pairs):
+    for pair in worker_pairs(extra):
         values.setdefault(_spelled(pair.key), []).append(pair.value)
     wanted = [nodeset, *values.pop("Feature", []), *values.pop("Features", [])]
     joined = {key: ",".join(found) for key, found in values.items()}
@@ -51,11 +55,20 @@ def worker_conf(nodeset: str, extra: str, topology: str = "") -> str:
     return " ".join(pair_text(Pair(key, joined[key])) for key in sorted(joined))
 
 
+@lru_cache(maxsize=128)  # Asked for every worker in every pass.
 def says_topology(extra: str) -> bool:
     """Whether extra lines of workers say themselves where these stand. That wins over everything else."""
-    conf = parse(extra.replace("\n", " "), "extraConf")
-    keys = (pair.key.lower() for setting in conf.settings for pair in setting.pairs)
-    return not conf.problems and "topology" in keys
+    return any(pair.key.lower() == "topology" for pair in worker_pairs(extra))
+
+
+@lru_cache(maxsize=128)
+def worker_pairs(extra: str) -> tuple[Pair, ...]:
+    """What extra lines say of workers, word by word: one that cannot be read, or has no value, costs no more.
+
+    Read as a line, `Feature= Weight=5` would be a feature called Weight=5.
+    """
+    words = (parse(word, "extraConf") for word in _WORD.findall(extra))
+    return tuple(pair for conf in words for setting in conf.settings for pair in setting.pairs)
 
 
 def _option(word: str) -> str:
