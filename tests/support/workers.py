@@ -73,7 +73,7 @@ def _owner() -> OwnerReference:
 
 
 def worker(ordinal, *, on="n1", ready=True, revision="r1", phase="Running", started=True, age=timedelta(hours=1),
-           mode="StatefulSet", name="", hostname="", annotations=None, protected=True, terminating=False, grace=3600, unready_for=None) -> Pod:  # fmt: skip
+           mode="StatefulSet", name="", hostname="", annotations=None, protected=True, terminating=False, grace=3600, ready_for=None, unready_for=None) -> Pod:  # fmt: skip
     name = name or f"gpu-{ordinal}"
     labels = {
         names.APP_NAME: "slurmd", names.LABEL_SCALING_MODE: mode, names.LABEL_REVISION: revision,
@@ -82,7 +82,9 @@ def worker(ordinal, *, on="n1", ready=True, revision="r1", phase="Running", star
     running = ContainerState(running=ContainerStateRunning(started_at=STARTED))
     statuses = [ContainerStatus(name="slurmd", ready=ready, state=running)] if started else []
     condition = PodCondition(
-        type="Ready", status="True" if ready else "False", last_transition_time=NOW - (unready_for or age)
+        type="Ready",
+        status="True" if ready else "False",
+        last_transition_time=NOW - (ready_for or unready_for or age),
     )
     return Pod(
         metadata=Meta(

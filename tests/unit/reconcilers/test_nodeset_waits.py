@@ -55,6 +55,24 @@ def test_slurm_is_read_often_until_the_last_worker_has_registered(other, waits):
     assert planned(made).waits_on == ((CONTROLLER,) if waits else ())
 
 
+@pytest.mark.parametrize(
+    ("last_came", "waits"),
+    [
+        pytest.param(timedelta(seconds=1), False, id="one has just come up, so more may follow"),
+        pytest.param(timedelta(seconds=10), True, id="nobody followed: the one that does not come is alone"),
+    ],
+)
+def test_while_many_pods_come_up_one_by_one_slurm_is_left_alone(last_came, waits):
+    minutes = timedelta(minutes=1)
+    slow = worker(1, revision=HASH, age=minutes, ready=False, started=False, phase="Pending")
+    late = worker(2, revision=HASH, age=minutes, ready_for=last_came)
+    made = world(
+        SPEC, controller(), KNOWN, slow, late, slurm_=slurm(slurm_node(KNOWN, "IDLE")), revisions_=[REVISION]
+    )
+
+    assert planned(made).waits_on == ((CONTROLLER,) if waits else ())
+
+
 def test_neither_a_lost_machine_nor_a_worker_that_never_registers_keeps_others_waiting():
     lost = worker(0, revision=HASH, ready=False)
     never, late = worker(1, revision=HASH, age=timedelta(minutes=5)), worker(2, revision=HASH, age=JUST_NOW)

@@ -48,6 +48,10 @@ NAMES_FREE_AFTER = timedelta(seconds=10)
 # How soon something is looked at again whose end nobody tells us of: a claim that nobody owns wakes nobody.
 ENDS_UNTOLD = {"OldAnswer": A_SECOND, VOLUME_TERMINATING: timedelta(seconds=2)}
 
+# A thousand pods start one after the other. While one has just come up, the next one may follow, for so long.
+FOLLOWS_WITHIN = timedelta(seconds=3)
+STARTS_IN_A_CROWD = timedelta(minutes=5)
+
 # So many records and pods go within seconds. Then Slurm is read, and people are told how far it has come.
 MOST_GOING = 500
 
@@ -162,14 +166,17 @@ def _awaits_registration(seen: Seen, now: datetime) -> bool:
     Who has been at it for long, starting or registering, is not waited for: the others need us.
     """
     waits = (unregistered_for(member, now) for member in seen.members)
-    is_awaited = any(timedelta(0) < wait < REGISTERS_WITHIN for wait in waits)
-    return is_awaited and not any(_is_starting(member, now) for member in seen.members)
+    awaited = [wait for wait in waits if timedelta(0) < wait < REGISTERS_WITHIN]
+    if not awaited:
+        return False
+    within = STARTS_IN_A_CROWD if min(awaited) < FOLLOWS_WITHIN else REGISTERS_WITHIN
+    return not any(_is_starting(member, now, within) for member in seen.members)
 
 
-def _is_starting(member: Member, now: datetime) -> bool:
+def _is_starting(member: Member, now: datetime, within: timedelta) -> bool:
     """It is new and not yet up; one that was registered before is not, whatever became of its machine."""
     created = member.pod.metadata.creation_timestamp
-    is_new = created is not None and now - created < REGISTERS_WITHIN
+    is_new = created is not None and now - created < within
     return is_new and not (member.is_ready or member.is_registered or member.is_terminating)
 
 
