@@ -63,6 +63,8 @@ def fingerprint(pem: Pem | None) -> object:
 def _context(trust: Trust, shown: ClientCertificate | None) -> ssl.SSLContext:
     # With its own authority the system's are not loaded: only the cluster's CA vouches for the API server.
     given = None if trust.authority is None else _pem_text(trust.authority)
+    if given == "":  # To Python that is none given, and then everybody's would do.
+        raise ConfigProblem(f"the certificate authority ({_where(trust.authority)}) is empty")
     try:
         context = ssl.create_default_context(cadata=given)
     except ssl.SSLError as error:

@@ -260,6 +260,14 @@ def test_a_certificate_authority_that_is_none_is_named(tmp_path: Path) -> None:
         TlsContexts(Trust(authority=tmp_path / "missing")).context()
 
 
+def test_an_empty_certificate_authority_is_not_taken_for_that_of_the_system(tmp_path: Path) -> None:
+    (tmp_path / "ca.crt").touch()
+
+    for empty in (tmp_path / "ca.crt", b""):
+        with pytest.raises(ConfigProblem, match="is empty"):
+            TlsContexts(Trust(authority=empty)).context()
+
+
 def authority(path: Path, name: str) -> Path:
     """A CA as old tools made them: without key usage, which Python 3.13 and newer refuse by default."""
     key = ec.generate_private_key(ec.SECP256R1())
