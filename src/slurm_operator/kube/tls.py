@@ -81,8 +81,12 @@ def _context(trust: Trust, shown: ClientCertificate | None) -> ssl.SSLContext:
 
 
 def _pem_text(pem: Pem) -> str:
-    content = pem.read_bytes() if isinstance(pem, Path) else pem
-    return content.decode("ascii", errors="replace")
+    """Without what is not ASCII: people write comments between certificates."""
+    try:
+        content = pem.read_bytes() if isinstance(pem, Path) else pem
+    except OSError as error:
+        raise ConfigProblem(f"cannot read {pem!s}: {error.strerror}") from error
+    return content.decode("ascii", errors="ignore")
 
 
 def _show(context: ssl.SSLContext, shown: ClientCertificate) -> None:

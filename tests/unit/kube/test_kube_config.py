@@ -258,6 +258,8 @@ def test_a_certificate_authority_that_is_none_is_named(tmp_path: Path) -> None:
         TlsContexts(Trust(authority=b"not a certificate")).context()
     with pytest.raises(ConfigProblem, match="cannot read"):
         TlsContexts(Trust(authority=tmp_path / "missing")).context()
+    with pytest.raises(ConfigProblem, match="cannot read"):
+        TlsContexts(Trust(authority=tmp_path)).context()
 
 
 def test_an_empty_certificate_authority_is_not_taken_for_that_of_the_system(tmp_path: Path) -> None:
@@ -301,6 +303,12 @@ def test_a_renewed_authority_is_loaded_and_an_unchanged_one_is_not(tmp_path: Pat
     assert (len(before), len(after)) == (1, 1), "only the cluster's own authority is trusted"
     assert "first" in before[0]
     assert "second" in after[0]
+
+
+def test_a_bundle_may_have_comments_in_any_language(tmp_path: Path) -> None:
+    pem = authority(tmp_path / "ca.crt", "ours").read_bytes()
+
+    assert len(trusted(TlsContexts(Trust(authority="# Főtanúsítvány\n".encode() + pem)))) == 1
 
 
 def test_authorities_of_old_tools_are_accepted(tmp_path: Path) -> None:
