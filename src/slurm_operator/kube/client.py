@@ -363,7 +363,7 @@ def _plain(path: str, params: Mapping[str, str] | None) -> Request:
 def _manifest(body: bytes) -> Manifest:
     try:
         manifest: Manifest = wire.decode_any(body)
-    except (wire.DecodeError, RecursionError) as error:
+    except (wire.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise errors.Unreadable(f"the answer is no object that we can read: {error}") from error
     return manifest
 

@@ -160,7 +160,7 @@ def conflict(message: str) -> Conflict:
 
 
 def from_status(status: Status, *, attempted: str = "", retry_after: float | None = None) -> ApiError:
-    """The error for a Status, as an answer to a call or as an ERROR event in a watch."""
+    """The error for a Status."""
     if status.details is not None:
         retry_after = retry_after or status.details.retry_after_seconds or None
     return _type_of(status)(status, attempted=attempted, retry_after=retry_after)
@@ -172,7 +172,7 @@ def from_body(
     """The error for an HTTP answer; a body that is no Status (a proxy's page) is quoted."""
     try:
         status = wire.decode(body, Status)
-    except wire.DecodeError:
+    except (wire.DecodeError, UnicodeDecodeError, RecursionError):
         text = body[:300].decode(errors="replace").strip()
         status = Status(message=text or reason)
     if not status.code:

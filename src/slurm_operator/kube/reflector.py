@@ -7,7 +7,6 @@ from typing import Generic, TypeVar
 
 import structlog
 
-from slurm_operator import wire
 from slurm_operator.api.meta import HasMeta, ObjectKey, key_of
 from slurm_operator.kube import envelope, errors
 from slurm_operator.kube.backoff import Backoff
@@ -27,9 +26,6 @@ _IDLE_SECONDS = 150.0
 _HEALTHY_SECONDS = 10.0
 
 log = structlog.get_logger(__name__)
-
-
-_decode_status = wire.decoder(errors.Status)
 
 
 class Reflector(Generic[T]):
@@ -166,7 +162,7 @@ class Reflector(Generic[T]):
             case "BOOKMARK":
                 self._reached(envelope.name(event.object).resource_version)
             case "ERROR":
-                raise errors.from_status(_decode_status(event.object), attempted=f"watch {self.selection}")
+                raise errors.from_body(500, bytes(event.object), attempted=f"watch {self.selection}")
             case _:
                 log.warning("a watch event of a type we do not know", type=event.type)
 

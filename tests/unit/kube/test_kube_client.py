@@ -1,6 +1,7 @@
 """What the client sends, what it makes of the answers, and when it holds back."""
 
 import asyncio
+import re
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +84,8 @@ async def test_causes_of_an_invalid_object_are_kept() -> None:
         pytest.param(b"<html>bad gateway</html>", "<html>bad gateway</html>", id="a proxy's page is quoted"),
         pytest.param(b"", "Bad Gateway", id="nothing: what HTTP calls it"),
         pytest.param(b"[1]", "[1]", id="JSON of another shape"),
+        pytest.param(b'{"message":"\xff"}', "message", id="bytes that are no text"),
+        pytest.param(b"[" * 100_000, "[[[", id="nested deeper than anybody reads"),
     ],
 )
 async def test_an_answer_that_is_no_status_is_still_an_error_worth_reading(body: bytes, said: str) -> None:
@@ -90,7 +93,7 @@ async def test_an_answer_that_is_no_status_is_still_an_error_worth_reading(body:
         await answer.body(body, 502)
 
     async with FakeApi(others=[page]) as api, api.client() as client:
-        with pytest.raises(errors.ServerError, match=said.replace("[", r"\[")):
+        with pytest.raises(errors.ServerError, match=re.escape(said)):
             await client.get(POD, KEY)
 
 
@@ -392,9 +395,10 @@ async def test_a_hundred_watches_do_not_keep_a_call_waiting() -> None:
     assert open_watches == 100
 
 
-async def test_an_answer_that_is_no_json_is_unreadable_not_a_crash() -> None:
+@pytest.mark.parametrize("body", [b"hello", b'{"a":"\xff"}'])
+async def test_an_answer_that_is_no_json_is_unreadable_not_a_crash(body: bytes) -> None:
     async def nonsense(answer: Answer) -> None:
-        await answer.body(b"hello")
+        await answer.body(body)
 
     async with FakeApi(lists=[nonsense], others=[nonsense]) as api, api.client() as client:
         with pytest.raises(errors.Unreadable):

@@ -3,7 +3,9 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from typing import Any
 
+import pytest
 from eventually import eventually
 from fake_api_server import Answer, FakeApi, hang, listing, refusal, status, thing
 from structlog.testing import capture_logs
@@ -105,6 +107,27 @@ async def test_410_in_the_watch_lists_again_and_tells_what_went_missing() -> Non
     assert set(it.told[2:]) == {("b@95", "b@950"), ("-", "c@960"), ("a@90", "-")}
     assert api.watches_asked()[1].params["resourceVersion"] == "1000"
     assert it.cache.lists == 2
+
+
+@pytest.mark.parametrize(
+    "strange",
+    [
+        pytest.param({"code": "many"}, id="of another shape"),
+        pytest.param({"kind": "Status"}, id="without a code"),
+        pytest.param("no object", id="no object"),
+    ],
+)
+async def test_an_error_of_a_shape_that_nobody_knows_ends_a_watch_and_not_the_cache(strange: Any) -> None:
+    async def fail(answer: Answer) -> None:
+        await answer.begin()
+        await answer.event("ERROR", strange)
+        await answer.end()
+
+    api = FakeApi(lists=[listing(thing("a", 90))], watches=[fail, hang])
+    async with watched(api) as it:
+        await eventually(lambda: len(api.watches_asked()) == 2)
+
+    assert it.versions() == {"a": "90"}
 
 
 async def test_410_as_the_answer_to_the_watch_lists_again() -> None:
