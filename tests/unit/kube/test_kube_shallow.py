@@ -1,6 +1,7 @@
 """Cutting JSON into its parts without recursion."""
 
 import json
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -35,6 +36,20 @@ def test_elements_are_what_a_parser_finds(document: list[Any], indent: int | Non
     text = json.dumps(document, indent=indent).encode()
 
     assert [json.loads(bytes(element)) for element in shallow.elements(text)] == document
+
+
+@pytest.mark.parametrize("letter", ["x", '"', "\\"])
+def test_a_long_string_takes_little_memory_beside_itself(letter: str) -> None:
+    document = json.dumps({"long": letter * 500_000, "name": "a"}).encode()
+    tracemalloc.start()
+    try:
+        found = shallow.members(document)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert json.loads(bytes(found["long"])) == letter * 500_000
+    assert peak < 4 * len(document)
 
 
 @pytest.mark.parametrize("junk", [b"", b"null", b"[]", b'{"metadata":3}', b"<html>", b"\xff\xfe"])
