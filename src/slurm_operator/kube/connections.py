@@ -66,7 +66,7 @@ class Connections:
             raise
         finally:
             self._in_use.discard(connection)
-        if answer.is_last:
+        if answer.is_last or connection.is_sending:
             connection.abort()
         else:
             self._keep(connection)
@@ -111,6 +111,11 @@ class _Connection:
     @property
     def is_open(self) -> bool:
         return self._link.is_open
+
+    @property
+    def is_sending(self) -> bool:
+        """Who answered without reading all of the request may never read the next one."""
+        return self._link.is_sending
 
     @property
     def has_answered(self) -> bool:

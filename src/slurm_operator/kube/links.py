@@ -114,6 +114,11 @@ class Link:
         self._resting: asyncio.TimerHandle | None = None
         self._listen()
 
+    @property
+    def is_sending(self) -> bool:
+        """Something that was written has not left yet."""
+        return bool(self._unsent)
+
     def write(self, data: bytes) -> None:
         """What the other side does not take at once follows when it does."""
         is_first = not self._unsent

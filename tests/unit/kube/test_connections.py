@@ -8,6 +8,8 @@ from fake_api_server import Answer, FakeApi, thing
 
 from slurm_operator.api.meta import ObjectKey
 from slurm_operator.kube import errors
+from slurm_operator.kube.access import Access
+from slurm_operator.kube.client import Client
 from slurm_operator.manifests.kinds import POD
 
 VIRTUAL_TIME = True
@@ -104,6 +106,24 @@ async def test_a_connection_that_cannot_be_trusted_is_not_kept(headers: dict[str
 
     assert found["metadata"]["name"] == "a"
     assert api.connections == 2
+
+
+async def test_a_connection_whose_server_did_not_want_all_of_a_request_is_not_kept() -> None:
+    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 413 Request Entity Too Large\r\nContent-Length: 0\r\n\r\n")
+        await writer.drain()
+        await over.wait()
+        writer.close()
+
+    over = asyncio.Event()
+    server = await asyncio.start_server(refuse, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    async with server, Client(Access(server=url), deadline_seconds=5) as client:
+        for _ in range(2):
+            with pytest.raises(errors.ApiError, match="Too Large"):
+                await client.request("POST", "/large", body="x" * 20_000_000)
+        over.set()
 
 
 async def test_an_idle_connection_is_closed_after_a_minute() -> None:
