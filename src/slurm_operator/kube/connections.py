@@ -47,6 +47,16 @@ class Connections:
             _Connection(await connected(self._address, tls), tls), method, message, before_sending
         )
 
+    def doubt(self, since: float) -> None:
+        """A call that began then had no answer in time: the server may be gone, and nothing told us.
+
+        Whatever has been idle since before may lead to it, and would cost another call its time.
+        """
+        silent = [connection for connection in self._idle if connection.idle_since < since]
+        self._idle = [connection for connection in self._idle if connection.idle_since >= since]
+        for connection in silent:
+            connection.abort()
+
     def close(self) -> None:
         if self._sweeping is not None:
             self._sweeping.cancel()

@@ -175,15 +175,18 @@ class Transport:
                 raise errors.NotLeader(f"{request} was not sent: the lease may be lost")
 
         started = asyncio.get_running_loop().time()
-        code = 0
+        connections, code = self._calls[pool], 0
         try:
             with _in_our_words(request, self._access.server):
                 message = self._message(request, identity.headers)
                 tls = self._context(identity)
                 async with asyncio.timeout(seconds):
-                    answer = await self._calls[pool].exchange(request.method, message, tls, before_sending)
+                    answer = await connections.exchange(request.method, message, tls, before_sending)
             code = answer.status
             return answer
+        except errors.Timeout:
+            connections.doubt(started)
+            raise
         finally:
             self._count(request, code, started)
 

@@ -86,6 +86,36 @@ async def test_the_answer_to_a_call_that_was_given_up_reaches_nobody_else() -> N
     assert second["metadata"]["name"] == last["metadata"]["name"] == "a"
 
 
+async def silent(answer: Answer) -> None:
+    """What a server does whose machine lost its power."""
+    await asyncio.Event().wait()
+
+
+async def test_a_server_that_is_gone_costs_one_call_its_deadline_and_not_one_for_each_connection() -> None:
+    async with FakeApi(others=[ok, ok, ok, ok, silent, ok]) as api, api.client(deadline_seconds=5) as client:
+        await asyncio.gather(*(client.get(POD, KEY) for _ in range(4)))
+        await asyncio.sleep(1)
+        with pytest.raises(errors.Timeout):
+            await client.get(POD, KEY)
+        assert api.connections == 4
+        await client.get(POD, KEY)
+
+    assert api.connections == 5
+
+
+async def test_a_connection_that_has_answered_since_is_not_doubted() -> None:
+    async with FakeApi(others=[ok, ok, silent, ok]) as api, api.client(deadline_seconds=5) as client:
+        await asyncio.gather(*(client.get(POD, KEY) for _ in range(2)))
+        unanswered = asyncio.create_task(client.get(POD, KEY))
+        await asyncio.sleep(1)
+        await client.get(POD, KEY)
+        with pytest.raises(errors.Timeout):
+            await unanswered
+        await client.get(POD, KEY)
+
+    assert api.connections == 2
+
+
 @pytest.mark.parametrize(
     ("headers", "after"),
     [
