@@ -17,6 +17,10 @@ import aiohappyeyeballs
 # How long an address of the server may be silent before the next one is tried beside it.
 _NEXT_ADDRESS_SECONDS = 0.25
 
+# A server whose machine lost its power says nothing, and so does one whose watch has nothing to tell. After
+# so much silence the kernel asks it, so often and so many times, before it calls the connection broken.
+_ASKED = {"TCP_KEEPIDLE": 20, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 4}
+
 # A record of TLS is no larger. So many of them in one turn, then others have theirs.
 _READ_BYTES = 16 * 1024
 _READS_IN_A_TURN = 64
@@ -53,10 +57,18 @@ async def connected(address: Address, tls: ssl.SSLContext | None) -> socket.sock
         plain = await aiohappyeyeballs.start_connection(
             await _resolved(address), happy_eyeballs_delay=_NEXT_ADDRESS_SECONDS
         )
-        plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        _set_up(plain)
         return plain if tls is None else await _secured(plain, tls, address.server_name)
     except (OSError, UnicodeError) as error:
         raise CannotConnect from error
+
+
+def _set_up(plain: socket.socket) -> None:
+    plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    plain.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in _ASKED.items():
+        if hasattr(socket, name):  # Not everywhere: the command for people also runs on other systems.
+            plain.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
 async def _resolved(address: Address) -> Sequence[aiohappyeyeballs.AddrInfoType]:

@@ -170,6 +170,22 @@ async def test_a_connection_that_is_reset_ends_with_its_error() -> None:
     assert not link.is_open
 
 
+async def test_a_server_that_lost_its_power_is_missed_within_a_minute(contexts: Contexts) -> None:
+    async def wait(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+
+    async with serving(wait, contexts[0]) as address:
+        with await connected(address, contexts[1]) as found:
+            is_asked = found.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+            after, every, times = (
+                found.getsockopt(socket.IPPROTO_TCP, option)
+                for option in (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT)
+            )
+
+    assert is_asked
+    assert after + every * times < 60
+
+
 async def test_a_server_that_nobody_vouches_for_is_not_talked_to(pki: Certificates, tmp_path: Path) -> None:
     async def read(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read()
