@@ -1,5 +1,6 @@
 """One action, carried out: the only place that writes to Kubernetes on behalf of a plan."""
 
+import asyncio
 import base64
 import contextlib
 from collections.abc import Callable, Iterable
@@ -259,5 +260,8 @@ def _with_data(manifest: Manifest, entries: dict[str, bytes]) -> Manifest:
 
 async def wait_until_seen(written: Iterable[Written], seconds: float) -> None:
     """Until the watches have shown our last writes. Bounded, and harmless to lose: the caches have them."""
+    clock = asyncio.get_running_loop().time
+    ends = clock() + seconds
     for write in written:
-        await write.cache.wait_passed(write.key, write.resource_version, seconds)
+        if not await write.cache.wait_passed(write.key, write.resource_version, ends - clock()):
+            return
