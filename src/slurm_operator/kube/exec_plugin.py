@@ -95,7 +95,7 @@ async def _output(command: ExecCommand) -> bytes:
             *command.args,
             stdin=None if command.interactive else asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
+            stderr=None if command.interactive else asyncio.subprocess.PIPE,
             env={**os.environ, **command.env, "KUBERNETES_EXEC_INFO": _info(command)},
         )
     except OSError as error:
@@ -108,8 +108,9 @@ async def _output(command: ExecCommand) -> bytes:
 
 
 async def _finished(process: asyncio.subprocess.Process, command: ExecCommand) -> bytes:
+    """What it printed. A person whom it asks reads the question on standard error, and may take any time."""
     try:
-        async with asyncio.timeout(_PATIENCE_SECONDS):
+        async with asyncio.timeout(None if command.interactive else _PATIENCE_SECONDS):
             out, complaint = await process.communicate()
     except TimeoutError as error:
         raise ConfigProblem(f"{command.command} gave no credentials in {_PATIENCE_SECONDS:.0f} s") from error
@@ -118,7 +119,7 @@ async def _finished(process: asyncio.subprocess.Process, command: ExecCommand) -
             process.kill()
             await process.wait()
     if process.returncode != 0:
-        said = complaint.decode(errors="replace").strip()[-500:]
+        said = "see above" if command.interactive else complaint.decode(errors="replace").strip()[-500:]
         raise ConfigProblem(f"{command.command} failed with exit code {process.returncode}: {said}")
     return out
 
@@ -133,7 +134,7 @@ def _info(command: ExecCommand) -> str:
 def _read(command: ExecCommand, out: bytes) -> _ExecCredential:
     try:
         credential = wire.decode(out, _ExecCredential)
-    except wire.DecodeError as error:
+    except (wire.DecodeError, UnicodeDecodeError) as error:
         # The output is not quoted: it may hold a token.
         raise ConfigProblem(f"{command.command} did not print an ExecCredential: {error}") from error
     if credential.api_version != command.api_version:

@@ -111,29 +111,32 @@ class Transport:
         self, request: Request, deadline_seconds: float, pool: Pool, may_send: Callable[[], bool]
     ) -> bytes:
         clock = asyncio.get_running_loop().time
+        identity = await self._access.credentials.identity()  # For which a person may have to log in.
         ends = clock() + deadline_seconds
         attempt = 0
         while True:
             try:
-                return await self._with_fresh_identity(request, pool, ends, may_send)
+                return await self._with_fresh_identity(request, identity, pool, ends, may_send)
             except (errors.TooManyRequests, errors.ServerError) as refusal:
                 pause = _pause(refusal, attempt)
                 if pause is None or clock() + pause >= ends:
                     raise
             attempt += 1
             await asyncio.sleep(pause)
+            identity = await self._access.credentials.identity()
 
     async def _with_fresh_identity(
-        self, request: Request, pool: Pool, ends: float, may_send: Callable[[], bool]
+        self, request: Request, identity: Identity, pool: Pool, ends: float, may_send: Callable[[], bool]
     ) -> bytes:
-        identity = await self._access.credentials.identity()
         try:
             return await self._once(request, identity, pool, ends, may_send)
         except errors.Unauthorised:
+            clock = asyncio.get_running_loop().time
+            refused_at = clock()
             other = await self._identity_after(identity)
             if other == identity:
                 raise
-            return await self._once(request, other, pool, ends, may_send)
+            return await self._once(request, other, pool, ends + clock() - refused_at, may_send)
 
     async def _identity_after(self, refused: Identity) -> Identity:
         """A newer identity than the one the server refused, if there is one; many may ask at once."""

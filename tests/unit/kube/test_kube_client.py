@@ -13,7 +13,7 @@ from slurm_operator.api.meta import ObjectKey
 from slurm_operator.kube import errors
 from slurm_operator.kube.access import Access
 from slurm_operator.kube.client import Call, Client
-from slurm_operator.kube.credentials import TokenFile
+from slurm_operator.kube.credentials import Identity, TokenFile, bearer
 from slurm_operator.kube.request import Selection, on_object
 from slurm_operator.kube.transport import Pool
 from slurm_operator.manifests.kinds import DEPLOYMENT, LEASE, POD
@@ -218,6 +218,40 @@ async def test_a_token_that_is_refused_and_not_renewed_is_not_tried_for_ever(tmp
             await client.get(POD, KEY)
 
     assert len(api.asked) == 1
+
+
+class Login:
+    """A person who logs in, and is not quick at it."""
+
+    def __init__(self) -> None:
+        self.logins = 0
+        self._is_known = False
+
+    async def identity(self) -> Identity:
+        if not self._is_known:
+            await asyncio.sleep(30)
+            self.logins += 1
+            self._is_known = True
+        return Identity((bearer(str(self.logins)),))
+
+    def distrust(self) -> None:
+        self._is_known = False
+
+
+async def test_logging_in_takes_nothing_from_the_time_for_the_answer() -> None:
+    async def slowly(answer: Answer) -> None:
+        await asyncio.sleep(1)
+        await (ok(answer) if person.logins == 2 else answer.refuse(401, "Unauthorized"))
+
+    person = Login()
+    async with (
+        FakeApi(others=[slowly]) as api,
+        Client(Access(server=api.url, credentials=person), deadline_seconds=5) as client,
+    ):
+        await client.get(POD, KEY)
+
+    assert person.logins == 2
+    assert [asked.headers["authorization"] for asked in api.asked] == ["Bearer 1", "Bearer 2"]
 
 
 async def test_without_the_lease_nothing_is_written_but_reads_reviews_and_the_lease_itself() -> None:

@@ -428,6 +428,18 @@ async def test_a_program_that_fails_is_quoted_and_what_it_printed_is_not(
     assert "secret-token" not in str(caught.value)
 
 
+async def test_what_a_program_asks_a_person_is_seen(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    ask = "print('Open the browser and enter ABCD', file=sys.stderr); sys.exit(1)"
+    command = program(tmp_path / "plugin", ask)
+
+    for is_interactive in (False, True):
+        with pytest.raises(ConfigProblem, match="exit code 1"):
+            await ExecPlugin(ExecCommand(PLUGIN_VERSION, command, interactive=is_interactive)).identity()
+        assert ("enter ABCD" in capfd.readouterr().err) is is_interactive
+
+
 async def test_a_program_that_is_not_installed_comes_with_its_hint(tmp_path: Path) -> None:
     missing = ExecCommand(PLUGIN_VERSION, str(tmp_path / "nope"), install_hint="Get it from the cloud.")
 
