@@ -12,7 +12,7 @@ import ssl
 from collections.abc import Mapping
 from functools import cache
 from typing import NamedTuple
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from slurm_operator import http1
 
@@ -34,8 +34,9 @@ async def exchange(
     url: str, method: str, target: str, headers: Mapping[str, str], body: bytes, max_bytes: int
 ) -> Reply:
     """The answer to one request. EOFError when it ends too early, NotHttp and TooLarge when it is none."""
-    asked = http1.request(method, target, [("Host", urlsplit(url).netloc), *headers.items()], body)
-    reader, writer = await _connect(url)
+    parts, port = _where(url)
+    asked = http1.request(method, target, [("Host", parts.netloc), *headers.items()], body)
+    reader, writer = await _connect(parts, port)
     try:
         writer.write(asked)
         await writer.drain()
@@ -47,10 +48,16 @@ async def exchange(
             await writer.wait_closed()
 
 
-async def _connect(url: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    parts = urlsplit(url)
-    tls = _tls() if parts.scheme == "https" else None
-    port = parts.port or (443 if tls else 80)
+def _where(url: str) -> tuple[SplitResult, int]:
+    try:
+        parts = urlsplit(url)
+        return parts, parts.port or (443 if parts.scheme == "https" else 80)
+    except ValueError as error:
+        raise NoConnection(f"{url} is no address: {error}") from error
+
+
+async def _connect(parts: SplitResult, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    url, tls = parts.geturl(), _tls() if parts.scheme == "https" else None
     try:
         async with asyncio.timeout(CONNECT_SECONDS):
             return await asyncio.open_connection(parts.hostname, port, ssl=tls)

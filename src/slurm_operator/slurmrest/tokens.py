@@ -127,6 +127,8 @@ class ReadyToken:
     def token(self) -> str:
         if not self._text:
             raise SlurmUnauthorised("log in", "the token is empty")
+        if not {"\r", "\n"}.isdisjoint(self._text):
+            raise SlurmUnauthorised("log in", "the token has line breaks in it")
         return self._text
 
     def reject(self, token: str) -> None:

@@ -10,7 +10,7 @@ from slurmrest_replies import PING, UPDATE, nodes, serve
 from slurm_operator.manifests.secrets import SecretHandle
 from slurm_operator.plan.wiring import SlurmServer
 from slurm_operator.runtime.slurm_clusters import connection
-from slurm_operator.slurm.snapshot import Snapshot
+from slurm_operator.slurm.snapshot import Snapshot, Unreachable
 from slurm_operator.slurm.writes import DrainNodes
 from slurm_operator.slurmrest.client import SlurmRest
 from slurm_operator.slurmrest.errors import SlurmUnauthorised
@@ -52,3 +52,21 @@ async def test_a_token_that_ran_out_is_told_as_such(
 async def test_an_empty_token_is_not_even_tried(connect: Callable[..., SlurmRest]) -> None:
     with pytest.raises(SlurmUnauthorised, match="the token is empty"):
         await connect(key=ReadyToken(" \n")).read.ping()
+
+
+async def test_a_token_of_two_lines_is_not_even_tried(connect: Callable[..., SlurmRest]) -> None:
+    with pytest.raises(SlurmUnauthorised, match="line breaks"):
+        await connect(key=ReadyToken("SLURM_JWT=one\nSLURM_JWT=two\n")).read.ping()
+
+
+@pytest.mark.parametrize("url", ["http://slurm:68200", "http://[fd00::1:6820"])
+async def test_an_address_that_is_none_is_told_as_such(url: str) -> None:
+    handle = SecretHandle(namespace="ns", name="login", key="SLURM_JWT")
+    server = SlurmServer((url,), handle, is_only_watched=True)
+    slurm = connection("ns/cluster/demo", server, Keys(TOKEN), lambda: True)
+
+    await slurm.poller.poll()
+
+    facts = slurm.facts()
+    assert isinstance(facts, Unreachable)
+    assert f"{url} is no address" in facts.why
