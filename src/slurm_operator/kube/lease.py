@@ -101,7 +101,8 @@ class Elector:
 
     async def hold(self) -> None:
         """Renew; returns when the lease is lost. What has run out is not renewed: others may have acted."""
-        await asyncio.sleep(self._retry)
+        # Not since now: whoever took it may have had a lot to do before it could be held.
+        await asyncio.sleep(max(0.0, self._asked_at + self._retry - self._clock()))
         while self.is_leader:
             if await self._try() is _Try.THEIRS:
                 self._asked_at = _NEVER

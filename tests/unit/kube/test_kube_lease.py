@@ -84,6 +84,20 @@ async def test_the_first_one_takes_it_and_keeps_renewing() -> None:
     assert server.lease["spec"]["leaseDurationSeconds"] == 15
 
 
+async def test_what_a_new_leader_does_first_takes_nothing_from_its_lease() -> None:
+    server = LeaseServer()
+    async with server.api() as api, api.client() as client:
+        elector = Elector(client, KEY, "one", clock=now)
+        await elector.acquire()
+        await asyncio.sleep(9)  # Seconds are spent on a first look at Slurm, and on a slow answer before.
+        holding = asyncio.create_task(elector.hold())
+        await asyncio.sleep(10)
+        is_held = (elector.is_leader, holding.done())
+        holding.cancel()
+
+    assert is_held == (True, False)
+
+
 async def test_the_second_waits_until_the_first_has_not_renewed_for_the_whole_lease() -> None:
     server = LeaseServer()
     async with server.api() as api, api.client() as client:
