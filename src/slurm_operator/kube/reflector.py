@@ -22,6 +22,8 @@ _LONGEST_WATCH_SECONDS = 600
 # Bookmarks come every minute. More than two missed ones, and the connection may be dead; or it is about
 # Events, of which the server sends no bookmarks.
 _IDLE_SECONDS = 150.0
+# However long somebody on the way asks us to stay away: it may be back by then.
+_LONGEST_ABSENCE_SECONDS = 60.0
 # A round that lived this long was no failure, however it ended.
 _HEALTHY_SECONDS = 10.0
 
@@ -82,7 +84,7 @@ class Reflector(Generic[T]):
             self._version = ""
         except errors.KubeError as error:
             self._note(error)
-            return getattr(error, "retry_after", None) or 0.0
+            return min(getattr(error, "retry_after", None) or 0.0, _LONGEST_ABSENCE_SECONDS)
         return 0.0
 
     async def _list(self) -> None:

@@ -165,6 +165,17 @@ async def test_a_server_that_refuses_every_version_is_not_asked_in_a_frenzy() ->
     assert len(api.asked) < 40
 
 
+async def test_a_server_that_wants_to_be_left_alone_for_a_day_is_asked_again_after_a_minute() -> None:
+    away = refusal(503, "ServiceUnavailable", "maintenance", headers={"Retry-After": "86400"})
+    api = FakeApi(lists=[listing(thing("a", 90))], watches=[away, hang])
+    async with watched(api):
+        await asyncio.sleep(50)
+        before = len(api.watches_asked())
+        await asyncio.sleep(20)
+
+    assert (before, len(api.watches_asked())) == (1, 2)
+
+
 async def test_after_a_bookmark_and_a_close_the_watch_goes_on_from_the_bookmark() -> None:
     async def bookmark(answer: Answer) -> None:
         await answer.begin()
