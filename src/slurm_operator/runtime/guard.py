@@ -1,5 +1,6 @@
 """Who may read `/metrics` when it is served over HTTPS: whoever the API server says may."""
 
+import asyncio
 import ssl
 import tempfile
 from datetime import UTC, datetime, timedelta
@@ -10,19 +11,24 @@ from aiohttp import web
 from slurm_operator.kube.client import Client
 from slurm_operator.kube.errors import KubeError
 
+# Anybody may show us a token, as often as they like; most connections are for the operator's own calls.
+AT_ONCE = 2
+
 
 class MetricsGuard:
     """Asks the API server about each bearer token: is it genuine, and may its owner GET /metrics?"""
 
     def __init__(self, client: Client) -> None:
         self._client = client
+        self._asking = asyncio.Semaphore(AT_ONCE)
 
     async def why_not(self, request: web.Request) -> str | None:
         scheme, _, token = request.headers.get("Authorization", "").partition(" ")
         if scheme.lower() != "bearer" or not token:
             return "A bearer token is needed."
         try:
-            return await self._ask(token)
+            async with self._asking:
+                return await self._ask(token)
         except KubeError as error:
             return f"The API server could not say whether you may: {error}"
 
