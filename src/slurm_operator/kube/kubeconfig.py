@@ -5,6 +5,7 @@ import binascii
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 import yaml
 
@@ -120,6 +121,11 @@ def load(paths: Sequence[Path], context: str = "") -> Access:
     cluster, directory = _entry(merged.clusters, chosen.cluster, "cluster", merged.where)
     if not cluster.server:
         raise ConfigProblem(f"kubeconfig {merged.where}: cluster {chosen.cluster!r} has no server")
+    if not _is_address(cluster.server):
+        raise ConfigProblem(
+            f"kubeconfig {merged.where}: the server {cluster.server!r} of cluster {chosen.cluster!r} is no "
+            "address such as https://10.0.0.1:6443"
+        )
     user, user_directory = (
         _entry(merged.users, chosen.user, "user", merged.where) if chosen.user else (_User(), directory)
     )
@@ -131,6 +137,14 @@ def load(paths: Sequence[Path], context: str = "") -> Access:
         credentials=_credentials(user, user_directory, f"user {chosen.user!r}", cluster),
         notes=tuple(notes),
     )
+
+
+def _is_address(server: str) -> bool:
+    try:
+        parts = urlsplit(server)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
 
 
 def _read(path: Path) -> _File:

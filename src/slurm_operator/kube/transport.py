@@ -198,7 +198,10 @@ class Transport:
         if request.params:
             target += "?" + urlencode(request.params)
         headers = [("Host", self._server.netloc), *_OURS.items(), *_headers(request, identity)]
-        return http1.request(request.method, target, headers, request.body or b"")
+        try:
+            return http1.request(request.method, target, headers, request.body or b"")
+        except ValueError as error:  # Of our own headers only the token comes from elsewhere.
+            raise errors.ConfigProblem(f"{request} was not sent: {error}; see the token") from error
 
     @asynccontextmanager
     async def stream(

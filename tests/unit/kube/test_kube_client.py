@@ -220,6 +220,17 @@ async def test_a_token_that_is_refused_and_not_renewed_is_not_tried_for_ever(tmp
     assert len(api.asked) == 1
 
 
+async def test_a_token_of_two_lines_is_a_problem_to_be_mended_and_sends_nothing(tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text("one\ntwo\n")
+    async with FakeApi(others=[ok]) as api, known_by_token(api, token) as client:
+        with pytest.raises(errors.ConfigProblem, match="see the token") as caught:
+            await client.get(POD, KEY)
+
+    assert "two" not in str(caught.value)
+    assert not api.asked
+
+
 class Login:
     """A person who logs in, and is not quick at it."""
 

@@ -166,6 +166,14 @@ def without_token(directory: Path) -> Access:
             ["'home' has no server"],
             id="a cluster without a server",
         ),
+        *(
+            pytest.param(
+                lambda d, server=server: find(cluster(d / "c", server=server)),
+                ["is no address", server],
+                id=server,
+            )
+            for server in ("https://api:644300", "https://[fd00::1:6443", "10.0.0.1:6443", "https://:6443")
+        ),
         pytest.param(
             lambda d: find(user(d / "c", token=12345)),
             ["damaged", "Expected `str`", "users[0].user.token"],
