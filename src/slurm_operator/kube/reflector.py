@@ -147,6 +147,9 @@ class Reflector(Generic[T]):
             self._heard()
             for line in lines:
                 self._event(line)
+            # A busy server ends watches that it cannot feed fast enough, after a second or less. Who is told
+            # something each time is not turned away, and must not fall further behind by staying away.
+            self._backoff.reset()
 
     def _event(self, line: bytes) -> None:
         self.events += 1

@@ -343,6 +343,31 @@ async def test_a_watch_that_ends_in_peace_is_opened_anew_at_once_every_time() ->
     assert max(gaps) < 1
 
 
+@pytest.mark.parametrize(("tells", "most"), [(True, 0.1), (False, 30)])
+async def test_a_server_that_ends_watches_soon_is_asked_again_at_once_if_it_tells_something(
+    tells, most
+) -> None:
+    clock = asyncio.get_running_loop().time
+    began: list[float] = []
+    ended: list[float] = []
+
+    async def soon(answer: Answer) -> None:
+        began.append(clock())
+        await answer.begin()
+        if tells:
+            await answer.event("MODIFIED", thing("a", 100 + len(began)))
+        await asyncio.sleep(0.3)
+        ended.append(clock())
+        await answer.end()
+
+    api = FakeApi(lists=[listing(thing("a", 90))], watches=[soon])
+    async with watched(api):
+        await eventually(lambda: len(began) >= 13)
+
+    gaps = [start - end for start, end in zip(began[1:], ended, strict=False)]
+    assert most / 4 < max(gaps) < most
+
+
 async def test_an_unreadable_object_can_be_deleted_and_can_become_readable() -> None:
     async def more(answer: Answer) -> None:
         await answer.begin()
