@@ -10,6 +10,7 @@ from support.workers import (
     KEY,
     NOW,
     controller,
+    machine,
     nodeset,
     ours,
     revision_of,
@@ -101,3 +102,22 @@ def test_a_drain_for_a_machine_that_cannot_be_seen_stands(drained, story):
     assert told(made) == story
     made.slurms[CONTROLLER] = slurm(slurm_node(pod, "IDLE", "DRAIN", reason=ours(EARLIER, drained)))
     assert told(made) == ["resume gpu-0"], "the worker before it was on that machine"
+
+
+@pytest.mark.parametrize("drained", ["NodeCordon", "NodeTaint"])
+@pytest.mark.parametrize(
+    ("machines", "story"),
+    [
+        pytest.param([], [], id="it is gone, and Kubernetes takes the pod away next"),
+        pytest.param([machine("n1")], ["resume gpu-0"], id="it is there, and nothing is the matter"),
+    ],
+)
+def test_a_drain_for_a_machine_that_was_deleted_stands(drained, machines, story):
+    """As after `kubectl drain` and `kubectl delete node`: a job that started there now would be lost."""
+    spec = nodeset(replicas=1)
+    pod = worker(0, revision=hash_of(spec))
+    known = slurm(slurm_node(pod, "IDLE", "DRAIN", reason=ours(pod, drained)))
+
+    assert (
+        told(world(spec, controller(), pod, *machines, revisions_=[revision_of(spec)], slurm_=known)) == story
+    )

@@ -104,10 +104,13 @@ def _resume(member: Member, seen: Seen) -> list[Action]:
 
 
 def _may_be_held(member: Member, seen: Seen) -> bool:
-    """Drained for its machine, which cannot be seen now: it may be cordoned as before."""
+    """Drained for its machine, which cannot be seen now: it may be cordoned as before.
+
+    Or it is no Node any more, and Kubernetes takes its pods away within a minute or so.
+    """
     ours = member.drain
     is_about_machine = ours is not None and ours.cause in OF_MACHINES and member.is_drained_itself
-    return is_about_machine and not seen.sees_machines
+    return is_about_machine and (member.kube_node is None or not seen.sees_machines)
 
 
 def _is_about_an_earlier_pod(member: Member) -> bool:
