@@ -4,10 +4,14 @@ from datetime import timedelta
 
 import pytest
 
+from slurm_operator import wire
+from slurm_operator.api import names
 from slurm_operator.reconcilers.nodeset.decide import MOST_GOING, MOST_NOTED
 from support.workers import (
     CONTROLLER,
+    NOW,
     controller,
+    machine,
     nodeset,
     ours,
     planned,
@@ -24,6 +28,7 @@ SPEC = nodeset(replicas=3)
 REVISION = revision_of(SPEC)
 HASH = REVISION.metadata.labels["controller-revision-hash"]
 KNOWN = worker(0, revision=HASH)
+CORDONED = worker(0, revision=HASH, annotations={names.POD_CORDON: "true"})
 
 
 @pytest.mark.parametrize(
@@ -122,3 +127,31 @@ def test_an_update_looks_again_when_a_worker_should_be_ready_or_gone(other, seco
     again = planned(made).look_again
 
     assert again == (timedelta(seconds=seconds) if seconds is not None else None)
+
+
+GOING = machine("n1", taints=[("ToBeDeletedByClusterAutoscaler", "NoSchedule")])
+
+
+@pytest.mark.parametrize(
+    ("on", "pod", "words", "waits"),
+    [
+        pytest.param(machine("n1", cordoned=True), KNOWN, ["DRAIN"], True, id="its machine is cordoned"),
+        pytest.param(GOING, KNOWN, ["DRAIN"], True, id="its machine is about to go"),
+        pytest.param(machine("n1"), CORDONED, ["DRAIN"], True, id="a user cordoned it"),
+        pytest.param(GOING, worker(0, revision=HASH, protected=False), ["DRAIN"], False, id="it may go already"),
+        pytest.param(machine("n1"), KNOWN, ["DRAIN"], False, id="it is only drained"),
+        pytest.param(machine("n1"), KNOWN, [], False, id="nothing is the matter"),
+    ],
+)  # fmt: skip
+def test_slurm_is_read_often_until_one_that_others_drained_may_be_evicted(on, pod, words, waits):
+    """What is known of Slurm is too old to let it go by, and an equal answer wakes nobody who does not wait."""
+    spec = nodeset(replicas=1)
+    known = slurm(slurm_node(pod, "IDLE", *words, reason="bad disk" if words else ""))
+    earlier = NOW - timedelta(seconds=10)
+    old = wire.replace(known, nodes_asked_at=earlier, jobs_asked_at=earlier)
+    made = world(spec, controller(), pod, on, slurm_=old, revisions_=[revision_of(spec)])
+
+    assert told(made) == []
+    assert planned(made).waits_on == ((CONTROLLER,) if waits else ())
+    made.slurms[CONTROLLER] = known
+    assert told(made) == (["Released gpu-0"] if waits else [])

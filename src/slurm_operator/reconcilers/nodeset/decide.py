@@ -16,7 +16,7 @@ from slurm_operator.reconcilers.nodeset.abandoned import let_go, stay
 from slurm_operator.reconcilers.nodeset.adoption import adopted, adopted_revisions
 from slurm_operator.reconcilers.nodeset.arrivals import arrivals
 from slurm_operator.reconcilers.nodeset.canary import goes_by
-from slurm_operator.reconcilers.nodeset.causes import Cause
+from slurm_operator.reconcilers.nodeset.causes import Cause, staying_cause
 from slurm_operator.reconcilers.nodeset.choices import Choices, choose
 from slurm_operator.reconcilers.nodeset.drains import keep
 from slurm_operator.reconcilers.nodeset.facts import facts, written
@@ -157,7 +157,7 @@ def _is_old(slurm: Snapshot | Unreachable, now: datetime) -> bool:
 
 def _awaits_slurm(seen: Seen, now: datetime) -> bool:
     """Something is about to change in Slurm that we should see soon."""
-    return any(map(_awaits_release, seen.members)) or _awaits_registration(seen, now)
+    return any(_awaits_release(member, seen) for member in seen.members) or _awaits_registration(seen, now)
 
 
 def _awaits_registration(seen: Seen, now: datetime) -> bool:
@@ -180,9 +180,18 @@ def _is_starting(member: Member, now: datetime, within: timedelta) -> bool:
     return is_new and not (member.is_ready or member.is_registered or member.is_terminating)
 
 
-def _awaits_release(member: Member) -> bool:
-    """Drained for a cordon, it is let go as soon as its jobs are done, and somebody waits for that."""
-    return member.is_node_cordoned and names.LABEL_POD_PROTECT in member.pod.metadata.labels
+def _awaits_release(member: Member, seen: Seen) -> bool:
+    """Out of service for whatever cause, it is let go as soon as its jobs are done, and somebody waits.
+
+    Others may have drained it long before, so that nothing in Slurm changes by that.
+    """
+    record = member.record or member.last_record
+    is_out = record is not None and record.state.is_drain and _has_cause(member, seen)
+    return (is_out or member.is_node_cordoned) and names.LABEL_POD_PROTECT in member.pod.metadata.labels
+
+
+def _has_cause(member: Member, seen: Seen) -> bool:
+    return staying_cause(member, seen.nodeset, seen.propagated_conditions) is not None
 
 
 def _own(seen: Seen) -> list[Action]:
