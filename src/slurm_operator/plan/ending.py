@@ -30,6 +30,8 @@ def why_not_ended(ending: Ending, job_id: int, worker: Worker, now: datetime) ->
         return f"cannot see whether it is still on {name}: {slurm.why}"
     if (old := old_answer(name, slurm, now)) is not None:
         return old.message
+    if not slurm.is_settled:
+        return "the operator before this one may have asked for that; Slurm is read again"
     if not any(job.job_id == job_id and not job.is_on_its_way_out for job in jobs_on(name, slurm)):
         return f"it is not on {name} any more"
     record = slurm.nodes.get(name)

@@ -1,7 +1,8 @@
-"""Which nodes we have written to since they were last read.
+"""Which nodes we have written to since they were last read, and which jobs we have asked to end (`job 7`).
 
-A snapshot that began before our write says nothing about what the write did, and the gate must know. Times
-are of the monotonic clock: a machine's clock set back would otherwise make an old answer look new.
+A snapshot that began before our write says nothing about what the write did, and the gate must know. A job
+that was requeued may run elsewhere by then, and must not be ended there, too. Times are of the monotonic
+clock: a machine's clock set back would otherwise make an old answer look new.
 """
 
 from collections.abc import Iterable

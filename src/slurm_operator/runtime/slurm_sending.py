@@ -37,6 +37,8 @@ MAX_NODES_PER_REQUEST = 1000
 # seen, and Slurm has no compare-and-set.
 FRESH_SECONDS = 0.1
 
+ASKED_ALREADY = "it was asked to end, and Slurm has not been read since: it may have begun anew elsewhere"
+
 _VERBS: dict[type[NodeWrite], str] = {
     writes.DrainNodes: "drain",
     writes.ResumeNodes: "resume",
@@ -88,7 +90,7 @@ class Sending:
         if guards and (against := await self._objections(write, guards)):
             return against
         subject, call = subjects(write)[0], self._call(write)
-        return {subject: _outcome(write, await self._attempt(call))}
+        return {subject: _outcome(write, await self._attempt(call, _ended_by(write)))}
 
     async def _objections(self, write: SlurmWrite, guards: Mapping[str, Guard]) -> dict[str, Answer]:
         """Why it is not sent, by what Slurm said a moment ago. Many in a row share a reading."""
@@ -100,6 +102,8 @@ class Sending:
                 return for_all(names, Verdict.NOT_SENT, f"held back, because {failure}")
         if is_old(self._poller, self._clock):
             return for_all(names, Verdict.LATE, TOO_SLOW)
+        if not self._ledger.behind.isdisjoint(_ended_by(write)):
+            return for_all(names, Verdict.LATE, ASKED_ALREADY)
         return opposed(names, guards, self._poller)
 
     def _call(self, write: SlurmWrite) -> Callable[[], Awaitable[None]]:
@@ -215,6 +219,11 @@ class Sending:
             return None
         finally:
             self._ledger.end(nodes, self._clock.monotonic(), sure=sure)
+
+
+def _ended_by(write: SlurmWrite) -> tuple[str, ...]:
+    """What the ledger calls the job that this would end. Parts of a job that go as a whole are one."""
+    return (f"job {write.address}",) if isinstance(write, writes.CancelJob | writes.RequeueJob) else ()
 
 
 def _outcome(write: SlurmWrite, failure: SlurmFailure | None) -> Answer:

@@ -30,8 +30,9 @@ class Snapshot(wire.Record, tag="Snapshot"):
     """Nodes, and then the jobs that are not finished, read one after the other.
 
     The times say when each request *started*: what happened before is here, what came later may be missing.
-    `behind` are nodes that we have written to since, so what stands here about them may be old. Until
-    `settles_at` that may be so of any: whoever was in charge before us may have written without an answer.
+    `behind` are nodes that we have written to since, so what stands here about them may be old; and so are
+    jobs that we asked to end (`job 7`). Until `settles_at` that may be so of any: whoever was in charge
+    before us may have written without an answer.
     `slurmctld_parameters` are None where the API version does not show them, and in the beginning, as long as
     `is_config_known` is false: then nobody has answered yet.
     """

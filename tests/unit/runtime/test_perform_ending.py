@@ -82,6 +82,7 @@ async def test_a_job_is_ended_while_all_is_as_it_was_decided():
         pytest.param(busy(ON_IT, seconds=11), {"after": ENDS_WITHIN + timedelta(seconds=1)}, id="it was decided long ago"),
         pytest.param(busy(ON_IT, seconds=-6), {}, id="what is known of Slurm is old"),
         pytest.param(busy(ON_IT, behind=frozenset({"gpu-0"})), {}, id="and so it is after our own write"),
+        pytest.param(busy(ON_IT, settles_at=NOW + timedelta(seconds=1)), {}, id="the operator before may have asked for it"),
         pytest.param(Unreachable(since=NOW, why="gone"), {}, id="Slurm is away"),
         pytest.param(busy(), {}, id="the job has ended"),
         pytest.param(busy(job(7, "gpu-1")), {}, id="it runs elsewhere by now"),

@@ -2,15 +2,17 @@
 
 import asyncio
 
+import pytest
 from fake_clock import FakeClock
-from fake_slurmrestd import FakeSlurmrestd, answer
+from fake_slurmrestd import HANG, FakeSlurmrestd, answer
 from slurmrest_replies import NODES, OK, RECONFIGURE, jobs, serve
 from slurmrest_replies import nodes as node_list
 from writing_cluster import Cluster, verdicts
 
 from slurm_operator.runtime.slurm_fencing import Guard
+from slurm_operator.runtime.slurm_ledger import SETTLE_SECONDS
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
-from slurm_operator.slurm.writes import CancelJob, Reconfigure, Verdict
+from slurm_operator.slurm.writes import CancelJob, Reconfigure, RequeueJob, Verdict
 
 BUSY = node_list(a="MIXED+DRAIN")
 RUNNING = {f"j{number}": "a" for number in range(1, 31)}
@@ -90,3 +92,30 @@ async def test_nothing_is_ended_when_slurm_cannot_be_read(
 
     assert await ended(cluster, 1) == {"1": Verdict.NOT_SENT}
     assert cancellations(slurmrestd) == []
+
+
+REQUEUE = "GET /slurm/{v}/job/7/requeue"
+
+
+@pytest.mark.parametrize("silence", [answer("nodes-slurmctld-hung"), HANG], ids=["504", "our own deadline"])
+async def test_a_job_is_not_requeued_twice_because_the_first_answer_was_lost(
+    slurmrestd: FakeSlurmrestd, cluster: Cluster, clock: FakeClock, silence: bytes
+) -> None:
+    """slurmctld carries both out when it wakes up: the second may meet the job where it has begun anew."""
+    serve(slurmrestd, node_lists=[BUSY], job_lists=[jobs(1000, j7="a", j8="a")])
+    slurmrestd.on(REQUEUE, silence, OK)
+    await cluster.poll()
+
+    async def requeued(job_id: int) -> Verdict:
+        """Both are parts of one job, which goes as a whole."""
+        result = await cluster.cluster.write(RequeueJob(job_id=job_id, address="7"), while_on(job_id))
+        return verdicts(result)[str(job_id)]
+
+    assert await requeued(7) is Verdict.UNSURE
+    assert await requeued(8) is Verdict.LATE, "by another part of it"
+    await cluster.poll()
+    assert await requeued(7) is Verdict.LATE, "slurmctld has only just answered again"
+    clock.advance(SETTLE_SECONDS)
+    await cluster.poll()
+    assert await requeued(7) is Verdict.DONE, "it was lost"
+    assert len(slurmrestd.calls(REQUEUE)) == 2
