@@ -70,7 +70,7 @@ class SlurmPoller:
         self._cost_s = self._last_cost_s = 0.0
         self._read_at = self._ended_at = clock.monotonic()
         self._head_at: float | None = None
-        self._settles_at: datetime | None = None
+        self._settled_from = 0.0  # By the monotonic clock; what is asked for then or later is.
         self._at_once = True
 
     def facts(self) -> Snapshot | Unreachable:
@@ -177,9 +177,14 @@ class SlurmPoller:
         if self._snapshot is None:
             # The first one is whole: a restart of ours must not look as if slurmctld had nothing to say.
             snapshot = await self._headed(snapshot)
-            self._settles_at = self._clock.now() + timedelta(seconds=SETTLE_SECONDS)
-            snapshot = wire.replace(snapshot, settles_at=self._settles_at)
+            self._settled_from = self._clock.monotonic() + SETTLE_SECONDS
+        snapshot = wire.replace(snapshot, settles_at=self._settles_at(began_at))
         await self._publish(snapshot, (began_at, ended_at))
+
+    def _settles_at(self, began_at: float) -> datetime | None:
+        """When what was asked for then will have settled, by our clock as it is now; None if it has."""
+        left_s = self._settled_from - began_at
+        return self._clock.now() + timedelta(seconds=left_s) if left_s > 0 else None
 
     async def _look_at_head(self) -> None:
         """What is read less often, when it is time for it."""
@@ -202,7 +207,6 @@ class SlurmPoller:
             is_config_known=old is not None and old.is_config_known,
             api_version=self._client.version,
             url=self._client.url,
-            settles_at=self._settles_at,
         )
 
     async def _headed(self, snapshot: Snapshot) -> Snapshot:

@@ -12,10 +12,11 @@ class FakeClock:
 
     def __init__(self) -> None:
         self.passed = 0.0
+        self.set_back = 0.0  # By so many seconds: the monotonic clock knows nothing of that.
         self.waits: list[float] = []
 
     def now(self) -> datetime:
-        return datetime(2026, 1, 1, 12, tzinfo=UTC) + timedelta(seconds=self.passed)
+        return datetime(2026, 1, 1, 12, tzinfo=UTC) + timedelta(seconds=self.passed - self.set_back)
 
     def monotonic(self) -> float:
         return self.passed

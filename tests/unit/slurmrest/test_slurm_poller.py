@@ -344,6 +344,22 @@ async def test_a_new_operator_waits_for_what_the_one_before_may_have_written(
     assert settled == [False, False, True]
 
 
+@pytest.mark.parametrize("after", [0, SETTLE_SECONDS], ids=["meanwhile", "later"])
+async def test_it_waits_no_longer_when_its_clock_is_set_back(
+    slurmrestd: FakeSlurmrestd, poller: SlurmPoller, clock: FakeClock, after: float
+) -> None:
+    serve(slurmrestd, node_lists=[nodes(a="IDLE+DRAIN")])
+    await poller.poll()
+    clock.advance(after)
+    await poller.poll()
+    clock.set_back = 3600
+    clock.advance(SETTLE_SECONDS)
+
+    await poller.poll()
+
+    assert known(poller).is_settled
+
+
 async def test_while_a_write_may_yet_come_true_everything_is_read_whole(
     slurmrestd: FakeSlurmrestd, poller: SlurmPoller, clock: FakeClock, ledger: Ledger
 ) -> None:
