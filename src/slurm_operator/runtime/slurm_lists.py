@@ -6,6 +6,7 @@ So it is looked at every time. The reservations tell it: they are few, and read 
 """
 
 from collections.abc import Awaitable, Callable, Mapping
+from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple, TypeVar
 
 import structlog
@@ -57,6 +58,7 @@ class Lists:
         self._reservations: Mapping[str, Reservation] = {}
         self._partitions: Listing[str, Partition] = Listing({}, 0)
         self._marks: dict[str, _Mark] = {}
+        self._clock_behind = timedelta(0)
         self._whole_at = clock.monotonic()
 
     def forget(self) -> None:
@@ -100,6 +102,7 @@ class Lists:
             partitions=self._partitions.records,
             cluster=self._nodes.cluster,
             release=self._nodes.release,
+            clock_behind=self._clock_behind,
         )
 
     async def _changed(self, name: str, read: Callable[[int], Awaitable[L | None]], before: L) -> L:
@@ -117,4 +120,5 @@ class Lists:
         clock, records = (found.last_update, found.records) if found is not None else (0, {})
         if records != self._reservations:
             self._reservations = records
+        self._clock_behind = self._clock.now() - datetime.fromtimestamp(max(0, clock), UTC)
         return not any(mark.is_ahead(clock, asked_at) for mark in self._marks.values())

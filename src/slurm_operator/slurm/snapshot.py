@@ -32,7 +32,8 @@ class Snapshot(wire.Record, tag="Snapshot"):
     The times say when each request *started*: what happened before is here, what came later may be missing.
     `behind` are nodes that we have written to since, so what stands here about them may be old; and so are
     jobs that we asked to end (`job 7`). Until `settles_at` that may be so of any: whoever was in charge
-    before us may have written without an answer.
+    before us may have written without an answer. `clock_behind` is how far slurmctld's clock is behind ours,
+    or less by a second; it is negative where that is ahead.
     `slurmctld_parameters` are None where the API version does not show them, and in the beginning, as long as
     `is_config_known` is false: then nobody has answered yet.
     """
@@ -52,6 +53,7 @@ class Snapshot(wire.Record, tag="Snapshot"):
     url: str = ""  # The slurmrestd that was asked, of several.
     behind: frozenset[str] = frozenset()
     settles_at: datetime | None = None
+    clock_behind: timedelta = timedelta(0)
     jobs_by_node: Mapping[str, tuple[int, ...]] = {}
 
     @property

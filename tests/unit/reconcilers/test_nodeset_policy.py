@@ -16,6 +16,7 @@ from slurm_operator.slurm.states import JobState
 from slurm_operator.slurm.writes import CancelJob, DrainNodes, RequeueJob, UpdateJob
 from support.story import Story
 from support.workers import (
+    CONTROLLER,
     KEY,
     NOW,
     controller,
@@ -80,6 +81,25 @@ RERUNS, STAYS = job(1, "gpu-0", is_requeueable=True), job(2, "gpu-0")
 )  # fmt: skip
 def test_jobs_are_ended_only_as_the_policy_says(made, story):
     assert ends(made) == story
+
+
+@pytest.mark.parametrize(
+    ("behind", "since", "story"),
+    [
+        pytest.param(HOUR, timedelta(minutes=61), ["told 1"], id="behind: it was drained a minute ago"),
+        pytest.param(HOUR, 2 * HOUR, ["told 1", "requeued 1"], id="behind: an hour ago"),
+        pytest.param(-HOUR, timedelta(0), ["told 1", "requeued 1"], id="ahead: an hour ago"),
+        pytest.param(-HOUR, -HOUR / 2, ["told 1"], id="ahead: half an hour ago"),
+    ],
+)
+def test_the_deadline_counts_by_the_clock_that_dates_the_drain(behind, since, story):
+    """slurmctld's. Its machine's clock may be off, or ours, or a backup take over whose clock is."""
+    made = leaving("Requeue", since=since)
+    made.slurms[CONTROLLER] = wire.replace(made.slurms[CONTROLLER], clock_behind=behind)
+
+    assert ends(made) == story
+    if story == ["told 1"]:
+        assert planned(made).look_again == behind - since + HOUR, "nothing else would tell that it has come"
 
 
 def drains(made) -> list[str]:

@@ -1,6 +1,7 @@
 import asyncio
 import contextlib
 from collections.abc import Callable
+from datetime import timedelta
 
 import pytest
 from fake_clock import FakeClock
@@ -254,6 +255,18 @@ async def test_when_slurmctlds_clock_was_set_back_unchanged_is_not_believed(
     is_read_anew = len(queries) == 3
     assert str(known(poller).nodes["a"].state) == ("MIXED" if is_read_anew else "IDLE+DRAIN")
     assert [job.job_id for job in known(poller).jobs_on("a")] == ([7] if is_read_anew else [])
+
+
+@pytest.mark.parametrize("seconds", [0, 3600, -3600], ids=["as ours", "behind", "ahead"])
+async def test_how_far_slurmctlds_clock_is_behind_is_known(
+    slurmrestd: FakeSlurmrestd, poller: SlurmPoller, clock: FakeClock, seconds: int
+) -> None:
+    serve(slurmrestd, node_lists=[nodes(a="IDLE")])
+    slurmrestd.on(RESERVATIONS, reservations(int(clock.now().timestamp()) - seconds))
+
+    await poller.poll()
+
+    assert known(poller).clock_behind == timedelta(seconds=seconds)
 
 
 async def test_a_clock_that_is_set_back_again_and_again_leaves_nothing_known(

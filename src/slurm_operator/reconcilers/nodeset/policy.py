@@ -38,12 +38,16 @@ BEFORE_THE_POD_ENDS = timedelta(seconds=10)
 
 @dataclass(frozen=True)
 class Holdup:
-    """A job on a worker that leaves: when and how it ends, and why."""
+    """A job on a worker that leaves: when and how it ends, and why.
+
+    `ends_at` is told to its owner, `due_at` is the same by our own clock: a drain is dated by slurmctld's.
+    """
 
     job: SlurmJob
     member: Member
     cause: Cause
     ends_at: datetime
+    due_at: datetime
     write: JobWrite | None  # None when nothing can be done for it.
     why: str
     drained_for: str = ""  # The reason of the drain that started its clock; none where a pod was deleted.
@@ -60,7 +64,7 @@ class Holdup:
 
 
 def overdue_at(member: Member, policy: DrainPolicy) -> datetime | None:
-    """When jobs have held up this worker for too long; None when nobody counts.
+    """When jobs have held up this worker for too long, by slurmctld's clock; None when nobody counts.
 
     Only a drain of ours that sends the worker away starts the clock: not a human's, and not a cordon of its
     machine, which says nothing about how long jobs may stay.
@@ -74,10 +78,16 @@ def overdue_at(member: Member, policy: DrainPolicy) -> datetime | None:
     return record.reason_changed_at + policy.deadline if record.reason_changed_at is not None else None
 
 
+def _due_at(member: Member, policy: DrainPolicy) -> datetime | None:
+    """The same by our own clock: jobs would end early by as much as that is ahead of slurmctld's."""
+    end, slurm = overdue_at(member, policy), member.slurm
+    return end + slurm.clock_behind if end is not None and isinstance(slurm, Snapshot) else None
+
+
 def overdue(seen: Seen, now: datetime) -> list[Member]:
     """Workers that are held up for longer than the policy allows."""
     policy = seen.nodeset.spec.drain_policy
-    ends = ((member, overdue_at(member, policy)) for member in seen.members if member.jobs)
+    ends = ((member, _due_at(member, policy)) for member in seen.members if member.jobs)
     return [member for member, end in ends if end is not None and end <= now]
 
 
@@ -86,16 +96,16 @@ def ended_jobs(seen: Seen, leaving: Mapping[str, Cause], now: datetime) -> list[
     if not isinstance(seen.slurm, Snapshot):
         return []
     holdups = _holdups(seen, leaving)
-    first = sorted(_due(holdups.values(), now), key=lambda it: it.ends_at)[:MOST_ENDED]
+    first = sorted(_due(holdups.values(), now), key=lambda it: it.due_at)[:MOST_ENDED]
     ending = {holdup.job.job_id for holdup in first}
     ours = {member.slurm_node for member in seen.members} if holdups else set[str]()
     told = [_lane(holdup, seen, ours, now, ends=job_id in ending) for job_id, holdup in holdups.items()]
-    return [*told, *_withdrawn(seen, set(holdups), now)]
+    return [*told, *_withdrawn(seen, set(holdups), min(now, now - seen.slurm.clock_behind))]
 
 
 def _due(holdups: Iterable[Holdup], now: datetime) -> list[Holdup]:
     """Those that end now."""
-    return [holdup for holdup in holdups if holdup.ends_at <= now and holdup.write is not None]
+    return [holdup for holdup in holdups if holdup.due_at <= now and holdup.write is not None]
 
 
 def next_end(seen: Seen, leaving: Mapping[str, Cause], now: datetime) -> timedelta | None:
@@ -107,7 +117,7 @@ def next_end(seen: Seen, leaving: Mapping[str, Cause], now: datetime) -> timedel
         return A_SECOND
     policy = seen.nodeset.spec.drain_policy
     held_up = [member for member in seen.members if member.uid in leaving and member.jobs]
-    ends = [end for member in held_up for end in (overdue_at(member, policy), _pod_ends_at(member))]
+    ends = [end for member in held_up for end in (_due_at(member, policy), _pod_ends_at(member))]
     return min((end - now for end in ends if end is not None and end > now), default=None)
 
 
@@ -120,21 +130,21 @@ def _holdups(seen: Seen, leaving: Mapping[str, Cause]) -> dict[int, Holdup]:
         for holdup in (*_of_policy(member, leaving[member.uid], seen), *_of_pod(member, seen)):
             if not holdup.job.is_on_its_way_out:
                 earlier = found.get(holdup.job.job_id, holdup)
-                found[holdup.job.job_id] = min(holdup, earlier, key=lambda it: it.ends_at)
+                found[holdup.job.job_id] = min(holdup, earlier, key=lambda it: it.due_at)
     return found
 
 
 def _of_policy(member: Member, cause: Cause, seen: Seen) -> Iterator[Holdup]:
     """What the manifest asks for."""
     policy = seen.nodeset.spec.drain_policy
-    ends_at, record = overdue_at(member, policy), member.record
-    if ends_at is None or record is None or policy.type is DrainType.WAIT:
+    ends_at, due_at, record = overdue_at(member, policy), _due_at(member, policy), member.record
+    if ends_at is None or due_at is None or record is None or policy.type is DrainType.WAIT:
         return
     why = f"it held up {member.slurm_node} ({cause.kind}) for longer than drainPolicy.deadline"
     for job in member.jobs:
         write = _end(job, policy.type, seen.slurm)
         if write is not None:
-            yield Holdup(job, member, cause, ends_at, write, why, record.reason)
+            yield Holdup(job, member, cause, ends_at, due_at, write, why, record.reason)
 
 
 def _of_pod(member: Member, seen: Seen) -> Iterator[Holdup]:
@@ -148,7 +158,7 @@ def _of_pod(member: Member, seen: Seen) -> Iterator[Holdup]:
     cause = Cause(Leaving.TERMINATING, f"somebody deleted pod {member.name}")
     why = f"somebody deleted pod {member.name}, and its grace period is over"
     for job in member.jobs:
-        yield Holdup(job, member, cause, ends_at, _end(job, DrainType.REQUEUE, seen.slurm), why)
+        yield Holdup(job, member, cause, ends_at, ends_at, _end(job, DrainType.REQUEUE, seen.slurm), why)
 
 
 def _pod_ends_at(member: Member) -> datetime | None:
