@@ -23,7 +23,8 @@ PROOF_LIFETIME = timedelta(seconds=5)
 # What was so half a minute ago is likely to be so again: reading Slurm takes seconds on a slow machine.
 WORTH_ASKING_WITHIN = timedelta(seconds=30)
 
-# Pods are dated by the API server and jobs by slurmctld. Their clocks may differ by this much.
+# Pods are dated by the API server and jobs by slurmctld, whose clock is known to us as it compares with ours.
+# That of the API server may differ from ours by this much.
 CLOCKS_DIFFER_BY = timedelta(minutes=1)
 
 # How many jobs a message names before it says "and so many more".
@@ -143,7 +144,7 @@ def _not_started(worker: Worker, now: datetime) -> NeverStarted | Unreported | S
     if worker.is_unreported and isinstance(slurm, Snapshot):
         if (old := old_answer(worker.slurm_node, slurm, now)) is not None:
             return old
-        if jobs := [job for job in jobs_on(worker.slurm_node, slurm) if _may_be_in(job, worker.pod)]:
+        if jobs := [job for job in jobs_on(worker.slurm_node, slurm) if _may_be_in(job, worker.pod, slurm)]:
             return Shut(
                 reason="Starting",
                 message=f"its kubelet has not said that slurmd runs, but Slurm counts {told(jobs)} there",
@@ -154,10 +155,12 @@ def _not_started(worker: Worker, now: datetime) -> NeverStarted | Unreported | S
     return NeverStarted(pod_uid=meta.uid, resource_version=meta.resource_version)
 
 
-def _may_be_in(job: SlurmJob, pod: Pod) -> bool:
+def _may_be_in(job: SlurmJob, pod: Pod, slurm: Snapshot) -> bool:
     """A job that began before the pod was made is in an earlier one of its name."""
-    made_at = pod.metadata.creation_timestamp
-    return job.start_time is None or made_at is None or job.start_time >= made_at - CLOCKS_DIFFER_BY
+    made_at, began_at = pod.metadata.creation_timestamp, job.start_time
+    if made_at is None or began_at is None:
+        return True
+    return began_at + slurm.clock_behind >= made_at - CLOCKS_DIFFER_BY
 
 
 def old_answer(name: str, snapshot: Snapshot, now: datetime) -> Shut | None:

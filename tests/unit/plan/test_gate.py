@@ -79,7 +79,9 @@ def job(*words: str, nodes=("gpu-3",), required=(), job_id=42, began=None) -> Sl
     )
 
 
-def slurm(*nodes: SlurmNode, jobs=(), age=timedelta(seconds=1), behind=()) -> Snapshot:
+def slurm(
+    *nodes: SlurmNode, jobs=(), age=timedelta(seconds=1), behind=(), clock_behind=timedelta(0)
+) -> Snapshot:
     return Snapshot(
         nodes={node.name: node for node in nodes},
         jobs={job.job_id: job for job in jobs},
@@ -87,6 +89,7 @@ def slurm(*nodes: SlurmNode, jobs=(), age=timedelta(seconds=1), behind=()) -> Sn
         nodes_asked_at=NOW - age,
         jobs_asked_at=NOW - age,
         behind=frozenset(behind),
+        clock_behind=clock_behind,
     )
 
 
@@ -161,6 +164,14 @@ CASES = [
     pytest.param(
         taken(), slurm(node("MIXED"), jobs=[job("RUNNING", began=NOW - timedelta(seconds=90))]), "Starting",
         id="a job that began half a minute before the pod, by another clock",
+    ),
+    pytest.param(
+        taken(), slurm(node("MIXED"), jobs=[job("RUNNING", began=NOW - LONG)], clock_behind=LONG), "Starting",
+        id="a job that began a moment ago, by a slurmctld whose clock is behind",
+    ),
+    pytest.param(
+        taken(), slurm(node("MIXED"), jobs=[job("RUNNING", began=STARTED - LONG)], clock_behind=LONG), Unreported,
+        id="there, too, one that is older than the pod",
     ),
     pytest.param(
         taken(asked_to_end=timedelta(seconds=9)), slurm(), Unreported, id="asked to end: its kubelet may yet report"
