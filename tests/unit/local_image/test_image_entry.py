@@ -9,13 +9,29 @@ import pytest
 from slurm_operator.local.image.entry import database, slurmctld, ssh
 from slurm_operator.local.image.entry.__main__ import ENTRIES
 from slurm_operator.local.image.entry.follow import named_main
-from slurm_operator.local.image.entry.leave import drain_reason
+from slurm_operator.local.image.entry.leave import drain_reason, takes_jobs
 from slurm_operator.local.image.entry.slurmctld import NodeRecord, Unreachable, node_name, record_from
 from slurm_operator.local.image.entry.steps import steps_here, work_here
 from slurm_operator.local.image.entry.watch import SURE_AFTER_S
 from slurm_operator.local.image.images import SLURM_DAEMONS
 from slurm_operator.plan.gate import PROOF_LIFETIME
 from slurm_operator.slurm.reasons import OurReason
+
+
+@pytest.mark.parametrize(
+    ("states", "takes"),
+    [
+        pytest.param("IDLE+DYNAMIC_NORM", True, id="idle"),
+        pytest.param("MIXED", True, id="busy"),
+        pytest.param("IDLE+POWERING_DOWN", True, id="it may be up again"),
+        pytest.param("IDLE+DRAIN", False, id="drained"),
+        pytest.param("DOWN+DYNAMIC_NORM", False, id="down, as somebody may have said"),
+        pytest.param("DOWN*", False, id="down and silent"),
+    ],
+)
+def test_a_worker_that_leaves_drains_only_where_a_job_may_start(states, takes):
+    assert takes_jobs(NodeRecord(True, frozenset(states.split("+")))) is takes
+    assert not takes_jobs(NodeRecord(False))
 
 
 def test_every_daemon_image_has_an_entry():

@@ -114,6 +114,20 @@ def test_a_drain_that_stands_keeps_its_reason(place):
     assert drains(leave(place, show=[DRAINED], squeue=["0 7", NO_JOBS])) == []
 
 
+@pytest.mark.parametrize("shell", ["/bin/sh", "bash"])
+@pytest.mark.parametrize("state", ["DOWN+DYNAMIC_NORM", "DOWN*+DYNAMIC_NORM"])
+def test_one_that_somebody_set_down_keeps_their_reason_and_leaves(place, state, shell):
+    down = f"0 NodeName=gpu-0 State={state} ThreadsPerCore=1 Reason=bad fan, ask Ada"
+
+    assert drains(leave(place, show=[down], squeue=["0 7", NO_JOBS], shell=shell)) == []
+
+
+def test_one_that_is_powered_down_drains(place):
+    down = "0 NodeName=gpu-0 State=IDLE+POWERING_DOWN+DYNAMIC_NORM ThreadsPerCore=1"
+
+    assert len(drains(leave(place, show=[down, DRAINED], squeue=[NO_JOBS]))) == 1
+
+
 def test_a_worker_that_somebody_resumes_meanwhile_drains_again(place):
     assert len(drains(leave(place, show=[DRAINED, IDLE, DRAINED], squeue=["0 7", NO_JOBS]))) == 1
 

@@ -1,8 +1,8 @@
 """What a worker does before its pod ends, in images without our helper: Slurm's own commands, and a shell."""
 
 # Drains this worker and waits for its jobs and their epilogs, for as long as the pod's grace period lets it.
-# It means what `slurm-entry leave` means: a drain that stands keeps its reason, no answer is not "no jobs",
-# and while nobody can be asked, what runs in this container is the only witness.
+# It means what `slurm-entry leave` means: a drain that stands keeps its reason, as does a node that is down,
+# no answer is not "no jobs", and while nobody can be asked, what runs in this container is the only witness.
 #
 # Jobs are seen in /proc by the titles of their steps. The name slurmstepd alone says nothing: with cgroup v2
 # one that is no step lives as long as slurmd. A step that is over stays, without children, while it cannot
@@ -30,7 +30,7 @@ look() { # Sets node to its states, to unknown where Slurm has no such node, to 
 drain() { # Succeeds when no new job can start here.
   look
   case $node in
-    unknown | *+DRAIN[!A-Z]*) return 0 ;;
+    unknown | *+DRAIN[!A-Z]* | *+DOWN[!A-Z]*) return 0 ;;
     '') return 1 ;;
   esac
   timeout 15 scontrol update nodename="$me" state=drain \

@@ -1,6 +1,7 @@
 """Runs before a worker pod ends: takes no new jobs, tells owners of running ones, waits for them to be over.
 
-The pod's grace period is the limit. A drain that is there already keeps its reason, whoever set it.
+The pod's grace period is the limit. A drain that is there already keeps its reason, whoever set it, and so
+does a node that is down.
 """
 
 import time
@@ -46,10 +47,18 @@ def _drain(name: str, pod_uid: str) -> bool:
     record = node_record(name)
     if not isinstance(record, NodeRecord):
         return False
-    if not record.known or "DRAIN" in record.states:
+    if not takes_jobs(record):
         return True
     done = command("scontrol", "update", f"nodename={name}", "state=drain", f"reason={drain_reason(pod_uid)}")
     return done is not None and done.returncode == 0
+
+
+def takes_jobs(record: NodeRecord) -> bool:
+    """Whether a job may start there, unless it is drained. On one that is DOWN none does, and it keeps its
+    reason: a human may have said so, and with a drain of ours the next worker would lift both.
+    """
+    is_down = any(word.startswith("DOWN") for word in record.states)  # DOWN* is one that does not answer.
+    return record.known and not is_down and "DRAIN" not in record.states
 
 
 def _cleans_up(name: str) -> bool:
