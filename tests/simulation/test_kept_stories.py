@@ -216,6 +216,21 @@ def workers(replicas: int) -> Scene:
             ),
             id="one more slurmrestd in a Cluster: the one there is stays",
         ),
+        pytest.param(
+            Story(
+                seed=1375,
+                roughness=0.02,
+                scene=Scene(nodeset=(("replicas", 3), ("scalingMode", "DaemonSet"))),
+                happenings=(
+                    Happening(4.4, "break_image", 9, 2),
+                    Happening(17.4, "hang_slurmctld", 7, 19),
+                    Happening(5.1, "change_image", 1, 10),
+                    Happening(17.8, "cordon_pod", 9, 37),
+                    Happening(37.8, "submit", 10, 29),
+                ),
+            ),
+            id="a worker is cordoned while its node is down for the one before: it comes back afterwards",
+        ),
     ],
 )
 def test_a_promise_that_was_broken_once_is_kept(story):

@@ -95,6 +95,12 @@ def is_slurms_own_drain(reason: str, set_by: str) -> bool:
     return is_theirs and set_by in SLURMS_OWN_USERS
 
 
+def given_up_for(reason: str) -> str:
+    """What slurmctld said when it last gave the node up, alone or behind what stood there; else nothing."""
+    said = reason.rpartition(" : ")[2]
+    return said if said in SLURMS_OWN_DOWNS else ""
+
+
 def _bare(reason: str) -> str:
     """Without what slurmctld said behind it when it gave the node up."""
     return _GIVEN_UP.sub("", reason)

@@ -9,7 +9,7 @@ from slurm_operator.plan.actions import WriteSlurm
 from slurm_operator.plan.plan import Outcome
 from slurm_operator.reconcilers.nodeset import RECONCILER
 from slurm_operator.runtime.slurm_writer import said
-from slurm_operator.slurm.writes import ResumeNodes
+from slurm_operator.slurm.writes import DrainNodes, ResumeNodes
 from support.story import Story
 from support.workers import (
     KEY,
@@ -33,6 +33,7 @@ R = revision_of(ONE)
 A = worker(0, revision=R.metadata.labels[names.LABEL_REVISION])
 BEFORE, SINCE = STARTED - timedelta(minutes=1), STARTED + timedelta(minutes=1)
 LOST, REBOOTED = "Not responding", "Node unexpectedly rebooted"
+THERE = machine("n1")
 
 
 def seen(*words: str, reason: str = "", at=BEFORE, things=()):
@@ -52,6 +53,9 @@ def seen(*words: str, reason: str = "", at=BEFORE, things=()):
         pytest.param(seen("DOWN", "DRAIN", reason=f"{ours(A, 'Update')} : {LOST}"), True, id="and Slurm says so behind our reason"),
         pytest.param(seen("DOWN", reason=f"{ours(A, 'Update')} : {LOST}"), True, id="our drain was lifted, and DOWN stayed"),
         pytest.param(seen("DOWN", "DRAIN", reason=ours(A, "ScaleIn"), at=SINCE), False, id="down since: only our drain is lifted"),
+        pytest.param(seen("DOWN", "DRAIN", reason=f"{ours(A, 'NodeCordon')} : {REBOOTED}", at=SINCE, things=[THERE]), True, id="drained by us, then its machine rebooted"),
+        pytest.param(seen("DOWN", "DRAIN", reason=f"{ours(A, 'NodeCordon')} : {REBOOTED} : {LOST}", at=SINCE, things=[THERE]), False, id="and then it was lost itself"),
+        pytest.param(seen("DOWN", "DRAIN", reason=f"ask Ada : {REBOOTED}", at=SINCE), None, id="drained by a human, then its machine rebooted"),
         pytest.param(seen("DOWN", "DRAIN", reason=f"Kill task failed : {LOST}", at=BEFORE), True, id="drained by slurmctld for the pod before"),
         pytest.param(seen("DOWN", "DRAIN", reason=f"Kill task failed : {LOST}", at=SINCE), None, id="not for this one"),
         pytest.param(seen("DOWN", reason="bad fan, ask Ada"), None, id="a human's down"),
@@ -73,6 +77,34 @@ def test_a_cordoned_worker_is_not_put_back():
     cordoned = seen("DOWN", reason=LOST, things=[machine("n1", cordoned=True)])
 
     assert told(cordoned) == ["drain gpu-0 for NodeCordon"]
+
+
+def writes_of(made, kind):
+    return [
+        a.write for a in planned(made).actions() if isinstance(a, WriteSlurm) and isinstance(a.write, kind)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "noted", "at", "from_down"),
+    [
+        pytest.param(["DOWN"], LOST, BEFORE, True, id="lost before it"),
+        pytest.param(["DOWN"], REBOOTED, SINCE, True, id="rebooted before it"),
+        pytest.param(["DOWN", "DRAIN"], f"{ours(worker(0, name='before'), 'NodeCordon')} : {LOST}", BEFORE, True, id="drained for the worker before, too"),
+        pytest.param(["DOWN"], LOST, SINCE, False, id="lost itself: slurm.conf wants a human to look"),
+    ],
+)  # fmt: skip
+def test_one_that_is_cordoned_before_it_is_put_back_is_put_back_when_that_is_over(
+    words, noted, at, from_down
+):
+    """Our drain takes the place of what Slurm had noted, and of when that was."""
+    [drain] = writes_of(seen(*words, reason=noted, at=at, things=[machine("n1", cordoned=True)]), DrainNodes)
+
+    lifted = seen("DOWN", "DRAIN", reason=drain.reason, at=NOW, things=[THERE])
+    lost_again = seen("DOWN", "DRAIN", reason=f"{drain.reason} : {LOST}", at=NOW, things=[THERE])
+
+    assert [write.from_down for write in writes_of(lifted, ResumeNodes)] == [from_down]
+    assert [write.from_down for write in writes_of(lost_again, ResumeNodes)] == [False]
 
 
 def test_workers_of_a_lost_machine_come_back_by_one_request():

@@ -21,6 +21,7 @@ from slurm_operator.reconcilers.nodeset.causes import LEAVING, Cause, Leaving
 from slurm_operator.reconcilers.nodeset.marks import marked
 from slurm_operator.reconcilers.nodeset.members import Member
 from slurm_operator.reconcilers.nodeset.records import forget
+from slurm_operator.reconcilers.nodeset.returns import noted_down
 from slurm_operator.slurm.forgetting import may_forget
 from slurm_operator.slurm.reasons import OurReason, is_our_reason
 from slurm_operator.slurm.snapshot import Snapshot
@@ -174,7 +175,7 @@ def drain(member: Member, cause: Cause, controller: ObjectKey) -> WriteSlurm:
         controller=controller,
         write=DrainNodes(
             nodes=(member.slurm_node,),
-            reason=cause.reason(member),
+            reason=replace(cause, text=noted_down(member, cause.text)).reason(member),
             over=_replaceable(member),
             unless_in_use=cause.costs_nothing,
         ),
