@@ -231,6 +231,23 @@ def workers(replicas: int) -> Scene:
             ),
             id="a worker is cordoned while its node is down for the one before: it comes back afterwards",
         ),
+        pytest.param(
+            Story(
+                seed=5226,
+                roughness=0.02,
+                scene=Scene(nodeset=(("replicas", 2), ("pinToNode", True))),
+                happenings=(
+                    Happening(1.7, "change_image", 1, 35),
+                    Happening(4.8, "taint", 9, 21),
+                    Happening(1.4, "taint", 6, 41),
+                    Happening(0.1, "cordon_pod", 11, 48),
+                    Happening(5.3, "scale", 9, 19),
+                    Happening(7.9, "cut_off_machine", 10, 35),
+                    Happening(90.1, "taint", 6, 42),
+                ),
+            ),
+            id="another number takes the machine for which a pinned worker waits: it goes elsewhere",
+        ),
     ],
 )
 def test_a_promise_that_was_broken_once_is_kept(story):

@@ -26,7 +26,6 @@ POD_DELETION_COST: Final = "nodeset.slinky.slurm.net/pod-deletion-cost"
 POD_DEADLINE: Final = "nodeset.slinky.slurm.net/pod-deadline"
 
 POD_REPLACE: Final = "nodeset.slinky.slurm.net/replace"  # another pod in its place, when its jobs are done
-POD_PINNED: Final = "nodeset.slinky.slurm.net/pinned-to"  # the machine that it has to run on, for its number
 POD_RETIRED: Final = "nodeset.slinky.slurm.net/retired"  # the uid of a pod that never takes a job again
 ALLOW_DELETION: Final = "nodeset.slinky.slurm.net/allow-deletion"  # a person takes the risk
 

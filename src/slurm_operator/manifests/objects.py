@@ -89,6 +89,27 @@ class Container(wire.CamelRecord):
     image: str = ""
 
 
+class NodeFieldRule(wire.CamelRecord):
+    key: str = ""
+    values: tuple[str, ...] = ()
+
+
+class NodeSelectorTerm(wire.CamelRecord):
+    match_fields: tuple[NodeFieldRule, ...] = ()
+
+
+class NodeSelector(wire.CamelRecord):
+    node_selector_terms: tuple[NodeSelectorTerm, ...] = ()
+
+
+class NodeAffinity(wire.CamelRecord):
+    required_during_scheduling_ignored_during_execution: NodeSelector | None = None
+
+
+class Affinity(wire.CamelRecord):
+    node_affinity: NodeAffinity | None = None
+
+
 class PodSpec(wire.CamelRecord):
     node_name: str = ""
     hostname: str = ""
@@ -96,6 +117,17 @@ class PodSpec(wire.CamelRecord):
     host_network: bool = False
     priority: int = 0
     containers: tuple[Container, ...] = ()
+    affinity: Affinity | None = None
+
+    @property
+    def bound_to(self) -> str:
+        """The one machine that it may be scheduled to, by name; empty where it may have any."""
+        wanted = self.affinity.node_affinity if self.affinity is not None else None
+        required = wanted.required_during_scheduling_ignored_during_execution if wanted is not None else None
+        terms = required.node_selector_terms if required is not None else ()
+        rules = terms[0].match_fields if len(terms) == 1 else ()
+        names = [rule.values for rule in rules if rule.key == "metadata.name"]
+        return names[0][0] if len(names) == 1 and len(names[0]) == 1 else ""
 
 
 class Pod(wire.CamelRecord):

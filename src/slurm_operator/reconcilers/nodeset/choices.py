@@ -75,7 +75,14 @@ def _beyond_help(seen: Seen, at_rest: frozenset[str]) -> dict[str, Cause]:
     """Whoever can only go: retired before we were interrupted, deleted by somebody, or not what it claims."""
     others = (member for member in seen.members if member.uid not in at_rest)
     causes = {member.uid: _cannot_stay(member, seen) for member in others}
-    return {uid: cause for uid, cause in causes.items() if cause is not None}
+    unpinned = {uid: _unpinned(machine) for uid, machine in bound_in_vain(seen).items()}
+    return {**unpinned, **{uid: cause for uid, cause in causes.items() if cause is not None}}
+
+
+def _unpinned(machine: str) -> Cause:
+    return Cause(
+        Leaving.UNPINNED, f"Node {machine}, which it was made for, is gone, taken, or no place for it"
+    )
 
 
 def _cannot_stay(member: Member, seen: Seen) -> Cause | None:
@@ -83,8 +90,6 @@ def _cannot_stay(member: Member, seen: Seen) -> Cause | None:
         return Cause(Leaving.RETIRED, "it was retired before")
     if member.is_terminating:
         return Cause(Leaving.TERMINATING, "its pod was asked to end")
-    if machine := bound_in_vain(member, seen):
-        return Cause(Leaving.UNPINNED, f"Node {machine}, which it was made for, is gone or no place for it")
     if records.has_outdated_record(member, seen.reservation_name):
         return Cause(Leaving.RESOURCES, "Slurm knows it with the resources of the worker before it")
     if records.is_refused(member):

@@ -201,7 +201,7 @@ def _kube_nodes(nodeset: NodeSet, pods: Sequence[Pod], world: World) -> dict[str
     """All machines in DaemonSet mode, else those that the workers are on or are bound to."""
     if nodeset.spec.scaling_mode is ScalingMode.DAEMON_SET:
         return {kube_node.metadata.name: kube_node for kube_node in world.all(KubeNode)}
-    wanted = {pod.spec.node_name or pod.metadata.annotations.get(names.POD_PINNED, "") for pod in pods} - {""}
+    wanted = {pod.spec.node_name or pod.spec.bound_to for pod in pods} - {""}
     if nodeset.spec.pin_to_node:
         wanted.update(nodeset.status.ordinal_to_node.values())
     found = ((name, world.get(KubeNode, "", name)) for name in sorted(wanted))

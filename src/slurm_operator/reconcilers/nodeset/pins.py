@@ -2,9 +2,7 @@
 
 from collections.abc import Mapping
 
-from slurm_operator.api import names
 from slurm_operator.reconcilers.nodeset import placement
-from slurm_operator.reconcilers.nodeset.members import Member
 from slurm_operator.reconcilers.nodeset.observe import Seen
 
 
@@ -42,15 +40,22 @@ def _is_selected(name: str, seen: Seen) -> bool:
     return kube_node is not None and placement.is_selected(kube_node, seen.nodeset)
 
 
-def bound_in_vain(member: Member, seen: Seen) -> str:
-    """The machine that a worker without one is bound to, if it can never be scheduled there; else nothing.
-
-    Its pod was made for that machine, and no pod can be told of another one.
+def bound_in_vain(seen: Seen) -> dict[str, str]:
+    """Workers without a machine, by uid, with the one that they were made for and will not get: it is gone,
+    no place for them any more, or another number is there. No pod can be told of another one.
     """
-    name = member.pod.metadata.annotations.get(names.POD_PINNED, "")
-    if not name or member.pod.spec.node_name or seen.is_daemon:
-        return ""
-    return "" if seen.nodeset.spec.pin_to_node and takes(name, seen) else name
+    nodeset = seen.nodeset
+    unplaced = [m for m in seen.members if not m.pod.spec.node_name and m.mode is nodeset.spec.scaling_mode]
+    waiting = {member.uid: member.pod.spec.bound_to for member in unplaced}
+    if seen.is_daemon or not any(waiting.values()) or placement.names_machines(nodeset):
+        return {}
+    taken = set() if nodeset.spec.oversubscribe_node else {m.pod.spec.node_name for m in seen.members}
+    is_pinned = nodeset.spec.pin_to_node
+    return {
+        uid: name
+        for uid, name in waiting.items()
+        if name and not (is_pinned and name not in taken and takes(name, seen))
+    }
 
 
 def takes(name: str, seen: Seen) -> bool:

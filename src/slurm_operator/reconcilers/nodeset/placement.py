@@ -56,13 +56,22 @@ def should_continue(kube_node: KubeNode, nodeset: NodeSet) -> bool:
 
 def is_selected(kube_node: KubeNode, nodeset: NodeSet) -> bool:
     """Whether the template's selector and required affinity choose this node."""
-    spec = nodeset.spec.template.spec
     labels = kube_node.metadata.labels
-    if any(labels.get(key) != value for key, value in (spec.get("nodeSelector") or {}).items()):
+    selector = nodeset.spec.template.spec.get("nodeSelector") or {}
+    if any(labels.get(key) != value for key, value in selector.items()):
         return False
-    affinity = _fields(_fields(spec.get("affinity")).get("nodeAffinity"))
-    terms = _fields(affinity.get(REQUIRED)).get("nodeSelectorTerms")
+    terms = _terms(nodeset)
     return terms is None or any(_term_matches(_fields(term), kube_node) for term in _items(terms))
+
+
+def names_machines(nodeset: NodeSet) -> bool:
+    """The template itself says by name which machines it is for."""
+    return any(_fields(term).get("matchFields") for term in _items(_terms(nodeset)))
+
+
+def _terms(nodeset: NodeSet) -> Any:
+    affinity = _fields(_fields(nodeset.spec.template.spec.get("affinity")).get("nodeAffinity"))
+    return _fields(affinity.get(REQUIRED)).get("nodeSelectorTerms")
 
 
 def tolerates(taints: Sequence[Taint], nodeset: NodeSet) -> bool:

@@ -111,12 +111,11 @@ class WorkerPods:
         if nodeset.spec.workload_disruption_protection:
             ours[names.LABEL_POD_PROTECT] = "true"
         place = {names.TOPOLOGY: slot.topology} if slot.topology else {}
-        pin = {names.POD_PINNED: slot.kube_node} if slot.kube_node and not slot.is_daemon else {}
         return {
             "name": slot.pod_name,
             "namespace": nodeset.metadata.namespace,
             "labels": {**self._given["labels"], **ours},
-            "annotations": {**self._given["annotations"], **self._notes, **place, **pin},
+            "annotations": {**self._given["annotations"], **self._notes, **place},
             "ownerReferences": self._owners,
         }
 
