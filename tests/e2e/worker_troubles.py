@@ -76,13 +76,26 @@ def machine_not_ready(slurm: Slurm, patience: float) -> None:
     slurm.wait_idle(2)
 
 
+@contextmanager
+def unreplaced(slurm: Slurm, pod: str) -> Iterator[None]:
+    """Who deletes it meanwhile ends it, and no other comes in its place."""
+    finalizers = ("patch", "pod", pod, "--type=merge", "-p")
+    slurm.kubectl(*finalizers, '{"metadata": {"finalizers": ["e2e.slurm-operator/unreplaced"]}}')
+    try:
+        yield
+    finally:
+        slurm.kubectl(*finalizers, '{"metadata": {"finalizers": null}}')
+
+
 def slurmctld_restart(slurm: Slurm, patience: float) -> None:
+    """It is away for long enough that nobody can be asked, however fast its pod would be back."""
     job, uid = Ledger(slurm, "--exclusive"), ("-o", "jsonpath={.metadata.uid}")
     before = slurm.kubectl("get", "pod", "slurm-controller-0", *uid)
 
-    slurm.kubectl("delete", "pod", "slurm-controller-0", "--wait=false")
-    scale(slurm, 0)
-    job.outlives(max(patience, 10))
+    with unreplaced(slurm, "slurm-controller-0"):
+        slurm.kubectl("delete", "pod", "slurm-controller-0", "--wait=false")
+        scale(slurm, 0)
+        job.outlives(max(patience, 10))
     until(slurm.answers, 180, lambda: "another slurmctld")
     assert slurm.kubectl("get", "pod", "slurm-controller-0", *uid) != before
     wait_draining(slurm, job)
