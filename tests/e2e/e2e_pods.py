@@ -5,6 +5,7 @@ from typing import Any
 from slurm_operator.local import image
 from slurm_operator.local.cell import wait_until
 from slurm_operator.local.cluster import Cluster
+from slurm_operator.local.errors import LocalError
 
 # Answers every connection with the pod's own name.
 _SERVER = """
@@ -61,6 +62,18 @@ def ask(cluster: Cluster, namespace: str, pod: str, host: str) -> str:
     """What `host` answers when `pod` asks."""
     command = ["perl", "-MIO::Socket::INET", "-e", _ASK, host]
     return cluster.kubectl("exec", "-n", namespace, pod, "--", *command, timeout_s=30)
+
+
+def wait_named(cluster: Cluster, namespace: str, pod: str, host: str, who: str) -> None:
+    """Until `who` answers when `pod` asks for `host`: names follow pods that are Ready, a moment later."""
+
+    def is_so() -> bool:
+        try:
+            return ask(cluster, namespace, pod, host) == who
+        except LocalError:
+            return False
+
+    wait_until(is_so, f"{host} to be {who}")
 
 
 def address(cluster: Cluster, namespace: str, pod: str) -> str:

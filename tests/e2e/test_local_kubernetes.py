@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from e2e_pods import address, ask, run, server, service
+from e2e_pods import address, ask, run, server, service, wait_named
 
 from slurm_operator.local import versions
 from slurm_operator.local.apicall import Refused
@@ -39,14 +39,14 @@ def test_a_service_leads_to_its_pods_from_every_node(cluster: Cluster, namespace
 
 def test_pods_of_a_headless_service_have_names_that_follow_them(cluster: Cluster, namespace: str) -> None:
     run(cluster, namespace, service("servers", clusterIP="None"), server("a"), server("b", "node-1"))
-    assert ask(cluster, namespace, "a", f"b.servers.{namespace}.svc.cluster.local") == "b"
+    wait_named(cluster, namespace, "a", f"b.servers.{namespace}.svc.cluster.local", "b")
     before = address(cluster, namespace, "b")
 
     cluster.kubectl("delete", "pod", "b", "-n", namespace)
     run(cluster, namespace, server("b", "node-2"))
 
     assert address(cluster, namespace, "b") != before
-    assert ask(cluster, namespace, "a", "b.servers") == "b"
+    wait_named(cluster, namespace, "a", "b.servers", "b")
 
 
 def test_names_outside_the_cluster_do_not_exist(cluster: Cluster, namespace: str) -> None:
