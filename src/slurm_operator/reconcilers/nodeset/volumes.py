@@ -90,13 +90,15 @@ def lost_claims(member: Member, nodeset: NodeSet, there: Claims) -> list[Create]
 
     It says which. Others that we do not see may be there all the same, made by somebody without our labels.
     """
-    templates, scheduled = nodeset.spec.claim_templates, member.pod.status.condition("PodScheduled")
-    if not templates or scheduled is None or member.pod.spec.node_name or member.is_terminating:
+    templates = nodeset.spec.claim_templates
+    if not templates or member.pod.spec.node_name or member.is_terminating:
         return []
+    scheduled = member.pod.status.condition("PodScheduled")
+    said = scheduled.message if scheduled is not None else ""
     return [
         _creation(nodeset, name, templates[template])
         for template, name in claim_names(nodeset, whose(member.pod)).items()
-        if name not in there and f'persistentvolumeclaim "{name}" not found' in scheduled.message
+        if name not in there and f'persistentvolumeclaim "{name}" not found' in said
     ]
 
 
