@@ -91,6 +91,7 @@ class Container(wire.CamelRecord):
 
 class NodeFieldRule(wire.CamelRecord):
     key: str = ""
+    operator: str = ""
     values: tuple[str, ...] = ()
 
 
@@ -126,7 +127,7 @@ class PodSpec(wire.CamelRecord):
         required = wanted.required_during_scheduling_ignored_during_execution if wanted is not None else None
         terms = required.node_selector_terms if required is not None else ()
         rules = terms[0].match_fields if len(terms) == 1 else ()
-        names = [rule.values for rule in rules if rule.key == "metadata.name"]
+        names = [rule.values for rule in rules if (rule.key, rule.operator) == ("metadata.name", "In")]
         return names[0][0] if len(names) == 1 and len(names[0]) == 1 else ""
 
 

@@ -334,22 +334,24 @@ def test_no_worker_is_pinned_to_where_another_number_is():
     assert "nodeAffinity" not in create.manifest["spec"]["affinity"]
 
 
-def bound(*things, on="", other=False, **more):
+def bound(*things, on="", other=None, rule="In", **more):
     """gpu-0 was made for n7, and has no machine yet. `other` is there."""
-    more = {"replicas": 1 + other, "pinToNode": True, **more}
+    more = {"replicas": 1 if other is None else 2, "pinToNode": True, **more}
     spec = nodeset(**{name: value for name, value in more.items() if name != "to"})
     hash_ = revision_of(spec).metadata.labels[names.LABEL_REVISION]
     pod = worker(0, on=on, ready=False, started=False, phase="Pending", revision=hash_)
     labels = {**pod.metadata.labels, names.LABEL_POD_INDEX: "0"}
-    rule = NodeFieldRule(key="metadata.name", values=("n7",))
-    required = NodeSelector(node_selector_terms=(NodeSelectorTerm(match_fields=(rule,)),))
+    named = NodeFieldRule(key="metadata.name", operator=rule, values=("n7",))
+    required = NodeSelector(node_selector_terms=(NodeSelectorTerm(match_fields=(named,)),))
     chosen = Affinity(
         node_affinity=NodeAffinity(required_during_scheduling_ignored_during_execution=required)
     )
     pod = wire.replace(
         pod, metadata=wire.replace(pod.metadata, labels=labels), spec=wire.replace(pod.spec, affinity=chosen)
     )
-    return pinned(pod, *([worker(1, on="n7", revision=hash_)] if other else []), *things, **more)
+    return pinned(
+        pod, *([] if other is None else [worker(1, on="n7", revision=hash_, **other)]), *things, **more
+    )
 
 
 NAMED = {
@@ -367,8 +369,10 @@ BY_NAME = {"template": {"spec": {"affinity": {"nodeAffinity": {REQUIRED: NAMED}}
         pytest.param(bound(to={"9": "n9"}), True, id="which the status has forgotten by now"),
         pytest.param(bound(machine("n7"), to={"9": "n9"}), False, id="the status has forgotten one that is there"),
         pytest.param(bound(machine("n7", taints=[("x", "NoSchedule")])), True, id="for others from now on"),
-        pytest.param(bound(machine("n7"), other=True), True, id="another number is there"),
-        pytest.param(bound(machine("n7"), other=True, oversubscribeNode=True), False, id="machines may be shared"),
+        pytest.param(bound(machine("n7"), other={}), True, id="another number is there"),
+        pytest.param(bound(machine("n7"), other={"terminating": True}), False, id="the other one leaves"),
+        pytest.param(bound(rule="NotIn"), False, id="it may have any machine but that one"),
+        pytest.param(bound(machine("n7"), other={}, oversubscribeNode=True), False, id="machines may be shared"),
         pytest.param(bound(machine("n7"), pinToNode=False), True, id="nobody wants it pinned any more"),
         pytest.param(bound(pinToNode=False, **BY_NAME), False, id="the template itself names it"),
         pytest.param(bound(on="n7"), False, id="it had been scheduled there"),

@@ -10,12 +10,17 @@ def pins(seen: Seen) -> dict[str, str]:
     """Number to machine, for the status: kept while that machine is there, and nobody else is on it."""
     if not seen.nodeset.spec.pin_to_node or seen.is_daemon:
         return {}
-    now = {
+    now = _placed(seen)
+    return {**_kept(seen, now), **now}
+
+
+def _placed(seen: Seen) -> dict[str, str]:
+    """Who is where now, and is not about to leave."""
+    return {
         str(member.ordinal): member.pod.spec.node_name
         for member in seen.members
         if member.ordinal is not None and member.pod.spec.node_name and not member.is_terminating
     }
-    return {**_kept(seen, now), **now}
 
 
 def _kept(seen: Seen, now: Mapping[str, str]) -> dict[str, str]:
@@ -49,7 +54,7 @@ def bound_in_vain(seen: Seen) -> dict[str, str]:
     waiting = {member.uid: member.pod.spec.bound_to for member in unplaced}
     if seen.is_daemon or not any(waiting.values()) or placement.names_machines(nodeset):
         return {}
-    taken = set() if nodeset.spec.oversubscribe_node else {m.pod.spec.node_name for m in seen.members}
+    taken = set() if nodeset.spec.oversubscribe_node else set(_placed(seen).values())
     is_pinned = nodeset.spec.pin_to_node
     return {
         uid: name
