@@ -15,16 +15,17 @@ from simulation.runs import Story, as_test, play, shrunk
     "--length", default=0, help="How many things happen in each; 0 draws that for each seed, from 3 to 20."
 )
 @click.option("--scene", default="", help="workers, parts or cluster; empty draws one for each seed.")
+@click.option("--late", default=0.0, help="The share of writes that are carried out late, from 0 to 1.")
 @click.option("--most-steps", default=0, help="Stop after so many steps; 0 is no limit.")
 @click.option(
     "--shrink/--no-shrink", default=True, help="Make a story that broke a promise as short as can be."
 )
-def main(seeds: int, first: int, length: int, scene: str, most_steps: int, shrink: bool) -> None:
+def main(seeds: int, first: int, length: int, scene: str, late: float, most_steps: int, shrink: bool) -> None:
     gc.freeze()
     gc.set_threshold(50_000)
     began, steps, broken, virtual, told = time.process_time(), 0, 0, 0.0, 0
     for told, seed in enumerate(range(first, first + seeds), 1):
-        story = Story.of(seed, length, scene)
+        story = Story.of(seed, length, scene, late)
         ending = play(story)
         steps, virtual = steps + ending.steps, virtual + ending.seconds
         if ending.broken is not None:

@@ -1,6 +1,7 @@
 """The operator's way to the API server: slow, sometimes broken, and now and then ambiguous."""
 
 import asyncio
+import contextlib
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -16,6 +17,15 @@ from slurm_operator.kube import errors
 from slurm_operator.kube.envelope import Page
 from slurm_operator.kube.request import Selection
 
+DEADLINE_SECONDS = 20.0  # For whatever has none of its own.
+
+# A late create or apply makes what the next pass would make, too. What takes away is what can hurt.
+TAKES_AWAY = ("delete", "patch")
+
+# How long after the client gave up a late write is carried out, at least and at most: a real API server that was
+# stopped meanwhile did so.
+LATE_SECONDS = (20.0, 60.0)
+
 
 class SimulatedClient:
     """The verbs of `kube.client.Client`, without HTTP. `notes` hears of every write that reached the server,
@@ -30,6 +40,8 @@ class SimulatedClient:
         self.weather = weather
         self.notes = notes
         self.is_away = False
+        self.late = 0  # Writes that nobody waits for any more, and that are yet to be carried out.
+        self.on_late: Callable[[str, float], None] = lambda attempt, deadline: None
 
     # ---- Reading
 
@@ -88,14 +100,22 @@ class SimulatedClient:
         return wire.encode(await self.create(kind, manifest))
 
     async def json_patch_undecoded(
-        self, kind: Kind, key: ObjectKey, operations: Any, *, uid: str = "", subresource: str = ""
+        self,
+        kind: Kind,
+        key: ObjectKey,
+        operations: Any,
+        *,
+        uid: str = "",
+        subresource: str = "",
+        deadline_seconds: float | None = None,
     ) -> bytes:
         def patch() -> Object:
             if uid and self.server.get(kind, key)["metadata"]["uid"] != uid:
                 raise errors.conflict(f"{kind.kind} {key} is no longer the one with uid {uid}")
             return self.server.patch(kind, key, operations, OPERATOR)
 
-        return wire.encode(await self._write("patch", kind, key, patch))
+        patched = await self._write("patch", kind, key, patch, deadline=deadline_seconds)
+        return wire.encode(patched)
 
     async def delete_undecoded(
         self,
@@ -107,10 +127,13 @@ class SimulatedClient:
         grace_seconds: int | None = None,
         propagation: str = "Background",
         still: Callable[[], bool] = lambda: True,
+        deadline_seconds: float | None = None,
     ) -> bytes | None:
-        def delete() -> Object | None:
+        def sent() -> None:
             if not still():
                 raise errors.NotLeader(f"delete {kind.kind} {key.name} was not sent")
+
+        def delete() -> Object | None:
             return self.server.delete(
                 kind,
                 key,
@@ -121,10 +144,18 @@ class SimulatedClient:
                 orphans=propagation == "Orphan",
             )
 
-        left = await self._write("delete", kind, key, delete)
+        left = await self._write("delete", kind, key, delete, sent, deadline=deadline_seconds)
         return wire.encode(left) if left is not None else None
 
-    async def _write(self, verb: str, kind: Kind, key: ObjectKey, effect: Callable[[], Any]) -> Any:
+    async def _write(
+        self,
+        verb: str,
+        kind: Kind,
+        key: ObjectKey,
+        effect: Callable[[], Any],
+        sent: Callable[[], None] = lambda: None,
+        deadline: float | None = None,
+    ) -> Any:
         attempt = f"{verb} {kind.kind} {key.name}"
 
         def noted() -> Any:
@@ -134,9 +165,17 @@ class SimulatedClient:
                 self.notes(attempt)
             return answer
 
-        return await self._call(attempt, noted)
+        return await self._call(attempt, noted, sent, deadline or DEADLINE_SECONDS)
 
-    async def _call(self, attempt: str, effect: Callable[[], Any], *, reads: bool = False) -> Any:
+    async def _call(
+        self,
+        attempt: str,
+        effect: Callable[[], Any],
+        sent: Callable[[], None] = lambda: None,
+        deadline: float = DEADLINE_SECONDS,
+        *,
+        reads: bool = False,
+    ) -> Any:
         """Some time passes on the way there and on the way back, and either way may be the end of it."""
         weather = self.weather
         self.calls()
@@ -145,11 +184,30 @@ class SimulatedClient:
             raise errors.Unreachable(f"{attempt}: nobody answers")
         if weather.strikes(f"refused {attempt}"):
             raise refused(500, "InternalError", f"{attempt}: something went wrong")
+        sent()
+        if attempt.startswith(TAKES_AWAY) and weather.delays(attempt):
+            await self._give_up(attempt, effect, deadline)
         answer = effect()
         await asyncio.sleep(0.001 + weather.seconds("way from the API server", 0.2))
         if not reads and weather.strikes(f"answer to {attempt}"):
             raise errors.Timeout(f"{attempt}: no answer in time", may_have_happened=True)
         return answer
+
+    async def _give_up(self, attempt: str, effect: Callable[[], Any], deadline: float) -> None:
+        """The server takes its time. Nobody hears of it when the write is carried out after all."""
+
+        def carry_out() -> None:
+            self.late -= 1
+            with contextlib.suppress(errors.ApiError):
+                effect()
+
+        least, most = LATE_SECONDS
+        after = deadline + least + (most - least) * self.weather.share(f"how late {attempt}")
+        self.late += 1
+        asyncio.get_running_loop().call_later(after, carry_out)
+        self.on_late(attempt, deadline)
+        await asyncio.sleep(deadline)
+        raise errors.Timeout(f"{attempt}: no answer in time", may_have_happened=True)
 
 
 class _Watch:

@@ -313,7 +313,7 @@ class Deeds:
     async def make_good(self) -> None:
         """Nothing is held back any more, and the wishes are ones that can be met."""
         world = self.world
-        world.weather.roughness = 0.0
+        world.weather.roughness = world.weather.late = 0.0
         world.ctld.is_up, world.rest.is_away, world.client.is_away = True, False, False
         if world.ctld.is_hung:
             world.ctld.is_hung = False

@@ -77,9 +77,10 @@ class Story:
     happenings: tuple[Happening, ...]
     roughness: float = 0.0
     scene: Scene = WORKERS_ALONE
+    late: float = 0.0  # The share of writes that are carried out after the operator has given up on them.
 
     @classmethod
-    def of(cls, seed: int, length: int = 0, scene: str = "") -> "Story":
+    def of(cls, seed: int, length: int = 0, scene: str = "", late: float = 0.0) -> "Story":
         """With so many happenings; 0 draws their number, too, and short stories more often than long ones."""
         chance = random.Random(seed)
         length = length or 3 + int(18 * chance.random() ** 2)
@@ -94,7 +95,7 @@ class Story:
             )
             for _ in range(length)
         )
-        return cls(seed, happenings, chance.choice([0.0, 0.0, 0.02, 0.08]), setting)
+        return cls(seed, happenings, chance.choice([0.0, 0.0, 0.02, 0.08]), setting, late)
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,7 @@ class Ending:
 
 def play(story: Story) -> Ending:
     plot = _whole if story.scene.is_whole else _workers
-    world = live(story.seed, story.roughness, story.scene.program, partial(plot, story))
+    world = live(story.seed, story.roughness, story.scene.program, partial(plot, story), story.late)
     return Ending(world.violation, world.steps, world.loop.time(), tuple(world.lines))
 
 
@@ -177,7 +178,7 @@ async def _come_to_rest(
         await world.pass_seconds(5)
         why = unrest()
         is_calm = world.loop.time() - world.last_write_at >= RESTS_AFTER_SECONDS
-        if why is None and is_calm:
+        if why is None and is_calm and not world.client.late:
             return
         if world.loop.time() > end:
             last = f"the last write was at {world.last_write_at:.0f} s"
@@ -228,6 +229,6 @@ def as_test(story: Story, ending: Ending) -> str:
     told = "\n".join(f"    # {line}" for line in ending.lines[-25:])
     return (
         f"# {ending.broken}\n{told}\n"
-        f"Story(\n    seed={story.seed},\n    roughness={story.roughness},\n    scene={story.scene},\n"
+        f"Story(\n    seed={story.seed},\n    roughness={story.roughness},\n    late={story.late},\n    scene={story.scene},\n"
         f"    happenings=(\n{lines}\n    ),\n)"
     )

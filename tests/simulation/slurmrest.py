@@ -19,6 +19,8 @@ from slurm_operator.slurmrest.tokens import Keys
 
 DEADLINE_SECONDS = 5.0  # The real one is 12; a shorter one leaves more room for other things to go wrong.
 WAKES_WITHIN_SECONDS = 2.5  # How long after waking up a hung slurmctld is busy with what piled up.
+# A write that nobody heard of takes effect within Slurm's MessageTimeout, whose default this is.
+MESSAGE_TIMEOUT_SECONDS = 10.0
 OURS = "slurm"
 
 
@@ -60,6 +62,17 @@ class SimulatedRest:
         for effect in self.late:
             loop.call_later(self.weather.seconds("late write", WAKES_WITHIN_SECONDS), _quietly(effect))
         self.late.clear()
+
+    def carry_out_late(self, effect: Callable[[], None]) -> Callable[[], None]:
+        """Unless slurmctld hangs or is away by then."""
+
+        def carry_out() -> None:
+            if self.ctld.is_hung:
+                self.late.append(effect)
+            elif self.ctld.is_up:
+                _quietly(effect)()
+
+        return carry_out
 
     async def reach(self, attempt: str) -> None:
         """There, or why not."""
@@ -284,5 +297,16 @@ class Writing:
         if rest.ctld.is_hung:
             rest.late.append(noted)
             await rest.time_out(attempt)
+        if rest.weather.delays(attempt):
+            await self._give_up(attempt, noted)
         noted()
         await rest.come_back(attempt)
+
+    async def _give_up(self, attempt: str, effect: Callable[[], None]) -> None:
+        """No answer comes. It happens later, or now and once more later."""
+        rest = self._rest
+        if rest.weather.share(f"twice {attempt}") < 0.5:
+            _quietly(effect)()
+        late = MESSAGE_TIMEOUT_SECONDS * rest.weather.share(f"how late {attempt}")
+        asyncio.get_running_loop().call_later(DEADLINE_SECONDS + late, rest.carry_out_late(effect))
+        await rest.time_out(attempt)

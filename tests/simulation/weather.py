@@ -13,11 +13,15 @@ T = TypeVar("T")
 
 
 class Weather:
-    """`roughness` is the share of calls that go wrong, from 0 to 1; delays stay when it is 0."""
+    """`roughness` is the share of calls that go wrong, from 0 to 1; delays stay when it is 0.
 
-    def __init__(self, seed: int, roughness: float = 0.0) -> None:
+    `late` is the share of writes that are carried out after whoever asked for them has given up.
+    """
+
+    def __init__(self, seed: int, roughness: float = 0.0, late: float = 0.0) -> None:
         self.seed = seed
         self.roughness = roughness
+        self.late = late
         self._drawn: Counter[str] = Counter()
 
     def share(self, about: str) -> float:
@@ -32,6 +36,10 @@ class Weather:
     def strikes(self, about: str, share: float = 1.0) -> bool:
         """Whether something goes wrong now; `share` makes it rarer than the roughness."""
         return self.roughness > 0 and self.share(about) < self.roughness * share
+
+    def delays(self, about: str) -> bool:
+        """Whether this write is carried out late."""
+        return self.late > 0 and self.share(f"late {about}") < self.late
 
     def choice(self, about: str, among: Sequence[T]) -> T:
         return among[int(self.share(about) * len(among))]

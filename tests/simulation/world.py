@@ -24,10 +24,12 @@ TOLD = 60  # How many of the last lines a report shows.
 class World:
     """Everything there is. `violation` is the first promise that was broken, or None."""
 
-    def __init__(self, loop: VirtualLoop, seed: int, roughness: float, program: Program) -> None:
+    def __init__(
+        self, loop: VirtualLoop, seed: int, roughness: float, program: Program, late: float = 0.0
+    ) -> None:
         self.loop = loop
         self.clock = VirtualClock(loop)
-        self.weather = Weather(seed, roughness)
+        self.weather = Weather(seed, roughness, late)
         self.program = program
         self.server = ApiServer(self.clock)
         # Every other cluster has Slurm's own default, with which nobody comes back by itself.
@@ -46,6 +48,8 @@ class World:
         self.on_tick: list[Callable[[], None]] = []  # What else goes on in this world.
         self.loses_memory: Callable[[Object], None] = lambda pod: None
         self.operator: OperatorProcess | None = None
+        self.client.on_late = self._late
+        self._crashes: set[asyncio.Task[None]] = set()
 
     # ---- What is told
 
@@ -75,6 +79,23 @@ class World:
         self.writes += 1
         self.note(line)
 
+    def _late(self, attempt: str, deadline: float) -> None:
+        """Now and then the operator does not live to see that a delete got no answer, or what came of it."""
+        self.note(f"{OPERATOR}: {attempt} is carried out late")
+        if attempt.startswith("delete Pod") and self.weather.share(f"crash after {attempt}") < 0.5:
+            after = 2 * deadline * self.weather.share(f"crash how long after {attempt}")
+            self.loop.call_later(after, self._crash_now)
+
+    def _crash_now(self) -> None:
+        task = self.loop.create_task(self._crash_and_start())
+        self._crashes.add(task)
+        task.add_done_callback(self._crashes.discard)
+
+    async def _crash_and_start(self) -> None:
+        if self.operator is not None and self.violation is None and self.weather.late:
+            await self.crash_operator()
+            await self.start_operator()
+
     def _ends(self, process: Process, why: str) -> None:
         for hear in self.on_end:
             hear(process, why)
@@ -87,14 +108,16 @@ class World:
     # ---- What happens
 
     async def start_operator(self) -> None:
+        if self.operator is not None:
+            return  # It crashed after a late write, and was started again meanwhile.
         self.operator = OperatorProcess(self.program, self.client, self.rest, self.clock, self._passed)
         self.operator.start(lambda error: self.broken(f"the operator ends: {error!r}"))
         self.note("the operator starts")
 
     async def crash_operator(self) -> None:
         if self.operator is not None:
-            await self.operator.crash()
-            self.operator = None
+            operator, self.operator = self.operator, None
+            await operator.crash()
             self.note("the operator crashes")
 
     async def pass_seconds(self, seconds: float) -> None:
@@ -137,10 +160,12 @@ def _raised() -> str:
     return "".join(traceback.format_exception(error)[-3:]) if error is not None else "nothing"
 
 
-def live(seed: int, roughness: float, program: Program, story: Callable[[World], object]) -> World:
+def live(
+    seed: int, roughness: float, program: Program, story: Callable[[World], object], late: float = 0.0
+) -> World:
     """A world, when its story is over."""
     loop = VirtualLoop()
-    world = World(loop, seed, roughness, program)
+    world = World(loop, seed, roughness, program, late)
     random.seed(seed)  # Backoffs and jitter of the operator itself.
 
     async def whole() -> None:

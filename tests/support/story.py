@@ -26,7 +26,7 @@ from slurm_operator.plan.actions import (
     WriteSlurm,
     subject,
 )
-from slurm_operator.plan.gate import OF_ONE_VERSION, Worker, why_no_longer, why_not_fenced
+from slurm_operator.plan.gate import Worker, version_to_delete, why_no_longer, why_not_fenced
 from slurm_operator.plan.plan import Failure, Outcome, Plan
 from slurm_operator.reconcilers.nodeset import RECONCILER
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
@@ -268,9 +268,11 @@ class Story:
             changed = why_no_longer(action.proof, worker, self.now, fenced_at=fenced_at)
         if changed is not None:
             raise Rejected(changed)
-        proof = action.proof
-        version = proof.resource_version if isinstance(proof, OF_ONE_VERSION) else ""
-        self.pods.delete(action.key[1], proof.pod_uid, grace=action.grace_seconds, resource_version=version)
+        version = version_to_delete(action.proof, pod)
+        if version is None:
+            raise Rejected("it is not marked as leaving")
+        uid = action.proof.pod_uid
+        self.pods.delete(action.key[1], uid, grace=action.grace_seconds, resource_version=version)
 
     def _tell(self, outcome: Outcome) -> None:
         """One line for everything that was done, and for each wait when it begins."""

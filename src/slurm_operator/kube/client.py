@@ -62,6 +62,7 @@ class Deletion(TypedDict, total=False):
     grace_seconds: int | None
     propagation: Propagation
     still: Callable[[], bool]
+    deadline_seconds: float | None
 
 
 class Client:
@@ -258,10 +259,12 @@ class Client:
         grace_seconds: int | None = None,
         propagation: Propagation = "Background",
         still: Callable[[], bool] = _always,
+        deadline_seconds: float | None = None,
     ) -> bytes | None:
         """`delete` for those who delete thousands and know how to read the answer."""
         options = _delete_options(uid, resource_version, grace_seconds) | {"propagationPolicy": propagation}
-        answer = await self.send(on_object("delete", "DELETE", kind, key, body=options), still=still)
+        request = on_object("delete", "DELETE", kind, key, body=options)
+        answer = await self.send(request, deadline_seconds=deadline_seconds, still=still)
         return answer if envelope.is_terminating(answer) else None
 
     async def evict(self, key: ObjectKey, *, uid: str = "", grace_seconds: int | None = None) -> None:
@@ -296,6 +299,7 @@ class Client:
         *,
         uid: str = "",
         subresource: str = "",
+        deadline_seconds: float | None = None,
     ) -> bytes:
         """`json_patch` for those who patch thousands and know how to read the answer."""
         test = [{"op": "test", "path": "/metadata/uid", "value": uid}] if uid else []
@@ -308,6 +312,7 @@ class Client:
                 [*test, *operations],
                 subresource=subresource,
                 content_type=JSON_PATCH,
+                deadline_seconds=deadline_seconds,
             )
         except errors.Invalid:
             # The server does not say which operation failed, so ask whether it was our test.
@@ -335,6 +340,7 @@ class Client:
         *,
         subresource: str = "",
         content_type: str = JSON,
+        deadline_seconds: float | None = None,
     ) -> bytes:
         request = on_object(
             verb,
@@ -346,7 +352,7 @@ class Client:
             body=body,
             content_type=content_type,
         )
-        return await self.send(request)
+        return await self.send(request, deadline_seconds=deadline_seconds)
 
 
 def _plain(path: str, params: Mapping[str, str] | None) -> Request:

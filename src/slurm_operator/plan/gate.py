@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from slurm_operator import wire
+from slurm_operator.api.names import POD_LEAVING
 from slurm_operator.manifests.objects import ContainerStatus, Pod
 from slurm_operator.manifests.worker_names import speaks_from
 from slurm_operator.slurm.forgetting import may_forget
@@ -283,6 +284,25 @@ def why_no_longer(
             age = now - (fenced_at or asked_at)
             is_old = not -CLOCK_SLACK <= age <= PROOF_LIFETIME
             return f"what was known of Slurm is {age.total_seconds():.0f} s old by now" if is_old else None
+
+
+def version_to_delete(proof: Proof, pod: Pod) -> str | None:
+    """The version of the pod that the delete names; None when it may not be sent by what is known now.
+
+    An API server may carry a delete out long after nobody waits for it any more. So the worker is marked
+    first, the delete names a marked version, and the mark is taken away before the worker takes jobs again:
+    then that version is no more, whoever sent the delete.
+    """
+    match proof:
+        case NeverStarted(resource_version=version) | Unreported(resource_version=version):
+            return version
+        case NotRunning(resource_version=version):
+            return version
+        case Ended():
+            return pod.metadata.resource_version
+        case Drained():
+            is_marked = pod.metadata.annotations.get(POD_LEAVING) == pod.metadata.uid
+            return pod.metadata.resource_version if is_marked else None
 
 
 def jobs_on(name: str, snapshot: Snapshot) -> list[SlurmJob]:

@@ -18,6 +18,7 @@ from slurm_operator.kube.client import Client, Deletion, Propagation
 from slurm_operator.kube.errors import (
     AlreadyExists,
     ApiError,
+    Conflict,
     KubeError,
     NamespaceEnding,
     NotFound,
@@ -50,7 +51,7 @@ from slurm_operator.plan.actions import (
     Wait,
     WriteSlurm,
 )
-from slurm_operator.plan.gate import OF_ONE_VERSION
+from slurm_operator.plan.gate import OF_ONE_VERSION, version_to_delete
 from slurm_operator.runtime.act import ActionFailed, OutOfTime, Pointless
 from slurm_operator.runtime.known import Known
 from slurm_operator.runtime.proofs import Proofs
@@ -60,8 +61,13 @@ from slurm_operator.runtime.slurm_fencing import Guard
 from slurm_operator.slurm.writes import CancelJob, RequeueJob
 from slurm_operator.slurmrest.tokens import signed
 
-# A proof may run out while a deletion waits for a connection; it is renewed, and put in line again.
-DELETE_TRIES = 2
+# A proof may run out while a deletion waits for a connection; it is renewed, and put in line again. And a
+# kubelet may write to the pod in the moment in which it is deleted.
+DELETE_TRIES = 4
+
+# A worker whose record is gone registers again after half a minute. By then a delete that nobody answered has
+# to be void.
+ANSWERED_WITHIN_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
@@ -111,7 +117,12 @@ class Performer:
                     self._note_answer(kind, await self._client.create_undecoded(kind, manifest))
             case PatchObject(kind=kind, key=key):
                 patched = await self._client.json_patch_undecoded(
-                    kind, ObjectKey(*key), action.operations, uid=action.uid, subresource=action.subresource
+                    kind,
+                    ObjectKey(*key),
+                    action.operations,
+                    uid=action.uid,
+                    subresource=action.subresource,
+                    deadline_seconds=ANSWERED_WITHIN_SECONDS if kind == kinds.POD else None,
                 )
                 self._note_answer(kind, patched)
             case DeleteObject(kind=kind, key=key, uid=uid, keeps_dependents=keeps):
@@ -164,14 +175,19 @@ class Performer:
         await self._delete(kinds.POD, key, action.uid)
 
     async def _delete_worker(self, action: DeleteWorker) -> None:
-        """The one way a worker's pod is deleted: with a proof, checked again when it is sent."""
+        """The one way a worker's pod is deleted: with a proof, checked again when it is sent.
+
+        It names a version of the pod, so that it cannot be carried out when the pod has changed since.
+        """
         key, proof = ObjectKey(*action.key), action.proof
-        pod = self._known.records[Pod].get(key)
-        if pod is None or pod.metadata.uid != proof.pod_uid:
-            return  # It has gone already; one of the same name is another worker.
-        version = proof.resource_version if isinstance(proof, OF_ONE_VERSION) else ""
         for _ in range(DELETE_TRIES):
             await self._proofs.hold(action)
+            pod = self._known.records[Pod].get(key)
+            if pod is None or pod.metadata.uid != proof.pod_uid:
+                return  # It has gone already; one of the same name is another worker.
+            version = version_to_delete(proof, pod)
+            if version is None:
+                raise OutOfTime
             try:
                 await self._delete(
                     kinds.POD,
@@ -180,13 +196,23 @@ class Performer:
                     resource_version=version,
                     grace_seconds=action.grace_seconds,
                     still=lambda: self._proofs.objection(action) is None,
+                    deadline_seconds=ANSWERED_WITHIN_SECONDS,
                 )
             except NotLeader:
                 if self._proofs.objection(action) is None:
                     raise
+            except Conflict:
+                if isinstance(proof, OF_ONE_VERSION):
+                    raise OutOfTime from None  # What is so now is for the next pass to see.
+                await self._look_at(kinds.POD, key)
             else:
                 return
         raise OutOfTime
+
+    async def _look_at(self, kind: Kind, key: ObjectKey) -> None:
+        """As it is now, ahead of the watch."""
+        with contextlib.suppress(NotFound):  # Then its watch tells in a moment.
+            self._note(kind, await self._client.get(kind, key))
 
     async def _generate(self, action: GenerateSecret) -> None:
         entries = await make(action.recipe, action.entry, action.size)

@@ -9,7 +9,7 @@ import structlog
 
 from slurm_operator import wire
 from slurm_operator.runtime.clock import Clock
-from slurm_operator.runtime.slurm_ledger import SETTLE_SECONDS, Ledger
+from slurm_operator.runtime.slurm_ledger import MESSAGE_TIMEOUT_SECONDS, Ledger
 from slurm_operator.runtime.slurm_lists import Lists
 from slurm_operator.slurm.node import SlurmNode
 from slurm_operator.slurm.snapshot import Changes, Snapshot, Unreachable, changes
@@ -177,7 +177,7 @@ class SlurmPoller:
         if self._snapshot is None:
             # The first one is whole: a restart of ours must not look as if slurmctld had nothing to say.
             snapshot = await self._headed(snapshot)
-            self._settled_from = self._clock.monotonic() + SETTLE_SECONDS
+            self._settled_from = self._clock.monotonic() + MESSAGE_TIMEOUT_SECONDS
         snapshot = wire.replace(snapshot, settles_at=self._settles_at(began_at))
         await self._publish(snapshot, (began_at, ended_at))
 

@@ -205,20 +205,21 @@ class Sending:
         """None when it is done. The ledger hears of it before and after."""
         if not self._may_write():
             return NotLeading("write to Slurm", "another operator holds the Lease")
-        sure = False
+        sure = is_answered = False
         self._ledger.begin(nodes)
         self._written.update(nodes)
         try:
             await call()
         except SlurmFailure as failure:
             # Whom we wrote to by what we had read, and is not known, tells that we had read it wrong.
-            sure = not (failure.may_have_happened or isinstance(failure, UnknownNode))
+            is_answered = not failure.may_have_happened
+            sure = is_answered and not isinstance(failure, UnknownNode)
             return failure
         else:
             sure = True
             return None
         finally:
-            self._ledger.end(nodes, self._clock.monotonic(), sure=sure)
+            self._ledger.end(nodes, self._clock.monotonic(), sure=sure, is_answered=is_answered)
 
 
 def _ended_by(write: SlurmWrite) -> tuple[str, ...]:

@@ -128,11 +128,11 @@ def test_a_taint_that_sends_workers_away_drains_those_that_do_not_tolerate_it(th
         ),
         pytest.param(
             world(nodeset(replicas=0), HEAD, A, revisions_=[R], slurm_=slurm(slurm_node(A, "IDLE", "DRAIN", reason="bad disk, ask Ada"))),
-            ["delete gpu-0 (Drained)"], id="a human's drain: the pod goes, the record stays",
+            ["Leaving gpu-0", "delete gpu-0 (Drained)"], id="a human's drain: the pod goes, the record stays",
         ),
         pytest.param(
             world(nodeset(replicas=0), HEAD, A, revisions_=[R], slurm_=slurm(slurm_node(A, "IDLE", "DRAIN", reason=ours(A, "ScaleIn")), jobs=[job(7, words=["PENDING"], required=["gpu-0"])])),
-            ["delete gpu-0 (Drained)"], id="a pending job insists on it: the record stays",
+            ["Leaving gpu-0", "delete gpu-0 (Drained)"], id="a pending job insists on it: the record stays",
         ),
         pytest.param(
             world(TWO, HEAD, A, B, revisions_=[R], slurm_=slurm(slurm_node(A, "IDLE", "DRAIN", reason=ours(A, "ScaleIn")), slurm_node(B, "IDLE"))),
@@ -285,7 +285,7 @@ def test_a_replaced_worker_keeps_its_record_and_is_resumed_when_the_new_pod_has_
     made.slurms[CONTROLLER] = slurm(
         slurm_node(made.things[2], "IDLE"), slurm_node(old, "IDLE", "DRAIN", reason=ours(old, "Update"))
     )
-    assert told(made) == ["delete gpu-1 (Drained)"]
+    assert told(made) == ["Leaving gpu-1", "delete gpu-1 (Drained)"]
 
 
 def daemons(*machines, pods=(), **spec):

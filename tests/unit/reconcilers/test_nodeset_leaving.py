@@ -26,6 +26,7 @@ from support.workers import (
     NOW,
     controller,
     job,
+    line,
     machine,
     nodeset,
     ours,
@@ -63,10 +64,10 @@ RETIRED = w(0, annotations={names.POD_RETIRED: uid_of("gpu-0")})
     [
         pytest.param(DELETED, ["IDLE"], [], ["drain gpu-0 for PodTerminating"], id="deleted by hand: it takes no new job"),
         pytest.param(DELETED, ["MIXED", "DRAIN"], [job(1, "gpu-0")], ["wait gpu-0: Draining", "UpdateJob 1"], id="its drain is never lifted"),
-        pytest.param(DELETED, ["IDLE", "DRAIN"], [], ["delete gpu-0 (Drained)"], id="free: no need to wait out its grace period"),
+        pytest.param(DELETED, ["IDLE", "DRAIN"], [], ["Leaving gpu-0", "delete gpu-0 (Drained)"], id="free: no need to wait out its grace period"),
         pytest.param(w(0, terminating=True, grace=30), ["IDLE", "DRAIN"], [], ["wait gpu-0: Terminating"], id="ending: asked once is enough"),
         pytest.param(w(0, terminating=True, grace=30), ["IDLE"], [], ["drain gpu-0 for PodTerminating"], id="ending, but Slurm would still use it"),
-        pytest.param(RETIRED, ["IDLE", "DRAIN"], [], ["forget gpu-0", "delete gpu-0 (Drained)"], id="retired, then we were interrupted: goes on"),
+        pytest.param(RETIRED, ["IDLE", "DRAIN"], [], ["Retired gpu-0", "forget gpu-0", "delete gpu-0 (Drained)"], id="retired, then we were interrupted: goes on"),
         pytest.param(RETIRED, ["MIXED"], [job(1, "gpu-0")], ["drain gpu-0 for Retired"], id="retired, but resumed by somebody: through the gate again"),
     ],
 )  # fmt: skip
@@ -105,10 +106,61 @@ def test_a_worker_that_keeps_its_record_goes_by_a_proof_that_is_made_again_too()
     record = slurm_node(DELETED, "IDLE", "DRAIN", reason=ours(DELETED, "PodTerminating"))
     known = wire.replace(slurm(record), nodes_asked_at=asked_at, jobs_asked_at=asked_at)
 
-    [action] = planned(seen(ONE, DELETED, slurm_=known)).actions()
+    _, action = planned(seen(ONE, DELETED, slurm_=known)).actions()
 
     assert isinstance(action, DeleteWorker)
     assert action.proof.asked_at == asked_at, "as old as it is: who deletes sees that, and asks again"
+
+
+MARK = {names.POD_LEAVING: uid_of("gpu-0")}
+MARKED = w(0, annotations=MARK)
+MARKED_FOR_GOOD = w(0, annotations=MARK | {names.POD_RETIRED: uid_of("gpu-0")})
+OUR_DRAIN = ours(MARKED, "ScaleIn")
+A_DELETE_IS_VOID = "Stays gpu-0"
+
+
+def marked_one(replicas, *words, pod=MARKED, jobs=(), reason=OUR_DRAIN, age=timedelta(0)):
+    record = [slurm_node(pod, *words, reason=reason)] if words else []
+    asked_at = NOW - age
+    known = wire.replace(slurm(*record, jobs=jobs), nodes_asked_at=asked_at, jobs_asked_at=asked_at)
+    return seen(nodeset(replicas=replicas), pod, slurm_=known)
+
+
+@pytest.mark.parametrize(
+    ("made", "story"),
+    [
+        pytest.param(marked_one(1, "IDLE", "DRAIN"), [A_DELETE_IS_VOID, "resume gpu-0"], id="it stays after all: nothing that was sent can meet it when it takes jobs again"),
+        pytest.param(marked_one(1, "IDLE", reason=""), [A_DELETE_IS_VOID], id="somebody else has resumed it"),
+        pytest.param(marked_one(1, "MIXED", "DRAIN", jobs=[job(1, "gpu-0")], reason="ask Ada"), [A_DELETE_IS_VOID], id="somebody else drains it"),
+        pytest.param(marked_one(0, "IDLE", reason=""), ["drain gpu-0 for ScaleIn", A_DELETE_IS_VOID], id="it leaves, and somebody lifted the drain"),
+        pytest.param(marked_one(0, "MIXED", "DRAIN", jobs=[job(1, "gpu-0")]), ["wait gpu-0: Draining", A_DELETE_IS_VOID], id="it leaves, and has a job"),
+        pytest.param(marked_one(0, pod=MARKED_FOR_GOOD), ["wait gpu-0: UnknownToSlurm", A_DELETE_IS_VOID], id="its record is gone, and its pod is not: it registers again in the end"),
+        pytest.param(seen(nodeset(replicas=0), MARKED, slurm_=Unreachable(since=NOW, why="?")), ["wait gpu-0: SlurmUnreachable", A_DELETE_IS_VOID], id="nobody can see its jobs"),
+        pytest.param(marked_one(0, "MIXED", "DRAIN", jobs=[job(1, "gpu-0")], age=timedelta(seconds=6)), ["wait gpu-0: OldAnswer"], id="nobody can tell right now"),
+        pytest.param(marked_one(0, "IDLE", "DRAIN", pod=MARKED_FOR_GOOD), ["forget gpu-0", "delete gpu-0 (Drained)"], id="it is free: once more"),
+        pytest.param(marked_one(0, "IDLE", "DRAIN", pod=w(0, annotations=MARK, terminating=True, grace=30)), ["wait gpu-0: Terminating"], id="it was carried out"),
+    ],
+)  # fmt: skip
+def test_a_delete_that_nobody_answered_is_void_before_a_job_can_come(made, story):
+    assert told(made) == story
+
+
+def test_nobody_is_resumed_before_the_write_was_answered_that_makes_a_delete_void():
+    [lane] = [lane for lane in planned(marked_one(1, "IDLE", "DRAIN")).lanes if lane.name == "gpu-0"]
+
+    assert [[line(action) for action in stage] for stage in lane.stages] == [
+        [A_DELETE_IS_VOID],
+        ["resume gpu-0"],
+    ]
+
+
+def test_the_write_that_makes_a_delete_void_changes_the_pod():
+    """One that changes nothing would leave the version that the delete names."""
+    plan = planned(marked_one(1, "IDLE", "DRAIN"))
+    [void] = [a for a in plan.actions() if isinstance(a, PatchObject) and a.reason == "Stays"]
+
+    path = "/metadata/annotations/nodeset.slinky.slurm.net~1leaving"
+    assert void.operations == ({"op": "remove", "path": path},)
 
 
 def test_a_retired_worker_is_not_counted_as_one_that_stays():
@@ -247,12 +299,12 @@ INHERITED = slurm_node(NEW, "IDLE", "DRAIN", reason="slurm-operator: Resources: 
     ("made", "story"),
     [
         pytest.param(bigger(OLD, node=slurm_node(OLD, "IDLE")), ["drain gpu-0 for Resources"], id="first it drains, and the drain says why"),
-        pytest.param(bigger(OLD, node=STALE), ["delete gpu-0 (Drained)"], id="then the pod goes, the record stays"),
+        pytest.param(bigger(OLD, node=STALE), ["Leaving gpu-0", "delete gpu-0 (Drained)"], id="then the pod goes, the record stays"),
         pytest.param(bigger(node=STALE), ["forget gpu-0", "create Pod gpu-0"], id="then the record goes, and only then the new pod comes"),
         pytest.param(bigger(node=STALE, jobs=[job(1, words=["PENDING"], required=["gpu-0"])]), ["create Pod gpu-0"], id="a job waits for this very node: it would wait for ever"),
         pytest.param(bigger(OLD, node=slurm_node(OLD, "IDLE", "DRAIN", reason=ours(OLD, "Update"))), ["Retired gpu-0", "forget gpu-0", "delete gpu-0 (Drained)"], id="drained for something else: the record goes first, as a fence"),
-        pytest.param(bigger(OLD, node=slurm_node(OLD, "IDLE", "DRAIN", reason="ask Ada")), ["delete gpu-0 (Drained)"], id="a human's drain: the record stays"),
-        pytest.param(bigger(NEW, node=INHERITED), ["delete gpu-0 (Drained)"], id="came while Slurm was away and got the old record: once more"),
+        pytest.param(bigger(OLD, node=slurm_node(OLD, "IDLE", "DRAIN", reason="ask Ada")), ["Leaving gpu-0", "delete gpu-0 (Drained)"], id="a human's drain: the record stays"),
+        pytest.param(bigger(NEW, node=INHERITED), ["Leaving gpu-0", "delete gpu-0 (Drained)"], id="came while Slurm was away and got the old record: once more"),
         pytest.param(bigger(NEW, node=INHERITED, jobs=[job(1, words=["PENDING"], required=["gpu-0"])]), ["resume gpu-0"], id="but not over and over"),
     ],
 )  # fmt: skip
@@ -412,7 +464,7 @@ TAKEN_ALONG = ["Retired gpu-0", "forget old-0", "delete gpu-0 (Drained)"]
         pytest.param({"template": {"spec": {"hostname": "new-"}}}, w(0, **OLD_NAME), "Update", TAKEN_ALONG, id="another host name"),
         pytest.param(HOST_NETWORK, w(0, **OLD_NAME), "Update", TAKEN_ALONG, id="it will be called like its machine"),
         pytest.param({"ordinalPadding": 3}, w(0, revision="before"), "Update", ["Retired gpu-0", "forget gpu-0", "delete gpu-0 (Drained)"], id="more digits"),
-        pytest.param({"template": {"spec": {"hostname": "old-"}}}, w(0, **OLD_NAME), "Update", ["delete gpu-0 (Drained)"], id="the same name: the next one has its record"),
+        pytest.param({"template": {"spec": {"hostname": "old-"}}}, w(0, **OLD_NAME), "Update", ["Leaving gpu-0", "delete gpu-0 (Drained)"], id="the same name: the next one has its record"),
         pytest.param({"template": {"spec": {"hostname": "new-"}}}, w(0, **OLD_NAME, terminating=True), "PodTerminating", TAKEN_ALONG, id="deleted by hand"),
     ],
 )  # fmt: skip

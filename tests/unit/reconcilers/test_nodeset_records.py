@@ -279,7 +279,7 @@ def refused(*words, reason="Low CPUs", jobs=(), annotations=None):
     ("made", "story"),
     [
         pytest.param(refused(*REFUSED), ["drain gpu-0 for Resources"], id="first it is noted that the record goes"),
-        pytest.param(refused(*REFUSED, reason="Resources"), ["delete gpu-0 (Drained)"], id="then the pod goes"),
+        pytest.param(refused(*REFUSED, reason="Resources"), ["Leaving gpu-0", "delete gpu-0 (Drained)"], id="then the pod goes"),
         pytest.param(refused("MIXED", "DRAIN", "INVALID_REG", jobs=[job(1, "gpu-0")]), ["wait gpu-0: Draining"], id="its jobs finish first"),
         pytest.param(refused(*REFUSED, annotations=FRESH), [], id="its own record is refused: another would be too"),
         pytest.param(refused(*REFUSED, reason="ask Ada"), [], id="a human has the last word"),

@@ -85,7 +85,10 @@ def test_also_one_that_is_up_to_date_is_replaced_if_somebody_asks(strategy):
     assert told(seen(pod, slurm_node(pod, "IDLE"), updateStrategy={"type": strategy})) == [
         "drain gpu-0 for Update"
     ]
-    assert told(seen(pod, free, updateStrategy={"type": strategy})) == ["delete gpu-0 (Drained)"]
+    assert told(seen(pod, free, updateStrategy={"type": strategy})) == [
+        "Leaving gpu-0",
+        "delete gpu-0 (Drained)",
+    ]
 
 
 def test_with_other_resources_its_record_is_made_anew():

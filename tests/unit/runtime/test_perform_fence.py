@@ -7,20 +7,21 @@ import pytest
 
 from slurm_operator import wire
 from slurm_operator.api.meta import ObjectKey
-from slurm_operator.kube.errors import NotLeader
+from slurm_operator.api.names import POD_LEAVING
+from slurm_operator.kube.errors import NotLeader, conflict
 from slurm_operator.manifests.meta import Meta
 from slurm_operator.manifests.objects import Pod
 from slurm_operator.plan.actions import DeleteWorker, Fence, WriteSlurm
-from slurm_operator.plan.gate import Drained
+from slurm_operator.plan.gate import Drained, NeverStarted
 from slurm_operator.runtime.act import ActionFailed, OutOfTime
-from slurm_operator.runtime.perform import Performer
+from slurm_operator.runtime.perform import DELETE_TRIES, Performer
 from slurm_operator.runtime.retries import NEXT_PASS
 from slurm_operator.slurm.writes import Answer, DeleteNodes, Verdict, WriteResult
 from support.workers import CONTROLLER, NOW, job, ours, slurm, slurm_node, worker
 
 KEY = ObjectKey("ns", "gpu-0")
-WORKER = worker(0)
-UID = WORKER.metadata.uid
+UID = worker(0).metadata.uid
+WORKER = worker(0, annotations={POD_LEAVING: UID})
 LAPSED = Drained(pod_uid=UID, slurm_node="gpu-0", asked_at=NOW - timedelta(seconds=20))
 FORGET = WriteSlurm(
     controller=CONTROLLER,
@@ -46,13 +47,21 @@ class Client:
 
     def __init__(self) -> None:
         self.deleted: list[ObjectKey] = []
+        self.versions: list[str] = []
+        self.live: Pod | None = None  # The pod as it is by now, if that is not as it was seen.
         self.queue = lambda: None
 
-    async def delete_undecoded(self, kind, key, *, still, **_):
+    async def delete_undecoded(self, kind, key, *, still, resource_version, **_):
         self.queue()
         if not still():
             raise NotLeader("not sent")
+        self.versions.append(resource_version)
+        if self.live is not None and resource_version != self.live.metadata.resource_version:
+            raise conflict("the pod has changed")
         self.deleted.append(key)
+
+    async def get(self, kind, key):
+        return {"metadata": {"name": key.name, "namespace": key.namespace, "resourceVersion": "9"}}
 
 
 class Slurms:
@@ -78,7 +87,15 @@ class Slurms:
 def at_work(slurms, pod):
     """A performer, its client, and how the clock is put forward."""
     client, time = Client(), SimpleNamespace(now=NOW)
-    known = SimpleNamespace(records={Pod: {KEY: pod}}, slurms=slurms, note_deleted=lambda *_: None)
+    pods = {KEY: pod}
+
+    def note_answer(*_):
+        pods[KEY] = client.live
+        return []
+
+    known = SimpleNamespace(
+        records={Pod: pods}, slurms=slurms, note_deleted=lambda *_: None, note_answer=note_answer
+    )
     return Performer(client, known, lambda: time.now, NEXT_PASS, lambda: True), client, time
 
 
@@ -129,6 +146,65 @@ async def test_a_proof_that_runs_out_in_line_is_renewed_and_the_deletion_put_in_
     await performer.perform(REPLACED)
 
     assert client.deleted == [KEY]
+
+
+CHANGED = wire.replace(WORKER, metadata=wire.replace(WORKER.metadata, resource_version="9"))
+UNMARKED = wire.replace(CHANGED, metadata=wire.replace(CHANGED.metadata, annotations={}))
+NOT_STARTED = wire.replace(
+    DELETE, proof=NeverStarted(pod_uid=UID, resource_version="5"), is_fenced=False, grace_seconds=None
+)
+
+
+@pytest.mark.parametrize(
+    ("delete", "live", "versions", "is_deleted"),
+    [
+        pytest.param(REPLACED, None, ["5"], True, id="as it was seen"),
+        pytest.param(REPLACED, CHANGED, ["5", "9"], True, id="its kubelet has written to it: looked at, and sent again"),
+        pytest.param(REPLACED, UNMARKED, ["5"], False, id="the mark is gone: it stays"),
+        pytest.param(NOT_STARTED, None, ["5"], True, id="the version in which slurmd had not started"),
+        pytest.param(NOT_STARTED, CHANGED, ["5"], False, id="it may have started since"),
+    ],
+)  # fmt: skip
+async def test_every_delete_names_the_version_of_the_pod_that_it_was_decided_about(
+    delete, live, versions, is_deleted
+):
+    performer, client, _ = at_work(Slurms(drained()), WORKER)
+    client.live = live
+
+    if is_deleted:
+        await performer.perform(delete)
+    else:
+        with pytest.raises(OutOfTime):  # No fault of anybody, and looked at again.
+            await performer.perform(delete)
+
+    assert client.versions == versions
+    assert client.deleted == ([KEY] if is_deleted else [])
+
+
+async def test_a_pod_that_changes_all_the_time_is_left_to_the_next_pass():
+    performer, client, _ = at_work(Slurms(drained()), WORKER)
+    client.live = CHANGED
+    client.queue = lambda: setattr(
+        client,
+        "live",
+        wire.replace(
+            CHANGED, metadata=wire.replace(CHANGED.metadata, resource_version=f"1{len(client.versions)}")
+        ),
+    )
+
+    with pytest.raises(OutOfTime):
+        await performer.perform(REPLACED)
+
+    assert len(client.versions) == DELETE_TRIES
+
+
+async def test_a_worker_that_is_not_marked_is_not_deleted():
+    performer, client, _ = at_work(Slurms(drained()), worker(0))
+
+    with pytest.raises(OutOfTime):
+        await performer.perform(REPLACED)
+
+    assert client.versions == []
 
 
 async def test_a_fence_runs_out_like_a_proof():

@@ -10,7 +10,7 @@ from slurmrest_replies import nodes as node_list
 from writing_cluster import Cluster, verdicts
 
 from slurm_operator.runtime.slurm_fencing import Guard
-from slurm_operator.runtime.slurm_ledger import SETTLE_SECONDS
+from slurm_operator.runtime.slurm_ledger import MESSAGE_TIMEOUT_SECONDS, SETTLE_SECONDS
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
 from slurm_operator.slurm.writes import CancelJob, Reconfigure, RequeueJob, Verdict
 
@@ -116,6 +116,9 @@ async def test_a_job_is_not_requeued_twice_because_the_first_answer_was_lost(
     await cluster.poll()
     assert await requeued(7) is Verdict.LATE, "slurmctld has only just answered again"
     clock.advance(SETTLE_SECONDS)
+    await cluster.poll()
+    assert await requeued(7) is Verdict.LATE, "it may be under way"
+    clock.advance(MESSAGE_TIMEOUT_SECONDS)
     await cluster.poll()
     assert await requeued(7) is Verdict.DONE, "it was lost"
     assert len(slurmrestd.calls(REQUEUE)) == 2

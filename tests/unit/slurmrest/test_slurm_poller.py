@@ -9,7 +9,7 @@ from fake_slurmrestd import FakeSlurmrestd, answer, http
 from slurmrest_replies import CONF, JOBS, NODES, PING, RESERVATIONS, jobs, nodes, reservations, serve
 
 from slurm_operator.runtime import slurm_poller
-from slurm_operator.runtime.slurm_ledger import SETTLE_SECONDS, Ledger
+from slurm_operator.runtime.slurm_ledger import MESSAGE_TIMEOUT_SECONDS, Ledger
 from slurm_operator.runtime.slurm_lists import ASKED_EARLIER_SECONDS, WHOLE_EVERY_SECONDS
 from slurm_operator.runtime.slurm_poller import SlurmPoller, backoff_seconds, pause_seconds
 from slurm_operator.slurm.snapshot import Changes, Snapshot, Unreachable
@@ -352,12 +352,12 @@ async def test_a_new_operator_waits_for_what_the_one_before_may_have_written(
     for _ in range(3):
         await poller.poll()
         settled.append(known(poller).is_settled)
-        clock.advance(SETTLE_SECONDS / 2)
+        clock.advance(MESSAGE_TIMEOUT_SECONDS / 2)
 
     assert settled == [False, False, True]
 
 
-@pytest.mark.parametrize("after", [0, SETTLE_SECONDS], ids=["meanwhile", "later"])
+@pytest.mark.parametrize("after", [0, MESSAGE_TIMEOUT_SECONDS], ids=["meanwhile", "later"])
 async def test_it_waits_no_longer_when_its_clock_is_set_back(
     slurmrestd: FakeSlurmrestd, poller: SlurmPoller, clock: FakeClock, after: float
 ) -> None:
@@ -366,7 +366,7 @@ async def test_it_waits_no_longer_when_its_clock_is_set_back(
     clock.advance(after)
     await poller.poll()
     clock.set_back = 3600
-    clock.advance(SETTLE_SECONDS)
+    clock.advance(MESSAGE_TIMEOUT_SECONDS)
 
     await poller.poll()
 

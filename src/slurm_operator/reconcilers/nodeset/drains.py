@@ -6,7 +6,7 @@ from slurm_operator.api import names
 from slurm_operator.plan.actions import Action, PatchObject, WriteSlurm
 from slurm_operator.plan.gate import Drained, Ended, NotRunning, Shut, gate
 from slurm_operator.reconcilers.nodeset.causes import Cause, Staying, staying_cause
-from slurm_operator.reconcilers.nodeset.marks import marked
+from slurm_operator.reconcilers.nodeset.marks import marked, stays
 from slurm_operator.reconcilers.nodeset.members import Member
 from slurm_operator.reconcilers.nodeset.observe import Seen
 from slurm_operator.reconcilers.nodeset.protection import protect, release
@@ -27,7 +27,13 @@ OF_MACHINES = {Staying.NODE_CORDON, Staying.NODE_TAINT}
 
 
 def keep(member: Member, seen: Seen, now: datetime) -> Stages:
-    """What a worker that stays needs now."""
+    """What a worker that stays needs now. Nobody is resumed whom a delete that was sent may still meet."""
+    steps = _kept(member, seen, now)
+    void = stays(member)
+    return [[*void], *steps] if void else steps
+
+
+def _kept(member: Member, seen: Seen, now: datetime) -> Stages:
     cause = staying_cause(member, seen.nodeset, seen.propagated_conditions)
     if member.has_others_cordon:
         return [_without_others_cordon(member)]

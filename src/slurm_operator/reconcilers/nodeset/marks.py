@@ -1,7 +1,13 @@
-"""Labels and annotations on workers' pods, changed one by one: other people write there too."""
+"""Labels and annotations on workers' pods, changed one by one: other people write there too.
+
+A delete that nobody answers may be carried out a minute later. So each names a version of the pod that is
+marked as leaving, and while a job may be there, or before one may come, the mark is taken away: then whatever
+was sent, by us or by an operator that has died since, names a version that is no more.
+"""
 
 from collections.abc import Iterator, Mapping
 
+from slurm_operator.api import names
 from slurm_operator.api.meta import key_of
 from slurm_operator.manifests import kinds
 from slurm_operator.plan.actions import PatchObject
@@ -38,6 +44,26 @@ def marked(
             is_housekeeping=is_housekeeping,
         )
     ]
+
+
+def leaves(member: Member, *, for_good: bool = False) -> list[PatchObject]:
+    """Marked, before it is deleted. For good: whoever reads it knows that it never takes a job again."""
+    then = "leaves for good" if for_good else "is deleted next"
+    return marked(
+        member,
+        "Retired" if for_good else "Leaving",
+        f"{member.slurm_node} is free of jobs and {then}",
+        annotations={names.POD_LEAVING: member.uid, **({names.POD_RETIRED: member.uid} if for_good else {})},
+        is_housekeeping=not for_good,
+    )
+
+
+def stays(member: Member) -> list[PatchObject]:
+    """Unmarked: no delete that was sent before can meet it any more."""
+    if names.POD_LEAVING not in member.pod.metadata.annotations:
+        return []
+    message = f"{member.slurm_node} may have jobs: a delete that was sent before is void"
+    return marked(member, "Stays", message, annotations={names.POD_LEAVING: None}, is_housekeeping=True)
 
 
 def _operations(field: str, there: Mapping[str, str], wanted: Marks) -> Iterator[dict[str, object]]:

@@ -5,7 +5,7 @@ from datetime import datetime
 from slurm_operator.api import names
 from slurm_operator.plan.actions import PatchObject
 from slurm_operator.plan.gate import Shut, gate
-from slurm_operator.reconcilers.nodeset.marks import marked
+from slurm_operator.reconcilers.nodeset.marks import marked, stays
 from slurm_operator.reconcilers.nodeset.members import Member
 from slurm_operator.reconcilers.nodeset.observe import Seen
 
@@ -36,6 +36,11 @@ def protect_again(member: Member, seen: Seen, now: datetime) -> list[PatchObject
 
     One that ends already may be deleted by everybody, whatever it is labelled.
     """
-    wanted = [] if member.is_terminating else protect(member, seen)
-    verdict = gate(member, now) if wanted else None
-    return wanted if isinstance(verdict, Shut) and verdict.reason in MAY_HAVE_JOBS else []
+    if member.is_terminating:
+        return []
+    labelled, void = protect(member, seen), stays(member)
+    verdict = gate(member, now) if labelled or void else None
+    if not isinstance(verdict, Shut):
+        return []
+    has_jobs = verdict.reason in MAY_HAVE_JOBS
+    return [*(labelled if has_jobs else []), *([] if verdict.reason == "OldAnswer" else void)]

@@ -3,9 +3,8 @@
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from slurm_operator.api import names
 from slurm_operator.api.meta import ObjectKey, key_of
-from slurm_operator.plan.actions import Action, DeleteWorker, Fence, PatchObject, Wait, WriteSlurm
+from slurm_operator.plan.actions import Action, DeleteWorker, Fence, Wait, WriteSlurm
 from slurm_operator.plan.gate import (
     Drained,
     Ended,
@@ -18,7 +17,7 @@ from slurm_operator.plan.gate import (
     was_open,
 )
 from slurm_operator.reconcilers.nodeset.causes import LEAVING, Cause, Leaving
-from slurm_operator.reconcilers.nodeset.marks import marked
+from slurm_operator.reconcilers.nodeset.marks import leaves
 from slurm_operator.reconcilers.nodeset.members import Member
 from slurm_operator.reconcilers.nodeset.records import forget
 from slurm_operator.reconcilers.nodeset.returns import noted_down
@@ -75,7 +74,7 @@ def retire(
             return [[drain(member, cause, controller)]]
         case Drained() if _takes_record_along(member, cause):
             return _fenced(member, cause, verdict, controller)
-        case Drained() if isinstance(member.slurm, Snapshot) and not member.slurm.is_settled:
+        case Drained() | NotRunning() if isinstance(member.slurm, Snapshot) and not member.slurm.is_settled:
             message = "a write of the operator before this one may yet lift its drain; Slurm is read again"
             return [[_wait(member, "OldAnswer", message)]]
         case NotRunning():
@@ -85,7 +84,9 @@ def retire(
                 [forget(member.slurm_node, controller, "Retired")],
                 [delete(member, cause, verdict, controller)],
             ]
-        case Drained() | Ended() | NeverStarted():
+        case Drained():
+            return [[*leaves(member)], [delete(member, cause, verdict, controller)]]
+        case Ended() | NeverStarted():
             return [[delete(member, cause, verdict, controller)]]
 
 
@@ -103,7 +104,7 @@ def _fenced(member: Member, cause: Cause, proof: Drained, controller: ObjectKey)
     """The record goes before the pod, by a proof of that moment."""
     fence = Fence(pod=key_of(member.pod), proof=proof)
     return [
-        [*retired(member)],
+        [*leaves(member, for_good=True)],
         [forget(member.slurm_node, controller, "Retired", fence=fence)],
         [delete(member, cause, proof, controller, is_fenced=True)],
     ]
@@ -237,16 +238,6 @@ def told_to_drain(member: Member, then: str) -> Wait:
 
 def _wait(member: Member, reason: str, message: str, jobs: tuple[int, ...] = ()) -> Wait:
     return Wait(subject=member.slurm_node, reason=reason, message=message, jobs=jobs)
-
-
-def retired(member: Member) -> list[PatchObject]:
-    """Marked, before its record goes: whoever reads it later knows that this pod never takes a job again."""
-    return marked(
-        member,
-        "Retired",
-        f"{member.slurm_node} is free of jobs and leaves for good",
-        annotations={names.POD_RETIRED: member.uid},
-    )
 
 
 def delete(
