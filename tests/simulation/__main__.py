@@ -5,6 +5,7 @@ import time
 
 import click
 
+from simulation import runs
 from simulation.runs import Story, as_test, play, shrunk
 
 
@@ -16,18 +17,30 @@ from simulation.runs import Story, as_test, play, shrunk
 )
 @click.option("--scene", default="", help="workers, parts or cluster; empty draws one for each seed.")
 @click.option("--late", default=0.0, help="The share of writes that are carried out late, from 0 to 1.")
+@click.option("--steps", is_flag=True, help="The operator's clock is set by seconds all the time.")
+@click.option("--set-back", is_flag=True, help="Only the story of a clock that makes old answers look new.")
 @click.option("--most-steps", default=0, help="Stop after so many steps; 0 is no limit.")
 @click.option(
     "--shrink/--no-shrink", default=True, help="Make a story that broke a promise as short as can be."
 )
-def main(seeds: int, first: int, length: int, scene: str, late: float, most_steps: int, shrink: bool) -> None:
+def main(
+    seeds: int,
+    first: int,
+    length: int,
+    scene: str,
+    late: float,
+    steps: bool,
+    set_back: bool,
+    most_steps: int,
+    shrink: bool,
+) -> None:
     gc.freeze()
     gc.set_threshold(50_000)
-    began, steps, broken, virtual, told = time.process_time(), 0, 0, 0.0, 0
+    began, taken, broken, virtual, told = time.process_time(), 0, 0, 0.0, 0
     for told, seed in enumerate(range(first, first + seeds), 1):
-        story = Story.of(seed, length, scene, late)
+        story = runs.set_back(seed) if set_back else Story.of(seed, length, scene, late, steps)
         ending = play(story)
-        steps, virtual = steps + ending.steps, virtual + ending.seconds
+        taken, virtual = taken + ending.steps, virtual + ending.seconds
         if ending.broken is not None:
             broken += 1
             click.echo(f"seed {seed}: {ending.broken}")
@@ -37,13 +50,13 @@ def main(seeds: int, first: int, length: int, scene: str, late: float, most_step
             )
             click.echo(as_test(short, play(short)))
         if told % 100 == 0:
-            click.echo(f"{told} seeds, {steps} steps, {broken} broken", err=True)
-        if most_steps and steps >= most_steps:
+            click.echo(f"{told} seeds, {taken} steps, {broken} broken", err=True)
+        if most_steps and taken >= most_steps:
             break
     seconds = time.process_time() - began
     click.echo(
-        f"{told} seeds, {steps} steps, {virtual / 3600:.1f} h of simulated time, {broken} broken promises; "
-        f"{seconds:.0f} s of CPU, {steps / max(seconds, 0.001):.0f} steps a second"
+        f"{told} seeds, {taken} steps, {virtual / 3600:.1f} h of simulated time, {broken} broken promises; "
+        f"{seconds:.0f} s of CPU, {taken / max(seconds, 0.001):.0f} steps a second"
     )
     raise SystemExit(1 if broken else 0)
 

@@ -262,6 +262,11 @@ class Deeds:
         await self.world.pass_seconds(1 + amount % 25)
         await self.world.start_operator()
 
+    def step_clock(self, pick: int, amount: int) -> None:
+        """That of the operator's machine is set, by 2 to 60 s, back or forth. Nobody else's is."""
+        seconds = 2 + amount % 59
+        self.world.operator_clock.ahead += timedelta(seconds=-seconds if pick % 3 else seconds)
+
     def lose_apiserver(self, pick: int, amount: int) -> None:
         client = self.world.client
         client.is_away = True
@@ -314,6 +319,7 @@ class Deeds:
         """Nothing is held back any more, and the wishes are ones that can be met."""
         world = self.world
         world.weather.roughness = world.weather.late = 0.0
+        world.operator_clock.ahead = timedelta(0)
         world.ctld.is_up, world.rest.is_away, world.client.is_away = True, False, False
         if world.ctld.is_hung:
             world.ctld.is_hung = False

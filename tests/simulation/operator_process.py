@@ -2,13 +2,12 @@
 
 import asyncio
 from collections.abc import Callable
-from datetime import datetime
 
 from simulation.client import SimulatedClient
 from simulation.slurmrest import SimulatedRest
 from simulation.virtual_time import VirtualClock
 from slurm_operator.plan.wiring import SlurmServer
-from slurm_operator.runtime.known import Known, View
+from slurm_operator.runtime.known import Known
 from slurm_operator.runtime.manager import Manager, Program
 from slurm_operator.runtime.metrics import Metrics
 from slurm_operator.runtime.queue import WorkQueue
@@ -23,19 +22,6 @@ from slurm_operator.runtime.slurm_writer import SlurmWriter
 from slurm_operator.slurmrest.tokens import Keys
 
 METRICS = Metrics()  # Nobody looks at them here.
-
-
-class SimulatedKnown(Known):
-    """Views carry the simulated time."""
-
-    def __init__(self, *args, now: Callable[[], datetime]) -> None:
-        super().__init__(*args)
-        self._now = now
-
-    def view(self) -> View:
-        view = View(self)
-        view.now = self._now()
-        return view
 
 
 class SimulatedSlurmCluster(SlurmCluster):
@@ -54,7 +40,7 @@ class SimulatedSlurmClusters(SlurmClusters):
         super().__init__(client, lambda: True)
         self._rest = rest
         self._clock = clock
-        self._since = clock.now()
+        self._since = clock.steady()
 
     def _connection(self, name: str, server: SlurmServer, keys: Keys) -> SlurmCluster:
         self._rest.offered = keys
@@ -90,7 +76,7 @@ class OperatorProcess(Manager):
         self._client = client
         self._program = program
         self.slurms = SimulatedSlurmClusters(client, rest, clock)
-        self.known = SimulatedKnown(client, program.sources, ("",), self.slurms, now=clock.now)
+        self.known = Known(client, program.sources, ("",), self.slurms, clock)
         ears = Ears(passed)
         shell = Shell(
             client, self.known, Reporter(client, self.known, ears), ears, now=clock.now, spent=clock.monotonic

@@ -77,10 +77,13 @@ class Story:
     happenings: tuple[Happening, ...]
     roughness: float = 0.0
     scene: Scene = WORKERS_ALONE
+    steps: bool = False  # Whether the operator's clock is set all the time.
     late: float = 0.0  # The share of writes that are carried out after the operator has given up on them.
 
     @classmethod
-    def of(cls, seed: int, length: int = 0, scene: str = "", late: float = 0.0) -> "Story":
+    def of(
+        cls, seed: int, length: int = 0, scene: str = "", late: float = 0.0, steps: bool = False
+    ) -> "Story":
         """With so many happenings; 0 draws their number, too, and short stories more often than long ones."""
         chance = random.Random(seed)
         length = length or 3 + int(18 * chance.random() ** 2)
@@ -95,7 +98,31 @@ class Story:
             )
             for _ in range(length)
         )
-        return cls(seed, happenings, chance.choice([0.0, 0.0, 0.02, 0.08]), setting, late)
+        return cls(seed, happenings, chance.choice([0.0, 0.0, 0.02, 0.08]), setting, steps, late)
+
+
+def set_back(seed: int) -> Story:
+    """People drain two workers and lift that again while nobody can see Slurm; jobs come, and the operator's
+    clock is set back by as much as an old answer takes to look new, or more, or less.
+    """
+    chance = random.Random(seed)
+
+    def some(least: float, most: float) -> float:
+        return round(chance.uniform(least, most), 1)
+
+    happenings = (
+        Happening(8, "drain", 0, 0),
+        Happening(6, "drain", 0, 0),
+        Happening(some(6, 12), "lose_slurmrestd", 0, 30),
+        Happening(1, "submit", 1, 39),
+        Happening(0, "submit", 1, 39),
+        Happening(1, "lift"),
+        Happening(0, "lift"),
+        Happening(some(9, 16), "step_clock", 1, chance.randrange(59)),
+        Happening(some(0, 2), "scale", 0, 0),
+        Happening(10, "step_clock", 0, chance.randrange(59)),
+    )
+    return Story(seed, happenings)
 
 
 @dataclass(frozen=True)
@@ -166,6 +193,11 @@ async def _happen(world: World, deeds: Deeds, story: Story) -> None:
         await world.pass_seconds(happening.after)
         if world.violation is None:
             await deeds.do(happening)
+        if world.violation is None and story.steps:
+            chance = world.weather.share
+            after = round(4 * chance("step of the clock"), 1)
+            await world.pass_seconds(after)
+            await deeds.do(Happening(after, "step_clock", int(3 * chance("back")), int(59 * chance("by"))))
     await deeds.make_good()
 
 
@@ -229,6 +261,6 @@ def as_test(story: Story, ending: Ending) -> str:
     told = "\n".join(f"    # {line}" for line in ending.lines[-25:])
     return (
         f"# {ending.broken}\n{told}\n"
-        f"Story(\n    seed={story.seed},\n    roughness={story.roughness},\n    late={story.late},\n    scene={story.scene},\n"
+        f"Story(\n    seed={story.seed},\n    roughness={story.roughness},\n    steps={story.steps},\n    late={story.late},\n    scene={story.scene},\n"
         f"    happenings=(\n{lines}\n    ),\n)"
     )

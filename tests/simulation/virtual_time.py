@@ -37,6 +37,9 @@ class VirtualClock:
         self._loop = loop
 
     def now(self) -> datetime:
+        return self.steady()
+
+    def steady(self) -> datetime:
         return EPOCH + timedelta(seconds=self._loop.passed)
 
     def monotonic(self) -> float:
@@ -48,3 +51,14 @@ class VirtualClock:
                 await event.wait()
         except TimeoutError:
             pass
+
+
+class SteppedClock(VirtualClock):
+    """The clock of a machine that somebody sets: fast by so many seconds, or slow. Time passes all the same."""
+
+    def __init__(self, loop: VirtualLoop) -> None:
+        super().__init__(loop)
+        self.ahead = timedelta(0)
+
+    def now(self) -> datetime:
+        return self.steady() + self.ahead

@@ -14,7 +14,7 @@ from simulation.machines import Machines, Process
 from simulation.operator_process import OperatorProcess
 from simulation.slurmctld import Slurmctld
 from simulation.slurmrest import SimulatedRest
-from simulation.virtual_time import VirtualClock, VirtualLoop
+from simulation.virtual_time import SteppedClock, VirtualClock, VirtualLoop
 from simulation.weather import Weather
 from slurm_operator.runtime.manager import Program
 
@@ -29,6 +29,7 @@ class World:
     ) -> None:
         self.loop = loop
         self.clock = VirtualClock(loop)
+        self.operator_clock = SteppedClock(loop)
         self.weather = Weather(seed, roughness, late)
         self.program = program
         self.server = ApiServer(self.clock)
@@ -110,7 +111,9 @@ class World:
     async def start_operator(self) -> None:
         if self.operator is not None:
             return  # It crashed after a late write, and was started again meanwhile.
-        self.operator = OperatorProcess(self.program, self.client, self.rest, self.clock, self._passed)
+        self.operator = OperatorProcess(
+            self.program, self.client, self.rest, self.operator_clock, self._passed
+        )
         self.operator.start(lambda error: self.broken(f"the operator ends: {error!r}"))
         self.note("the operator starts")
 

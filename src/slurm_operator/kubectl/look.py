@@ -7,7 +7,6 @@ import asyncio
 import contextlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any
 
 from slurm_operator import wire
@@ -29,7 +28,7 @@ from slurm_operator.manifests import kinds
 from slurm_operator.manifests.events import Event
 from slurm_operator.manifests.objects import ConfigMap, Unread
 from slurm_operator.plan.wiring import SlurmServer
-from slurm_operator.runtime.clock import SystemClock
+from slurm_operator.runtime.clock import PassClock, SystemClock
 from slurm_operator.runtime.manager import Program
 from slurm_operator.runtime.slurm_ledger import Ledger
 from slurm_operator.runtime.slurm_poller import SlurmPoller
@@ -97,7 +96,9 @@ class Looker:
         )
         await self.complete(sight)
         await self._ask_slurms(sight)
-        sight.picture.now = datetime.now(UTC)
+        clock = PassClock(SystemClock())
+        sight.picture.now = clock.now()
+        sight.picture.slurms.update({key: clock.told(found) for key, found in sight.picture.slurms.items()})
         return sight
 
     async def complete(self, sight: Sight) -> None:
@@ -208,7 +209,7 @@ class Looker:
         try:
             rest = await self.slurm(key, server)
         except KubeError as error:
-            return Unreachable(since=clock.now(), why=f"its signing key cannot be read: {error}")
+            return Unreachable(since=clock.steady(), why=f"its signing key cannot be read: {error}")
         poller = SlurmPoller(rest, clock, Ledger())
         await poller.poll()
         return poller.facts()

@@ -1,7 +1,6 @@
 """Everything we know, in memory: the watch caches, the referenced objects, and a view of them per pass."""
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from slurm_operator import wire
@@ -14,6 +13,7 @@ from slurm_operator.manifests import kinds
 from slurm_operator.manifests.labels import matches as labels_match
 from slurm_operator.manifests.meta import Child, Manifest
 from slurm_operator.manifests.objects import ConfigMap, Secret, Unread
+from slurm_operator.runtime.clock import Clock, PassClock, SystemClock
 from slurm_operator.runtime.slurm_clusters import SlurmClusters
 from slurm_operator.runtime.sources import OWNER, Sources, child_indexes
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
@@ -27,9 +27,15 @@ class Known:
     """The caches of one operator. Reads never wait; `run` keeps them up to date."""
 
     def __init__(
-        self, client: Client, sources: Sources, namespaces: Sequence[str], slurms: SlurmClusters
+        self,
+        client: Client,
+        sources: Sources,
+        namespaces: Sequence[str],
+        slurms: SlurmClusters,
+        clock: Clock | None = None,
     ) -> None:
         self.slurms = slurms
+        self.clock: Clock = clock or SystemClock()
         self.records: dict[type, Cache[Any]] = {
             source.type: Cache(
                 client,
@@ -130,7 +136,8 @@ class View:
 
     def __init__(self, known: Known) -> None:
         self._known = known
-        self.now = datetime.now(UTC)
+        self.clock = PassClock(known.clock)
+        self.now = self.clock.now()
         self.secrets_asked: set[ObjectKey] = set()
         self.config_maps_asked: set[ObjectKey] = set()
         self.slurms_asked: set[ObjectKey] = set()
@@ -165,7 +172,7 @@ class View:
     def slurm(self, namespace: str, controller: str) -> Snapshot | Unreachable:
         key = ObjectKey(namespace, controller)
         self.slurms_asked.add(key)
-        return self._known.slurms.facts(key)
+        return self.clock.told(self._known.slurms.facts(key))
 
     def serves(self, kind: Kind) -> bool:
         return self._known.is_filled(kind)

@@ -54,7 +54,7 @@ from slurm_operator.plan.actions import (
 from slurm_operator.plan.gate import OF_ONE_VERSION, version_to_delete
 from slurm_operator.runtime.act import ActionFailed, OutOfTime, Pointless
 from slurm_operator.runtime.known import Known
-from slurm_operator.runtime.proofs import Proofs
+from slurm_operator.runtime.proofs import Proofs, Told, as_it_is
 from slurm_operator.runtime.recipes import fingerprints, make
 from slurm_operator.runtime.retries import Retries
 from slurm_operator.runtime.slurm_fencing import Guard
@@ -80,7 +80,7 @@ class Written:
 
 
 class Performer:
-    """Carries out the actions of one pass, and remembers what it wrote."""
+    """Carries out the actions of one pass, and remembers what it wrote. `now` and `told` are its clock's."""
 
     def __init__(
         self,
@@ -89,12 +89,14 @@ class Performer:
         now: Callable[[], datetime],
         retries: Retries,
         is_wanted: Callable[[], bool],
+        *,
+        told: Told = as_it_is,
     ) -> None:
         self._client = client
         self._known = known
         self._now = now
         self._retries = retries
-        self._proofs = Proofs(known, now, is_wanted)
+        self._proofs = Proofs(known, now, is_wanted, told)
         self.written: list[Written] = []
 
     async def perform(self, action: Action) -> None:

@@ -23,6 +23,14 @@ FOLLOWS_WITHIN = timedelta(seconds=2)
 ENDS_WITHIN = timedelta(seconds=10)
 
 
+# What is known of Slurm, dated by the clock of a pass.
+Told = Callable[[Snapshot | Unreachable], Snapshot | Unreachable]
+
+
+def as_it_is(facts: Snapshot | Unreachable) -> Snapshot | Unreachable:
+    return facts
+
+
 class _Fenced(NamedTuple):
     pod: ObjectKey
     at: datetime
@@ -31,10 +39,18 @@ class _Fenced(NamedTuple):
 class Proofs:
     """Those of one pass, and when it removed the record of which worker.
 
-    `is_wanted` says whether the object that the pass is about still asks for what it asked for.
+    `is_wanted` says whether the object that the pass is about still asks for what it asked for. `now` cannot
+    be set back, and `told` dates by it what is known of Slurm.
     """
 
-    def __init__(self, known: Known, now: Callable[[], datetime], is_wanted: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        known: Known,
+        now: Callable[[], datetime],
+        is_wanted: Callable[[], bool],
+        told: Told = as_it_is,
+    ) -> None:
+        self._told = told
         self._known = known
         self._now = now
         self._is_wanted = is_wanted
@@ -51,7 +67,7 @@ class Proofs:
                 return "its pod has gone"
             if self._are_pods_late(now):
                 return "the pods of those before it have not gone yet"
-            why = why_not_fenced(Worker(pod, slurm_node, slurm), now)
+            why = why_not_fenced(Worker(pod, slurm_node, self._told(slurm)), now)
             if why is None:
                 self._fenced[uid] = _Fenced(ObjectKey(*fence.pod), now)
             return why
@@ -69,7 +85,7 @@ class Proofs:
                 return "something else was asked for since"
             if not -CLOCK_SLACK <= now - self._decided_at <= ENDS_WITHIN:
                 return "that was decided a while ago, and is looked at again"
-            return why_not_ended(ending, write.job_id, Worker(pod, ending.slurm_node, slurm), now)
+            return why_not_ended(ending, write.job_id, Worker(pod, ending.slurm_node, self._told(slurm)), now)
 
         return objection
 
@@ -87,7 +103,8 @@ class Proofs:
         pod = self._known.records[Pod].get(ObjectKey(*action.key))
         if pod is None:
             return None  # The request names the one it is about.
-        worker = Worker(pod, action.slurm_node, self._known.slurms.facts(ObjectKey(*action.controller)))
+        facts = self._told(self._known.slurms.facts(ObjectKey(*action.controller)))
+        worker = Worker(pod, action.slurm_node, facts)
         fenced = self._fenced.get(action.proof.pod_uid) if action.is_fenced else None
         return why_no_longer(action.proof, worker, self._now(), fenced_at=fenced.at if fenced else None)
 

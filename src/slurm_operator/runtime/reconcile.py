@@ -99,13 +99,14 @@ class Loop:
             self._forget(key)
             return "gone"  # Owner references take its children along.
 
-        now, awaited = self.shell.now(), view.awaited_seconds()
+        now, awaited = view.clock.now(), view.awaited_seconds()
         plan = refusal.decide(self.reconciler, about, seen, world, now)
         self._record(key, world, plan, now)
         self.queue.rest(key, rest_seconds(self.shell.spent() - began))
         self._want_slurm(key, plan.waits_on)
         shell, is_wanted = self.shell, partial(self._is_wanted, about)
-        performer = Performer(shell.client, shell.known, shell.now, shell.retries, is_wanted)
+        clock = view.clock
+        performer = Performer(shell.client, shell.known, clock.now, shell.retries, is_wanted, told=clock.told)
         outcome = await act(plan, performer.perform)
         self._unseen[key] = performer.written
         trouble = await self._report(about, seen, plan, outcome, awaited)

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 
 import structlog
 
@@ -13,6 +13,7 @@ from slurm_operator.kube.errors import KubeError
 from slurm_operator.kube.referenced import read_secret
 from slurm_operator.manifests.secrets import SecretHandle, bytes_of
 from slurm_operator.plan.wiring import SlurmServer
+from slurm_operator.runtime.clock import Clock, SystemClock
 from slurm_operator.runtime.first_words import FirstWords
 from slurm_operator.runtime.slurm_cluster import SlurmCluster
 from slurm_operator.runtime.slurm_fencing import Guard
@@ -37,13 +38,15 @@ class SlurmClusters:
         self._callbacks: list[Callable[[ObjectKey, Changes], None]] = []
         self._heard: set[ObjectKey] = set()
         self._first_words = FirstWords(lambda: asyncio.get_running_loop().time())
-        self._since = datetime.now(UTC)
+        self._clock: Clock = SystemClock()
+        self._since = self._clock.steady()
 
     def subscribe(self, callback: Callable[[ObjectKey, Changes], None]) -> None:
         """Call back with a Controller's key whenever its cluster was read, and with what changed."""
         self._callbacks.append(callback)
 
     def facts(self, key: ObjectKey) -> Snapshot | Unreachable:
+        """What is known, dated by the steady clock. See PassClock."""
         cluster = self._clusters.get(key)
         if cluster is not None:
             return cluster.facts()
@@ -113,7 +116,7 @@ class SlurmClusters:
 
     def ages(self) -> dict[ObjectKey, float]:
         """Seconds since each cluster was last seen, for metrics."""
-        now = datetime.now(UTC)
+        now = self._clock.steady()
         return {
             key: (now - _seen_at(cluster.facts())).total_seconds() for key, cluster in self._clusters.items()
         }

@@ -30,7 +30,7 @@ TOO_SLOW = "Slurm takes longer to read than what it says may be relied on"
 def is_old(poller: SlurmPoller, clock: Clock) -> bool:
     """Whether what is known of Slurm cannot be relied on any more by whoever ends something."""
     facts = poller.facts()
-    return not isinstance(facts, Snapshot) or not facts.is_fresh(clock.now(), PROOF_LIFETIME)
+    return not isinstance(facts, Snapshot) or not facts.is_fresh(clock.steady(), PROOF_LIFETIME)
 
 
 def opposed(names: Sequence[str], guards: Mapping[str, Guard], poller: SlurmPoller) -> dict[str, Answer]:

@@ -85,9 +85,9 @@ class Lists:
 
     async def _snapshot(self) -> Snapshot | None:
         """Everything; None if what was called unchanged cannot be believed."""
-        nodes_asked_at = self._clock.now()
+        nodes_asked_at = self._clock.steady()
         await self.nodes()
-        jobs_asked_at = self._clock.now()
+        jobs_asked_at = self._clock.steady()
         self._jobs = await self._changed("jobs", self._read.jobs, self._jobs)
         if not await self._read_reservations():
             return None
@@ -120,5 +120,5 @@ class Lists:
         clock, records = (found.last_update, found.records) if found is not None else (0, {})
         if records != self._reservations:
             self._reservations = records
-        self._clock_behind = self._clock.now() - datetime.fromtimestamp(max(0, clock), UTC)
+        self._clock_behind = self._clock.steady() - datetime.fromtimestamp(max(0, clock), UTC)
         return not any(mark.is_ahead(clock, asked_at) for mark in self._marks.values())

@@ -64,7 +64,7 @@ class SlurmPoller:
         self._waiting: set[str] = set()
         self._subscribers: list[Callable[[Changes], None]] = []
         self._snapshot: Snapshot | None = None
-        self._announced: Snapshot | Unreachable = Unreachable(since=clock.now(), why="not read yet")
+        self._announced: Snapshot | Unreachable = Unreachable(since=clock.steady(), why="not read yet")
         self._why = ""
         self._failures = 0
         self._cost_s = self._last_cost_s = 0.0
@@ -76,7 +76,9 @@ class SlurmPoller:
     def facts(self) -> Snapshot | Unreachable:
         """What can be relied on at this moment."""
         if self._snapshot is None:
-            since = self._announced.since if isinstance(self._announced, Unreachable) else self._clock.now()
+            since = (
+                self._announced.since if isinstance(self._announced, Unreachable) else self._clock.steady()
+            )
             return Unreachable(since=since, why=self._why or "not read yet")
         age = self._clock.monotonic() - self._read_at
         if age > max(TOO_OLD_SECONDS, 2 * self._pause_s() + LONGEST_BACKOFF_SECONDS):
@@ -182,9 +184,9 @@ class SlurmPoller:
         await self._publish(snapshot, (began_at, ended_at))
 
     def _settles_at(self, began_at: float) -> datetime | None:
-        """When what was asked for then will have settled, by our clock as it is now; None if it has."""
+        """When what was asked for then will have settled; None if it has."""
         left_s = self._settled_from - began_at
-        return self._clock.now() + timedelta(seconds=left_s) if left_s > 0 else None
+        return self._clock.steady() + timedelta(seconds=left_s) if left_s > 0 else None
 
     async def _look_at_head(self) -> None:
         """What is read less often, when it is time for it."""

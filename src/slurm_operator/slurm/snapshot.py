@@ -90,6 +90,19 @@ class Snapshot(wire.Record, tag="Snapshot"):
         return [job for job in self.jobs.values() if partition in job.partition.split(",")]
 
 
+def dated(facts: Snapshot | Unreachable, later: timedelta) -> Snapshot | Unreachable:
+    """The same by a clock that is ahead of ours by so much, and of slurmctld's by so much more."""
+    if isinstance(facts, Unreachable):
+        return wire.replace(facts, since=facts.since + later)
+    return wire.replace(
+        facts,
+        nodes_asked_at=facts.nodes_asked_at + later,
+        jobs_asked_at=facts.jobs_asked_at + later,
+        settles_at=facts.settles_at + later if facts.settles_at is not None else None,
+        clock_behind=facts.clock_behind + later,
+    )
+
+
 def jobs_by_node(jobs: Iterable[SlurmJob]) -> dict[str, tuple[int, ...]]:
     """Which of these jobs name each node."""
     found: defaultdict[str, list[int]] = defaultdict(list)

@@ -16,7 +16,10 @@ class FakeClock:
         self.waits: list[float] = []
 
     def now(self) -> datetime:
-        return datetime(2026, 1, 1, 12, tzinfo=UTC) + timedelta(seconds=self.passed - self.set_back)
+        return self.steady() - timedelta(seconds=self.set_back)
+
+    def steady(self) -> datetime:
+        return datetime(2026, 1, 1, 12, tzinfo=UTC) + timedelta(seconds=self.passed)
 
     def monotonic(self) -> float:
         return self.passed

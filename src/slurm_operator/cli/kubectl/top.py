@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime
 
 import click
 from rich.live import Live
@@ -17,7 +16,7 @@ from slurm_operator.kubectl.clusters import NotFound, SlurmCluster, clusters, on
 from slurm_operator.kubectl.drain import slurm_name
 from slurm_operator.kubectl.look import Looker
 from slurm_operator.kubectl.top import Frame, frame, screen
-from slurm_operator.runtime.clock import SystemClock
+from slurm_operator.runtime.clock import PassClock, SystemClock
 from slurm_operator.runtime.slurm_ledger import Ledger
 from slurm_operator.runtime.slurm_poller import SlurmPoller
 
@@ -69,8 +68,7 @@ async def _frames(looker: Looker, name: str, interval: float) -> AsyncIterator[F
             cluster = only(clusters(sight.picture), name)
         except NotFound as problem:
             raise click.ClickException(str(problem)) from problem
-        now = datetime.now(UTC)
-        yield frame(str(cluster.key), cluster.slurm, _kube_nodes(cluster), now)
+        yield frame(str(cluster.key), cluster.slurm, _kube_nodes(cluster), sight.picture.now)
         server = looker.servers(sight.picture).get(cluster.slurm_key)
         if server is None:
             await asyncio.sleep(interval)
@@ -79,7 +77,8 @@ async def _frames(looker: Looker, name: str, interval: float) -> AsyncIterator[F
         for _ in range(max(1, int(_LOOK_AGAIN_SECONDS / interval))):
             await asyncio.sleep(interval)
             await poller.poll()
-            yield frame(str(cluster.key), poller.facts(), _kube_nodes(cluster), datetime.now(UTC))
+            clock = PassClock(SystemClock())
+            yield frame(str(cluster.key), clock.told(poller.facts()), _kube_nodes(cluster), clock.now())
 
 
 def _kube_nodes(cluster: SlurmCluster) -> dict[str, str]:
