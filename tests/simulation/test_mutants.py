@@ -7,7 +7,6 @@ from simulation.mutants import mutated
 from simulation.runs import Story, play
 from simulation.scenes import Scene
 from slurm_operator.plan import gate
-from slurm_operator.runtime.perform import Performer
 from slurm_operator.runtime.slurm_lists import Lists
 from slurm_operator.slurm import forgetting, screening
 from slurm_operator.slurm.job import SlurmJob
@@ -79,7 +78,8 @@ def _shifted(happenings: tuple[Happening, ...], seed: int) -> tuple[Happening, .
         pytest.param(gate._drained, "not slurm_node.state.is_drain:", "False:", BUSY_AND_AWAY, id="DRAIN is set"),
         pytest.param(JobState.is_unfinished, "not self.is_finished", "self.is_running", SUSPENDED_AND_UPDATED, id="unfinished is more than running"),
         pytest.param(Snapshot.jobs_naming, "self.jobs_by_node.get(node, ())", "()", SUSPENDED_AND_UPDATED, id="which jobs name a node"),
-        pytest.param(Performer._delete_worker, 'proof.resource_version if isinstance(proof, OF_ONE_VERSION) else ""', '""', STARTING, id="the version of a pod that never started"),
+        pytest.param(gate.version_to_delete, "return version\n        case NotRunning", 'return ""\n        case NotRunning', STARTING, id="the version of a pod that never started"),
+        pytest.param(SlurmJob.own_nodes, "return (self.batch_host, *self.nodes)", "return self.nodes", SUSPENDED_AND_UPDATED, id="a job that only its batch host names"),
         pytest.param(forgetting.may_forget, "not named and", "", INSISTED, id="records that jobs insist on"),
         pytest.param(forgetting.may_forget, "slurm.jobs_naming(slurm_node) or reserved", "slurm.jobs_naming(slurm_node)", RESERVED, id="records that are reserved"),
         pytest.param(screening._foreign, "is_our_reason(node.reason) or node.reason in over", "True", OVERRULED, id="whose drain it is"),

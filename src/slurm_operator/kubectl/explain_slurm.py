@@ -135,7 +135,7 @@ def job(found: SlurmJob, snapshot: Snapshot, case: Case) -> Finding:
         return _root(
             subject, f"of {_owner(found)} is suspended.", advice, f"scontrol resume {found.job_id}", case
         )
-    where = f" on {', '.join(found.nodes)}" if found.nodes else ""
+    where = f" on {', '.join(found.own_nodes)}" if found.own_nodes else ""
     end = f", until {found.deadline:%Y-%m-%d %H:%M} UTC at the latest" if found.deadline is not None else ""
     return Finding(chain=(Link(subject=subject, says=f"of {_owner(found)} is {found.state}{where}{end}."),))
 
@@ -216,9 +216,11 @@ def is_stuck(found: SlurmJob, now: datetime) -> bool:
 def job_on_node(found: SlurmJob, snapshot: Snapshot, case: Case) -> Finding:
     """A job that does not finish completing: which node holds it."""
     holding = [
-        name for name in found.nodes if name in snapshot.nodes and "COMPLETING" in snapshot.nodes[name].state
+        name
+        for name in found.own_nodes
+        if name in snapshot.nodes and "COMPLETING" in snapshot.nodes[name].state
     ]
-    names_ = holding or list(found.nodes)
+    names_ = holding or list(found.own_nodes)
     since = f" since {found.end_time:%H:%M} UTC" if found.end_time is not None else ""
     link = Link(subject=f"Job {found.job_id}", says=f"of {_owner(found)} has been {found.state}{since}.")
     where = Link(

@@ -122,7 +122,7 @@ def _job(job: SlurmJob, now: datetime) -> JobRow:
         word=word,
         ran_s=int((now - job.start_time).total_seconds()) if has_begun and job.start_time else None,
         left_s=int(left.total_seconds()) if left is not None else None,
-        nodes=compress(job.nodes),
+        nodes=compress(job.own_nodes),
         name=job.name,
         why=job.state_reason if word == "pending" else "",
     )

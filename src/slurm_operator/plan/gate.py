@@ -306,11 +306,11 @@ def version_to_delete(proof: Proof, pod: Pod) -> str | None:
 
 
 def jobs_on(name: str, snapshot: Snapshot) -> list[SlurmJob]:
-    """Unfinished jobs whose node list has it: suspended ones hold no CPU, but they are there.
+    """Unfinished jobs whose node list has it, or whose batch host it is: suspended ones hold no CPU, but they are there.
 
     A pending job that merely insists on the node is not on it, and would wait for it as it waits for the job.
     """
-    return [job for job in snapshot.jobs_naming(name) if name in job.nodes or name == job.batch_host]
+    return [job for job in snapshot.jobs_naming(name) if name in job.own_nodes]
 
 
 def slurmd_of(pod: Pod) -> ContainerStatus | None:

@@ -66,9 +66,16 @@ class SlurmJob(wire.Record):
         return self.state.is_completing or JobBase.PENDING in self.state.words
 
     @property
+    def own_nodes(self) -> tuple[str, ...]:
+        """The nodes that it is on. While the list is empty, its batch host is the one that is known."""
+        if not self.batch_host or self.batch_host in self.nodes:
+            return self.nodes
+        return (self.batch_host, *self.nodes)
+
+    @property
     def named_nodes(self) -> frozenset[str]:
         """Every node it runs on, ran on or insists on: none of their records may be deleted under it."""
-        return frozenset({*self.nodes, *self.required_nodes, *filter(None, [self.batch_host])})
+        return frozenset({*self.own_nodes, *self.required_nodes})
 
     @property
     def deadline(self) -> datetime | None:

@@ -68,13 +68,14 @@ def node(*words: str, jobs=(), address="10.0.0.3", slurmd_start=STARTED, name="g
     return SlurmNode(name=name, state=NodeState.of(*words), address=address, slurmd_start_time=slurmd_start)
 
 
-def job(*words: str, nodes=("gpu-3",), required=(), job_id=42, began=None) -> SlurmJob:
+def job(*words: str, nodes=("gpu-3",), required=(), job_id=42, began=None, batch_host="") -> SlurmJob:
     return SlurmJob(
         job_id=job_id,
         state=JobState.of(*words),
         user="ada",
         nodes=tuple(nodes),
         required_nodes=tuple(required),
+        batch_host=batch_host,
         start_time=began,
     )
 
@@ -116,6 +117,22 @@ CASES = [
     ),
     pytest.param(
         pod(), slurm(IDLE_DRAIN, jobs=[job("RUNNING", nodes=["gpu-4"])]), Drained, id="a job elsewhere"
+    ),
+    pytest.param(
+        pod(), slurm(IDLE_DRAIN, jobs=[job("RUNNING", nodes=[], batch_host="gpu-3")]), "Draining",
+        id="a job that only its batch host names",
+    ),
+    pytest.param(
+        pod(), slurm(IDLE_DRAIN, jobs=[job("SUSPENDED", nodes=[], batch_host="gpu-3")]), "Draining",
+        id="the same, suspended",
+    ),
+    pytest.param(
+        pod(), slurm(IDLE_DRAIN, jobs=[job("RUNNING", nodes=["gpu-4"], batch_host="gpu-3")]), "Draining",
+        id="its batch host is not in its list",
+    ),
+    pytest.param(
+        pod(), slurm(IDLE_DRAIN, jobs=[job("RUNNING", nodes=[], batch_host="gpu-4")]), Drained,
+        id="the batch host of a job elsewhere",
     ),
     pytest.param(
         pod(), slurm(IDLE_DRAIN, jobs=[job("RUNNING", "WORD_OF_2030")]), "Draining", id="a state we never heard of"

@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from slurm_operator import wire
+from slurm_operator.slurm.forgetting import may_forget
 from slurm_operator.slurm.health import ControllerPing
 from slurm_operator.slurm.job import SlurmJob
 from slurm_operator.slurm.node import SlurmNode, Vitals
@@ -127,6 +128,18 @@ def test_a_pending_job_names_a_node_but_is_not_on_it() -> None:
     assert [found.job_id for found in seen.jobs_on("a")] == [1]
     assert [found.job_id for found in seen.jobs_naming("a")] == [1, 2]
     assert seen.jobs_on("b") == []
+
+
+@pytest.mark.parametrize("nodes", [(), ("b",)], ids=["an empty list", "another list"])
+def test_a_job_that_its_batch_host_names_is_on_that_node(nodes: tuple[str, ...]) -> None:
+    seen = snapshot(node("a"), node("b"), job(1, *nodes, batch_host="a"))
+
+    for on in ("a", *nodes):
+        assert [found.job_id for found in seen.jobs_naming(on)] == [1]
+        assert [found.job_id for found in seen.jobs_on(on)] == [1]
+    assert seen.jobs[1].own_nodes == ("a", *nodes)
+    assert changes(snapshot(node("a"), node("b")), seen).nodes == {"a", *nodes}
+    assert not may_forget("a", seen)
 
 
 def test_jobs_of_a_partition_include_those_that_wait_for_one_of_several() -> None:

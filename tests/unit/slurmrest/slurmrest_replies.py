@@ -33,13 +33,18 @@ def _node(model: dict[str, Any], name: str, state: str | tuple[str, str]) -> dic
 IDLE4 = nodes(a="IDLE", b="IDLE", c="IDLE", d="IDLE")
 
 
-def jobs(mark: int = 1000, **on: str) -> bytes:
-    """A job list: `jobs(j7="a")` is job 7 running on a."""
+def jobs(mark: int = 1000, *, is_listed: bool = True, **on: str) -> bytes:
+    """A job list: `jobs(j7="a")` is job 7 running on a. If not listed, only its batch host says so."""
     body = copy.deepcopy(body_of("jobs"))
     model = body["jobs"][0]
     body["jobs"] = [
         model
-        | {"job_id": int(name[1:]), "nodes": node, "required_nodes": "", "batch_host": node}
+        | {
+            "job_id": int(name[1:]),
+            "nodes": node if is_listed else "",
+            "required_nodes": "",
+            "batch_host": node,
+        }
         | {"job_state": ["RUNNING"]}
         for name, node in on.items()
     ]

@@ -344,6 +344,16 @@ async def test_what_is_known_counts_as_old_until_the_new_reading_is_published(
     assert known(poller).is_current("a")
 
 
+async def test_a_job_that_only_its_batch_host_names_is_on_that_node(
+    slurmrestd: FakeSlurmrestd, poller: SlurmPoller
+) -> None:
+    serve(slurmrestd, node_lists=[nodes(a="IDLE+DRAIN")], job_lists=[jobs(500, is_listed=False, j7="a")])
+    await poller.poll()
+
+    assert known(poller).jobs[7].nodes == ()
+    assert [job.job_id for job in known(poller).jobs_on("a")] == [7]
+
+
 async def test_a_new_operator_waits_for_what_the_one_before_may_have_written(
     slurmrestd: FakeSlurmrestd, poller: SlurmPoller, clock: FakeClock
 ) -> None:

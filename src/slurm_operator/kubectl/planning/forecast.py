@@ -165,7 +165,7 @@ def _job(job: SlurmJob, why: str, now: datetime) -> JobInTheWay:
         user=job.user or str(job.user_id),
         name=job.name,
         partition=job.partition,
-        nodes=job.nodes,
+        nodes=job.own_nodes,
         seconds_left=left,
         why=why,
     )
