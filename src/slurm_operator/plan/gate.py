@@ -306,7 +306,7 @@ def version_to_delete(proof: Proof, pod: Pod) -> str | None:
 
 
 def jobs_on(name: str, snapshot: Snapshot) -> list[SlurmJob]:
-    """Unfinished jobs whose node list has it, or whose batch host it is: suspended ones hold no CPU, but they are there.
+    """Unfinished jobs whose node list has it, or whose batch host it is. Suspended ones are there, too.
 
     A pending job that merely insists on the node is not on it, and would wait for it as it waits for the job.
     """
