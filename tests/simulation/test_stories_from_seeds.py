@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from simulation.runs import Story, as_test, play, shrunk
+from simulation.runs import Story, as_test, play, set_back, shrunk
 from simulation.scenes import CLUSTER, SHARES, WORKERS
 
 SEEDS = int(os.environ.get("SIMULATION_SEEDS", "4"))
@@ -26,6 +26,21 @@ def test_no_seed_breaks_a_promise(scene):
                 story, lambda found, like=ending.broken[:40]: (found.broken or "").startswith(like)
             )
             pytest.fail(as_test(short, play(short)), pytrace=False)
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        pytest.param(lambda seed: Story.of(seed, scene=WORKERS, late=0.1), id="writes are late or twice"),
+        pytest.param(lambda seed: Story.of(seed, scene=WORKERS, late=0.3), id="many of them"),
+        pytest.param(lambda seed: Story.of(seed, scene=WORKERS, steps=True), id="the clock is set"),
+        pytest.param(set_back, id="the clock is set back"),
+    ],
+)
+def test_no_late_write_and_no_clock_breaks_a_promise(draw):
+    for seed in range(FIRST_SEED, FIRST_SEED + 3 * SEEDS):
+        story = draw(seed)
+        assert play(story).broken is None, as_test(story, play(story))
 
 
 @pytest.mark.parametrize("scene", [WORKERS, CLUSTER])
