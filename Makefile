@@ -48,8 +48,8 @@ e2e: $(READY) ## every end-to-end test, and whatever else takes long
 	$(BIN)/pytest --durations=15 tests/e2e $(ARGS)
 	$(BIN)/pytest --durations=15 tests/integration -m "full or minutes" $(ARGS)
 
-simulate: $(READY) ## many stories of the operator in a simulated world: SEEDS=1000 FIRST=1 LENGTH= SCENE=
-	PYTHONPATH=tests $(BIN)/python -m simulation --seeds $(or $(SEEDS),1000) --first $(or $(FIRST),1) --length $(or $(LENGTH),0) --scene '$(SCENE)'
+simulate: $(READY) ## many stories of the operator in a simulated world: SEEDS=1000 FIRST=1 LENGTH= SCENE= LATE= STEPS= SETBACK=
+	PYTHONPATH=tests $(BIN)/python -m simulation --seeds $(or $(SEEDS),1000) --first $(or $(FIRST),1) --length $(or $(LENGTH),0) --scene '$(SCENE)' --late $(or $(LATE),0) $(if $(STEPS),--steps) $(if $(SETBACK),--set-back)
 
 up: $(READY) ## a real Kubernetes and a real Slurm cluster on this machine
 	$(BIN)/slurm-operator up $(ARGS)

@@ -1,10 +1,12 @@
 """What a seed decides."""
 
+import random
 import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
 
+from chaos import clock
 from chaos.draw import draw
 from chaos.faults import FAULTS, Sort
 
@@ -72,3 +74,12 @@ def test_what_a_fault_chooses_does_not_depend_on_the_faults_before_it():
         drawn.chance(fault).random()
 
     assert drawn.chance(drawn.faults[-1]).random() == alone
+
+
+def test_the_operators_clock_is_wrong_by_seconds_or_by_minutes_either_way():
+    """Steps of 11 to 23 s back once made an old answer of Slurm look new; minutes did not."""
+    steps = [clock.drawn(random.Random(seed)) for seed in range(200)]
+
+    assert all(2 <= abs(step) <= 600 for step in steps)
+    for least, most in ((-600, -61), (-60, -2), (2, 60), (61, 600)):
+        assert sum(least <= step <= most for step in steps) > 20
