@@ -94,7 +94,7 @@ async def test_a_delete_that_was_sent_before_is_void_once_the_mark_is_gone(
 
     live = await client.get(POD, ObjectKey("default", "one"))
     assert "deletionTimestamp" not in live["metadata"]
-    assert names.POD_LEAVING not in live["metadata"]["annotations"]
+    assert names.POD_LEAVING not in live["metadata"].get("annotations", {})
 
 
 async def test_a_stopped_server_deletes_nobody_who_stays_when_it_goes_on(

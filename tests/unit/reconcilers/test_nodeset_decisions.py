@@ -279,6 +279,19 @@ def test_an_image_that_cannot_be_pulled_takes_no_more_than_the_budget():
     assert [line for line in told(made) if "drain" in line or "delete" in line] == []
 
 
+def test_no_worker_is_made_before_the_finalizer_is_there():
+    """Who deletes the NodeSet in between would leave workers behind, protected, and nobody to look after them."""
+    bare = wire.replace(TWO, metadata=wire.replace(TWO.metadata, finalizers=[]))
+    before, after = (told(world(one, HEAD, revisions_=[R])) for one in (bare, TWO))
+
+    assert [line for line in before if line.startswith("create Pod")] == []
+    assert "Guarded gpu" in before
+    assert [line for line in after if line.startswith("create Pod")] == [
+        "create Pod gpu-0",
+        "create Pod gpu-1",
+    ]
+
+
 def test_a_replaced_worker_keeps_its_record_and_is_resumed_when_the_new_pod_has_registered():
     made = rolling(2)
     old = next(t for t in made.things if getattr(t.metadata, "name", "") == "gpu-1")

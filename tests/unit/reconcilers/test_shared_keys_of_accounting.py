@@ -93,7 +93,7 @@ def test_the_key_of_a_slurmdbd_elsewhere_is_asked_for_not_made():
 
 def arriving(*things, **kwargs):
     """What comes of a NodeSet of two that has no pod yet."""
-    made = world(controller(BOOKED), thing("NodeSet", "cpu", {"controllerRef": {"name": "slurm"}, "replicas": 2}), *things, keys=False, **kwargs)  # fmt: skip
+    made = world(controller(BOOKED), thing("NodeSet", "cpu", {"controllerRef": {"name": "slurm"}, "replicas": 2}, finalizers=[names.WORKERS_FINALIZER]), *things, keys=False, **kwargs)  # fmt: skip
     plan = nodeset.RECONCILER.decide(nodeset.RECONCILER.observe(ObjectKey(NS, "cpu"), made), NOON)
     pods = [
         one.manifest for one in plan.actions() if isinstance(one, Create) and one.manifest["kind"] == "Pod"

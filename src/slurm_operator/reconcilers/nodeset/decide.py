@@ -72,7 +72,8 @@ def decide(seen: Seen, now: datetime, settled: Settled | None = None) -> Plan:
     at_rest = settled.among(seen)
     choices = choose(seen, now, at_rest)
     leaving = {**choices.leaving, **replaced(seen, choices, revision, now)}
-    coming = arrivals(seen, choices, revision)
+    # Who deletes a NodeSet without a finalizer leaves its workers behind, and nobody to look after them.
+    coming = arrivals(seen, choices, revision) if _is_guarded(seen) else []
     workers = list(_workers(seen, leaving, settled, at_rest, now))
     records = forgotten(seen, choices)
     must_ask = bool(records) and _is_old(seen.slurm, now)  # A job may insist on one of them since.
@@ -192,6 +193,10 @@ def _awaits_release(member: Member, seen: Seen) -> bool:
 
 def _has_cause(member: Member, seen: Seen) -> bool:
     return staying_cause(member, seen.nodeset, seen.propagated_conditions) is not None
+
+
+def _is_guarded(seen: Seen) -> bool:
+    return seen.nodeset.metadata.is_terminating or WORKERS_FINALIZER in seen.nodeset.metadata.finalizers
 
 
 def _own(seen: Seen) -> list[Action]:
