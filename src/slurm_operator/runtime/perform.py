@@ -124,7 +124,7 @@ class Performer:
                     action.operations,
                     uid=action.uid,
                     subresource=action.subresource,
-                    deadline_seconds=ANSWERED_WITHIN_SECONDS if kind == kinds.POD else None,
+                    deadline_seconds=ANSWERED_WITHIN_SECONDS if _is_mark(action) else None,
                 )
                 self._note_answer(kind, patched)
             case DeleteObject(kind=kind, key=key, uid=uid, keeps_dependents=keeps):
@@ -268,6 +268,11 @@ class Performer:
         written = envelope.labelled(body)
         for cache in self._known.note_answer(kind, body, written.labels):
             self.written.append(Written(cache, written.key, written.resource_version))
+
+
+def _is_mark(action: PatchObject) -> bool:
+    """On a worker's pod. What is noted in its status may take longer."""
+    return action.kind == kinds.POD and not action.subresource
 
 
 def _is_pointless(action: Action, error: KubeError) -> bool:
