@@ -148,7 +148,7 @@ def _degraded(seen: Seen, outcome: Outcome, wrong: list[Manifest]) -> Condition:
     if told_by_kubernetes := troubles(m.pod for m in seen.members if not m.is_ready and not m.is_terminating):
         more = f" (and {len(told_by_kubernetes) - 1} more)" if len(told_by_kubernetes) > 1 else ""
         return true(DEGRADED, "PodsNotReady", f"{told_by_kubernetes[0]}{more}")
-    if silent := [m for m in seen.members if is_silent(m, seen)]:
+    if silent := [m for m in seen.members if not m.is_ready and is_silent(m, seen)]:
         return true(DEGRADED, CAUSE, _silent(silent, seen))
     if wrong:
         more = f" (and {len(wrong) - 1} more in status.mismatches)" if len(wrong) > 1 else ""

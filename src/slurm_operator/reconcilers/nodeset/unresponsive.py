@@ -47,6 +47,8 @@ def has_been_ready(member: Member) -> bool:
 
 def is_unresponsive(member: Member, slurmctld_since: datetime | None, now: datetime) -> bool:
     """It is to take no new jobs. Once it is drained for that, only its slurmd's answer ends it."""
+    if member.is_ready:
+        return False  # As nearly always, and this is asked of thousands.
     if _is_drained_for_it(member):
         return member.slurmd is not None and not member.slurmd.ready
     wait = due_in(member, slurmctld_since, now)
