@@ -159,7 +159,8 @@ def test_who_is_drained_for_its_silence(world_, plan):
         pytest.param(made(silent(20 * SECOND)), 40, id="when the minute is over"),
         pytest.param(made(silent(20 * SECOND), head_=head("True", 5 * SECOND)), 55, id="which counts from slurmctld's return"),
         pytest.param(made(worker(0, revision=HASH)), None, id="it answers"),
-        pytest.param(made(worker(0, revision=HASH, ready=False)), None, id="it never did"),
+        pytest.param(made(lately_restarted()), 30, id="when it is shown as late to start"),
+        pytest.param(made(worker(0, revision=HASH, ready=False)), None, id="it never did, for long"),
         pytest.param(drained(silent(10 * MINUTE)), None, id="it is drained"),
     ],
 )  # fmt: skip

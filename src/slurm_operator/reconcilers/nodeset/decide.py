@@ -298,7 +298,7 @@ def _look_again(
     if any(member.revision != seen.revision.hash for member in seen.members):
         waits += [wait for member in seen.members for wait in goes_by(member, now)]
     waits += [m.ready_again_in(now) for m in seen.members if not m.is_ready and m.has_crashed]
-    silent = (unresponsive.due_in(m, seen.slurmctld_since, now) for m in seen.members if not m.is_ready)
+    silent = (unresponsive.next_look(m, seen.slurmctld_since, now) for m in seen.members if not m.is_ready)
     waits += [wait for wait in silent if wait is not None]
     untold = (a for lane_ in lanes for a in lane_.actions() if isinstance(a, Wait))
     waits += [ENDS_UNTOLD[wait.reason] for wait in untold if wait.reason in ENDS_UNTOLD]

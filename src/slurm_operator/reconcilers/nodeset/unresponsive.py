@@ -67,6 +67,14 @@ def due_in(member: Member, slurmctld_since: datetime | None, now: datetime) -> t
     return max(since, slurmctld_since) + UNRESPONSIVE_AFTER - now
 
 
+def next_look(member: Member, slurmctld_since: datetime | None, now: datetime) -> timedelta | None:
+    """How long until it is drained, or shown as late to start: nothing else may happen meanwhile."""
+    due, since = due_in(member, slurmctld_since, now), silent_since(member)
+    if due is not None or since is None:
+        return due
+    return since + UNRESPONSIVE_AFTER - now
+
+
 def late_to_start(member: Member, now: datetime) -> bool:
     """Its slurmd has run for a while and was never ready. That is shown, and nothing is done about it."""
     since = silent_since(member)
