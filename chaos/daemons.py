@@ -4,6 +4,7 @@ import os
 import random
 import signal
 import sys
+import time
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -13,6 +14,10 @@ from chaos.stage import Stage
 from slurm_operator.local.errors import LocalError
 
 Hit = Callable[[Stage, random.Random], Blow]
+
+# Longer than slurmd is stopped for, so that its end meets a slurmd that answers.
+_LONGER_S = 135
+_STARTS_WITHIN_S = 15
 
 
 def killed(program: str) -> Hit:
@@ -54,6 +59,19 @@ def killed_slurmd(stage: Stage, chance: random.Random) -> Blow:
     stage.excuse({worker}, f"slurmd of {worker} was killed")
     os.kill(pid, signal.SIGKILL)
     return NOBODY
+
+
+def stopped_slurmd(stage: Stage, chance: random.Random) -> Blow:
+    """Under a job that runs for longer. Whoever kills slurmd for that kills the job."""
+    stage.submit([_LONGER_S])
+    job = stage.jobs[-1]
+    end = time.monotonic() + _STARTS_WITHIN_S
+    while job.node is None:
+        if time.monotonic() > end:
+            raise Missed("no worker took a long job")
+        time.sleep(0.2)
+    os.kill(stage.processes.slurmd_of(job.node), signal.SIGSTOP)
+    return Blow(frozenset({job.node}))
 
 
 def restarted_api_server(stage: Stage, chance: random.Random) -> Blow:

@@ -38,6 +38,7 @@ class Fault:
     mend: Mend = _nothing
     # Two that share one are never drawn together: Slurm itself would lose jobs, or one undoes the other.
     about: frozenset[str] = frozenset()
+    lasts_s: float = 0.0  # At least so long; most are over as soon as somebody has noticed.
 
     def clashes(self, other: "Fault") -> bool:
         return self is other or bool(self.about & other.about)
@@ -54,6 +55,8 @@ def about(*things: str) -> frozenset[str]:
 # A slurmctld that dies while it cannot write its state has forgotten the jobs that started since.
 STATE = about("slurmctld's state")
 RESTD = about("slurmrestd's port")
+
+STOPPED_SLURMD = "slurmd stopped for two minutes"
 
 FAULTS = _table(
     Fault("scale in", Sort.MASS, wishes.scaled_in),
@@ -88,6 +91,7 @@ FAULTS = _table(
     Fault("operator cut off from the API server", Sort.WEATHER, wires.cut_operator, wires.joined),
     Fault("slurmrestd cut off from slurmctld", Sort.WEATHER, cut("slurmctld", "slurmrestd"), wires.joined),
     Fault("worker cut off from slurmctld", Sort.WEATHER, wires.cut_worker, wires.joined),
+    Fault(STOPPED_SLURMD, Sort.WEATHER, daemons.stopped_slurmd, woken("slurmd"), lasts_s=120),
     Fault("slurmctld cut off from slurmdbd", Sort.WEATHER, cut("slurmdbd", "slurmctld"), wires.joined),
     Fault("slurmdbd cut off from the database", Sort.WEATHER, cut("mariadbd", "slurmdbd"), wires.joined),
     Fault("machine cut off from the API server", Sort.WEATHER, wires.cut_machine, wires.joined),

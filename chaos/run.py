@@ -26,6 +26,7 @@ class Run:
         self._stage, self._draw = stage, drawn
         self._hit: list[str] = []
         self._missed: list[str] = []
+        self._over_at: dict[str, float] = {}
         self._opportunities = self._in_the_dark = 0
 
     def play(self) -> Result:
@@ -51,6 +52,7 @@ class Run:
                 self._missed.append(fault.name)
             else:
                 self._hit.append(fault.name)
+                self._over_at[fault.name] = time.monotonic() + fault.lasts_s
                 self._opportunities += blow.opportunities(busy)
                 self._in_the_dark += 0 if blow.nodes or fault.sort in _WISHES else len(busy)
             if fault.sort not in _WISHES:
@@ -60,8 +62,9 @@ class Run:
         time.sleep(max(0.0, broken_at + _WEATHER_S - time.monotonic()))
 
     def _mend(self) -> None:
-        """Daemons and wires first: whoever takes a drain back needs them."""
-        for fault in sorted(self._draw.faults, key=lambda fault: fault.sort in _WISHES):
+        """Daemons and wires first: whoever takes a drain back needs them. Of these, what lasts comes last."""
+        for fault in sorted(self._draw.faults, key=lambda fault: (fault.sort in _WISHES, fault.lasts_s)):
+            time.sleep(max(0.0, self._over_at.get(fault.name, 0.0) - time.monotonic()))
             _wait(partial(_is_done, partial(fault.mend, self._stage)), 60)
         _wait(partial(_is_done, self._stage.wish), 60)
 

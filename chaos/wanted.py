@@ -10,9 +10,12 @@ from slurm_operator.local.image.images import slurm_image
 
 Manifest = dict[str, Any]
 
+# A slurmd that is stopped for two minutes is waited for, as it is by default.
+_PATIENT = PROCESS_CONF.replace("SlurmdTimeout=30", "SlurmdTimeout=300")
+
 # Jobs spread out, so that every worker has one; and a waiting one starts soon after a worker is back.
 EXTRA_CONF = (
-    f"{PROCESS_CONF}SchedulerParameters=batch_sched_delay=1,bf_interval=2,sched_interval=2\n"
+    f"{_PATIENT}SchedulerParameters=batch_sched_delay=1,bf_interval=2,sched_interval=2\n"
     "PartitionName=all Nodes=ALL Default=YES State=UP MaxTime=UNLIMITED LLN=YES\n"
 )
 STRATEGY = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": WORKERS - 1}}

@@ -175,6 +175,12 @@ class Deeds:
         for process in self._one(self._workers(), pick):
             self.world.machines.crash(process)
 
+    def hang_worker(self, pick: int, amount: int) -> None:
+        """For up to two minutes."""
+        for process in self._one(self._workers(), pick):
+            self.world.machines.hang(process)
+            self.world.loop.call_later(5 + 2 * amount, partial(self.world.machines.wake, process))
+
     def fail_worker(self, pick: int, amount: int) -> None:
         for process in self._one(self._workers(), pick):
             self.world.machines.fail(process)
@@ -326,6 +332,8 @@ class Deeds:
             world.rest.wake_up()
         for machine in world.machines.machines.values():
             world.machines.bring_back(machine)
+        for process in world.machines.processes.values():
+            world.machines.wake(process)
         while self.cordoned:
             self.uncordon(0, 0)
         for name in sorted(world.ctld.reservations):

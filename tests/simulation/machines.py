@@ -19,6 +19,7 @@ SLURMD = "slurmd"
 SURE_AFTER_SECONDS = 30.0  # A worker that slurmctld has forgotten looks twice, this far apart, at least.
 SILENCE = timedelta(seconds=30)  # After this long without an answer of slurmctld a free worker ends anyway.
 BAD_IMAGE = "slurmd:broken"
+PROBED = "its liveness probe failed"
 
 
 @dataclass
@@ -45,6 +46,7 @@ class Process:
     exit_code: int | None = None  # It has ended for good, as a rehearsal does.
     has_registered: bool = False
     forgotten_until: datetime | None = None
+    hangs_since: datetime | None = None  # It is stopped: its jobs go on, and it answers no probe.
 
     @property
     def is_worker(self) -> bool:
@@ -157,6 +159,8 @@ class Machines:
         elif process.restarts_at is not None and process.restarts_at <= self.now:
             self._restart(process)
         process = self.processes.get(uid)
+        if process is not None:
+            self._probe(pod, process)
         if process is not None and self.reports_at.get(uid, self.now) <= self.now:
             self._report(pod, process)
 
@@ -236,6 +240,16 @@ class Machines:
         is_sure = process.forgotten_until is not None and process.forgotten_until <= self.now
         return is_sure and not self.jobs_in(process.pod_uid)
 
+    def _probe(self, pod: Object, process: Process) -> None:
+        """A kubelet kills what does not answer its liveness probe for long enough."""
+        probe = pod["spec"]["containers"][0].get("livenessProbe")
+        if probe is None or process.hangs_since is None or not process.is_up:
+            return
+        patience = probe.get("periodSeconds", 10) * probe.get("failureThreshold", 3)
+        if self.now - process.hangs_since >= timedelta(seconds=patience):
+            self.ends(process, PROBED)
+            self.crash(process, PROBED)
+
     # ---- Reporting
 
     def _report(self, pod: Object, process: Process) -> None:
@@ -245,7 +259,7 @@ class Machines:
         if process.exit_code is not None:
             down = {"terminated": {"exitCode": process.exit_code, "message": process.last_words}}
             phase = "Failed" if process.exit_code else "Succeeded"
-        is_ready = process.is_up and not process.has_failed
+        is_ready = process.is_up and not process.has_failed and process.hangs_since is None
         if self.daemons is not None:
             is_ready = is_ready and self.daemons.is_ready(process)
         status: Object = {"name": container_of(pod), "ready": is_ready, "restartCount": process.restarts}
@@ -343,8 +357,19 @@ class Machines:
         """The daemon dies and takes every process of its container along."""
         self._kill_jobs(process.pod_uid)
         process.is_up, process.restarts, process.last_words = False, process.restarts + 1, last_words
+        process.hangs_since = None
         process.restarts_at = self.now + timedelta(seconds=3 + self.weather.seconds("back-off", 10.0))
         self.tells(f"{process.pod} crashes")
+
+    def hang(self, process: Process) -> None:
+        """It stops answering. slurmctld waits for it, as the real one does for five minutes."""
+        process.hangs_since = process.hangs_since or self.now
+        self.tells(f"{process.pod} hangs")
+
+    def wake(self, process: Process) -> None:
+        if process.hangs_since is not None:
+            process.hangs_since = None
+            self.tells(f"{process.pod} answers again")
 
     def end_well(self, process: Process, last_words: str, exit_code: int) -> None:
         """It has done what it was made for."""

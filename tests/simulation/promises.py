@@ -5,7 +5,7 @@ import math
 from simulation.apiserver import OPERATOR, Object
 from simulation.deeds import Deeds
 from simulation.jobs import Job
-from simulation.machines import SLURMD, Process, app_of
+from simulation.machines import PROBED, SLURMD, Process, app_of
 from simulation.world import World
 from slurm_operator.api import names, reading
 from slurm_operator.api.nodeset import NodeSet
@@ -57,6 +57,9 @@ class Promises:
         self._check_free(uid, f"the operator deletes pod {pod}", newest)
 
     def _ended(self, process: Process, why: str) -> None:
+        jobs = self.world.machines.jobs_in(process.pod_uid)
+        if why == PROBED and jobs:
+            self.world.broken(f"{process.pod} is killed under job {jobs[0].job_id}: {why}")
         if process.pod_uid in self.deleted:
             self._check_free(process.pod_uid, f"pod {process.pod}, which the operator deleted, ends")
 

@@ -37,6 +37,7 @@ DEEDS = {
     "reserve": 2,
     "unreserve": 2,
     "crash_worker": 2,
+    "hang_worker": 2,
     "fail_worker": 2,
     "lose_machine": 1,
     "cut_off_machine": 2,

@@ -7,6 +7,8 @@ from simulation.mutants import mutated
 from simulation.runs import Story, play
 from simulation.scenes import Scene
 from slurm_operator.plan import gate
+from slurm_operator.reconcilers.nodeset import pod
+from slurm_operator.runtime.perform import Performer
 from slurm_operator.runtime.slurm_lists import Lists
 from slurm_operator.slurm import forgetting, screening
 from slurm_operator.slurm.job import SlurmJob
@@ -58,6 +60,8 @@ ARRAY = story(
     (8, "submit_array", 2, 19), (2, "policy_off"), (0, "delete_pod", 1), (8, "calm"),
     template={"spec": {"terminationGracePeriodSeconds": 15}},
 )  # fmt: skip
+HUNG = story((8, "submit", 1, 39), (0, "submit", 1, 39), (1, "submit", 1, 39), (1, "hang_worker", 0, 55), (0, "hang_worker", 1, 55), (20, "submit", 1, 39), (20, "submit", 1, 39), (90, "calm"))  # fmt: skip
+LIVENESS = '"livenessProbe": parts.http_probe("/livez", "slurmd", period_seconds=10, failures=6)'
 
 
 def _shifted(happenings: tuple[Happening, ...], seed: int) -> tuple[Happening, ...]:
@@ -84,6 +88,7 @@ def _shifted(happenings: tuple[Happening, ...], seed: int) -> tuple[Happening, .
         pytest.param(forgetting.may_forget, "slurm.jobs_naming(slurm_node) or reserved", "slurm.jobs_naming(slurm_node)", RESERVED, id="records that are reserved"),
         pytest.param(screening._foreign, "is_our_reason(node.reason) or node.reason in over", "True", OVERRULED, id="whose drain it is"),
         pytest.param(SlurmJob.address, 'f"{self.array_job_id}_{self.array_task_id}"', "str(self.job_id)", ARRAY, id="which task of an array"),
+        pytest.param(pod.slurmd, '"readinessProbe":', f'{LIVENESS}, "readinessProbe":', HUNG, id="no liveness probe"),
         pytest.param(Lists._read_reservations, "return not any(", "return True or any(", SET_BACK, id="what slurmctld's clock says"),
     ],
 )  # fmt: skip

@@ -124,6 +124,13 @@ class FakePods:
             pod["status"]["conditions"][0] = _ready(is_ready, self.now)
             self._touch(pod)
 
+    def hang(self, name: str, *, hangs: bool = True) -> None:
+        """slurmd stops answering its kubelet, or answers again. Its jobs do not notice."""
+        status = self.pods[name]["status"]
+        status["containerStatuses"][0]["ready"] = not hangs
+        status["conditions"][0] = _ready(not hangs, self.now)
+        self._touch(self.pods[name])
+
     def lose(self, name: str) -> None:
         """Its machine is gone, and it was asked to end since; nobody is there to end it."""
         self.dead.add(name)

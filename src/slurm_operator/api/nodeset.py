@@ -13,6 +13,7 @@ from slurm_operator.api.meta import Meta
 from slurm_operator.api.model import Rule, model, prop
 from slurm_operator.api.nodeset_status import NodeSetStatus
 from slurm_operator.api.pods import ClaimTemplate, Container
+from slurm_operator.api.probes import deadly_probes, other_ends
 from slurm_operator.api.problems import Problem, References, spec_problems, warning
 from slurm_operator.api.refs import Reference
 from slurm_operator.api.updates import UpdateStrategy
@@ -137,6 +138,8 @@ class NodeSetSettings:
             if not _READABLE.fullmatch(word):
                 yield warning("extraConf", f"{word!r} is no Key=Value that Slurm could read, and is left out")
         yield from self._affinity_problems()
+        yield from self.probe_problems()
+        yield from other_ends(self.template.spec)
         if self.template.spec.get("hostNetwork") and self.ssh.enabled and not self.ssh.has_port:
             yield warning(
                 "ssh.enabled",
@@ -147,6 +150,10 @@ class NodeSetSettings:
             yield warning(
                 "pinToNode", "makes no difference in DaemonSet mode: there workers belong to their node"
             )
+
+    def probe_problems(self) -> Iterator[Problem]:
+        """Warnings about probes with which a kubelet kills slurmd."""
+        yield from deadly_probes(self.slurmd, self.template.spec)
 
     def _affinity_problems(self) -> Iterator[Problem]:
         """Errors where we read it ourselves: nothing is done by guesswork. Elsewhere Kubernetes says so."""

@@ -14,7 +14,7 @@ class DrainStatus:
     pod: str = prop("Its pod.", default="")
     reason: str = prop(
         "Why: it leaves (ScaleIn, Update, Resources, Deletion, ModeSwitch, NodeUnfit, PodTerminating and "
-        "others), or stays until that is over (NodeCordon, NodeTaint, PodCordon).",
+        "others), or stays until that is over (NodeCordon, NodeTaint, PodCordon, Unresponsive).",
         default="",
     )
     since: datetime | None = prop("Since when it takes no new jobs.", default=None)

@@ -27,6 +27,7 @@ CHECKS: tuple[Check, ...] = (
     doctor_installation.protection,
     doctor_slurm.databases,
     doctor_slurm.images,
+    doctor_slurm.probes,
     doctor_installation.monitoring,
 )
 

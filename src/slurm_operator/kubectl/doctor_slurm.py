@@ -1,14 +1,17 @@
-"""Whether what the Slurm clusters of a namespace need from outside is there: databases and images."""
+"""Whether the Slurm clusters of a namespace have what they need, and nothing that kills their jobs."""
 
 import re
 from collections.abc import Iterator
 
+from slurm_operator.api import names
 from slurm_operator.api.accounting import Accounting
 from slurm_operator.api.conditions import DEGRADED, READY, Truth
 from slurm_operator.kubectl.doctor_facts import Facts, Serving
-from slurm_operator.kubectl.doctor_finding import Finding, fail, note, ok, unread
+from slurm_operator.kubectl.doctor_finding import Finding, fail, listed, note, ok, unread, warn
+from slurm_operator.kubectl.explain_pods import is_worker
 from slurm_operator.manifests.objects import Unread
 from slurm_operator.manifests.troubles import troubles
+from slurm_operator.reconcilers.nodeset.probes import has_liveness_probe
 
 _SHOWN = 4
 
@@ -60,3 +63,21 @@ def images(facts: Facts) -> Iterator[Finding]:
         )
     if not found and facts.pods:
         yield ok("Images", f"Those of all {len(facts.pods)} pods could be had.")
+
+
+def probes(facts: Facts) -> Iterator[Finding]:
+    """Pods keep the probes that they were made with, also when the operator makes new ones without."""
+    if isinstance(facts.pods, Unread):
+        return
+    workers = [pod for pod in facts.pods if is_worker(pod)]
+    found = sorted(pod.metadata.name for pod in workers if has_liveness_probe(pod))
+    if found:
+        yield warn(
+            "Liveness probes",
+            f"{len(found)} of {len(workers)} workers have one: {listed(found)}. If slurmd does not answer "
+            "it, the kubelet kills slurmd and every job there.",
+            "Take livenessProbe out of the NodeSet, if it is there. Then replace each of these when its jobs "
+            f"are done: `kubectl annotate pod -n {facts.namespace} {found[0]} {names.POD_REPLACE}=true`.",
+        )
+    elif workers:
+        yield ok("Liveness probes", f"None of {len(workers)} workers has one.")

@@ -11,6 +11,9 @@ from slurm_operator.manifests.meta import Child
 from slurm_operator.manifests.objects import ContainerStatus, KubeNode, Pod
 from slurm_operator.manifests.platform import StorageClass
 from slurm_operator.manifests.troubles import troubles
+from slurm_operator.plan.gate import slurmd_of
+from slurm_operator.reconcilers.nodeset.probes import has_liveness_probe
+from slurm_operator.reconcilers.nodeset.unresponsive import UNRESPONSIVE_AFTER
 
 # How a daemon says that it asked for a name and got no answer.
 _NO_NAME = re.compile(
@@ -30,7 +33,7 @@ def why_not(pod: Pod, case: Case) -> Finding | None:
     if lost is not None and not pod.is_ready:
         return lost.after(Link(subject=named(pod), says="is not ready: its machine does not answer."))
     if not told:
-        return _ended_before(pod, case)
+        return _ended_before(pod, case) or _silent(pod, case)
     says = told[0].removeprefix(f"pod {pod.metadata.name} ")
     link = Link(subject=named(pod), says=f"{says.rstrip('.')}.")
     if says.startswith("cannot be scheduled"):
@@ -52,6 +55,40 @@ def _ended_before(pod: Pod, case: Case) -> Finding | None:
         says = f"has a container {one.name} that ended and is not ready again; its last words: {words}."
         return _not_started(pod, one, "", says, case).after(Link(subject=named(pod), says=says))
     return None
+
+
+def _silent(pod: Pod, case: Case) -> Finding | None:
+    """slurmd runs and does not answer its kubelet. The operator drains it, and nothing kills it."""
+    slurmd = slurmd_of(pod) if is_worker(pod) else None
+    ready = pod.status.condition("ContainersReady") or pod.status.condition("Ready")
+    since = ready.last_transition_time if ready is not None and ready.status == "False" else None
+    if slurmd is None or slurmd.ready or slurmd.state.running is None or since is None:
+        return None
+    if case.picture.now - since < UNRESPONSIVE_AFTER:
+        return None
+    kills = (
+        "Its liveness probe may kill it, and its jobs."
+        if has_liveness_probe(pod)
+        else "Nothing kills it: its jobs go on."
+    )
+    says = f"has a slurmd that runs and has not been ready since {since:%Y-%m-%d %H:%M:%S} UTC. {kills}"
+    advice = (
+        "See what slurmd waits for: a full disk, a file system that hangs, a log that nobody reads, or "
+        "jobs that leave it no CPU. When it answers again, it takes jobs again. The last command replaces "
+        "the worker when its jobs are done."
+    )
+    link = Link(subject=named(pod), says=says)
+    return Finding(chain=(link,), remedy=Remedy(advice=advice, commands=look_at_slurmd(pod, case)))
+
+
+def look_at_slurmd(pod: Pod, case: Case) -> tuple[str, ...]:
+    """What slurmd does, what it said, and how to have another worker."""
+    name = pod.metadata.name
+    return (
+        case.kubectl(f"exec {name} -c slurmd -- ps -eo pid,stat,wchan:20,args"),
+        case.kubectl(f"logs {name} -c logfile --tail=50"),
+        case.kubectl(f"annotate pod {name} {names.POD_REPLACE}=true"),
+    )
 
 
 def worst(pods: Iterable[Pod], case: Case) -> Finding | None:

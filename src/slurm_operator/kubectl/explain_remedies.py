@@ -92,6 +92,10 @@ _BY_REASON: dict[str, _Way] = {
         "Wait, or ask the owners of the jobs; drainPolicy.type says what may be ended.",
         ("squeue -w {name}", _EDIT),
     ),
+    "Unresponsive": _Way(
+        "See what the slurmd of that worker waits for. When it answers again, it takes jobs again.",
+        ("kubectl -n {ns} get pods -l app.kubernetes.io/instance={name}",),
+    ),
     "JobsAtStake": _Way(
         "Wait for these jobs, or ask their owners; then the change is made by itself.", ("squeue",)
     ),

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from slurm_operator.api.meta import ObjectKey
 from slurm_operator.kubectl.explain import Case, Finding, Link, Remedy
-from slurm_operator.kubectl.explain_pods import is_worker, lost, why_not
+from slurm_operator.kubectl.explain_pods import is_worker, look_at_slurmd, lost, why_not
 from slurm_operator.manifests.objects import KubeNode, Pod
 from slurm_operator.plan.gate import told
 from slurm_operator.reconcilers.nodeset import identity
@@ -27,6 +27,9 @@ _LIFT = {
     "NodeCordon": "Its machine is cordoned: `kubectl uncordon {machine}` lifts this drain by itself.",
     "NodeTaint": "Its machine is about to go, or has a taint that this worker does not tolerate. If it goes, "
     "nothing has to be done; else take the taint off, or tolerate it in the NodeSet's template.",
+    "Unresponsive": "Its slurmd runs and does not answer its readiness probe; this drain is lifted when it "
+    "does. See what slurmd waits for: a full disk, a file system that hangs, a log that nobody reads, or "
+    "jobs that leave it no CPU. The last command replaces the worker when its jobs are done.",
     "PodCordon": "Take the annotation nodeset.slinky.slurm.net/pod-cordon off the pod, and it is lifted.",
 }
 
@@ -112,6 +115,8 @@ def _our_drain(node: SlurmNode, snapshot: Snapshot, pod: Pod | None, case: Case)
     commands = (f"squeue -w {node.name}",) if jobs else ()
     if cause == "NodeCordon":
         commands = (*commands, f"kubectl uncordon {machine}")
+    if cause == "Unresponsive" and pod is not None:
+        commands = (*commands, *look_at_slurmd(pod, case))
     return Finding(chain=chain, remedy=Remedy(advice=advice.format(machine=machine), commands=commands))
 
 

@@ -84,9 +84,14 @@ class PodStatus(wire.CamelRecord):
         return None
 
 
+class Probe(wire.CamelRecord):
+    """That there is one is all that matters."""
+
+
 class Container(wire.CamelRecord):
     name: str
     image: str = ""
+    liveness_probe: Probe | None = None
 
 
 class NodeFieldRule(wire.CamelRecord):

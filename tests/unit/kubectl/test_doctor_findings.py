@@ -3,7 +3,7 @@
 import pytest
 
 from slurm_operator import wire
-from slurm_operator.api import KINDS, reading
+from slurm_operator.api import KINDS, names, reading
 from slurm_operator.api.accounting import Accounting
 from slurm_operator.api.crd import crd
 from slurm_operator.api.meta import Meta, ObjectKey
@@ -24,13 +24,16 @@ from slurm_operator.kubectl.doctor_installation import crd_name
 from slurm_operator.kubectl.doctor_look import in_cluster_service
 from slurm_operator.kubectl.doctor_rights import operators_needs
 from slurm_operator.manifests.objects import (
+    Container,
     ContainerState,
     ContainerStateWaiting,
     ContainerStatus,
     KubeNodeSpec,
     Pod,
     PodCondition,
+    PodSpec,
     PodStatus,
+    Probe,
     Unread,
 )
 from slurm_operator.manifests.platform import Namespace, StorageClass
@@ -72,6 +75,12 @@ def imageless() -> Pod:
     waiting = ContainerStateWaiting(reason="ImagePullBackOff", message='image "slurmd:nope" not found')
     status = ContainerStatus(name="slurmd", state=ContainerState(waiting=waiting))
     return Pod(metadata=Meta(name="cpu-0"), status=PodStatus(phase="Pending", container_statuses=[status]))
+
+
+def probed(name: str, *, liveness: bool = True) -> Pod:
+    slurmd = Container(name="slurmd", liveness_probe=Probe() if liveness else None)
+    labels = {names.APP_NAME: "slurmd"}
+    return Pod(metadata=Meta(name=name, namespace="slurm", labels=labels), spec=PodSpec(containers=[slurmd]))
 
 
 MISSING = (
@@ -169,6 +178,8 @@ def test_a_user_who_may_look_at_nothing_is_told_so_for_each_thing():
         ({"accountings": (accounting({"type": "Degraded", "status": "True", "reason": "DatabaseLogin", "message": "refuses user 'slurm'"}),)}, "Database", Level.FAIL, "refuses user 'slurm'"),
         ({"accountings": (accounting({"type": "Ready", "status": "True", "reason": "Serving"}),)}, "Database", Level.OK, "books works"),
         ({"accountings": (accounting(),)}, "Database", Level.NOTE, "not ready yet"),
+        ({"pods": (probed("cpu-0"), probed("cpu-1", liveness=False))}, "Liveness probes", Level.WARN, "1 of 2 workers have one: cpu-0."),
+        ({"pods": (probed("cpu-0", liveness=False),)}, "Liveness probes", Level.OK, "None of 1 workers"),
         ({"pods": (imageless(),)}, "Images", Level.FAIL, 'image "slurmd:nope" not found'),
     ],
 )  # fmt: skip

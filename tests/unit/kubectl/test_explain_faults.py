@@ -232,6 +232,23 @@ def node_lost(made: Picture) -> None:
     slurm(made, nodes={"demo-cpu-1": {"state": state("DOWN", "NOT_RESPONDING"), "reason": "Not responding"}})
 
 
+def slurmd_hangs(made: Picture) -> None:
+    """It was ready, and has not answered its kubelet for two minutes."""
+    made.now += timedelta(minutes=10)
+    statuses = tuple(
+        wire.replace(one, ready=False) for one in pod(made, "demo-cpu-1").status.container_statuses
+    )
+    since = PodCondition(type="Ready", status="False", last_transition_time=made.now - timedelta(minutes=2))
+    unready(made, "demo-cpu-1", container_statuses=statuses, conditions=(since,))
+    slurm(made)
+
+
+def slurmd_hangs_drained(made: Picture) -> None:
+    slurmd_hangs(made)
+    reason = "slurm-operator: Unresponsive: slurmd is not ready although its container runs"
+    slurm(made, nodes={"demo-cpu-1": {"state": state("IDLE", "DRAIN"), "reason": reason}})
+
+
 def version_skew(made: Picture) -> None:
     slurm(made, nodes={"demo-cpu-1": {"version": "26.11.0"}})
 
@@ -286,6 +303,14 @@ FAULTS: dict[str, Fault] = {
     "name-clash": Fault("cluster/demo", name_clash, "exists already", "choose another name"),
 }  # fmt: skip
 
+# One trouble, asked about in three ways.
+HANGS = {
+    "slurmd-hangs": Fault("nodeset/demo-cpu", slurmd_hangs, "runs and has not been ready since", "See what slurmd waits for"),
+    "slurmd-hangs-pod": Fault("pod/demo-cpu-1", slurmd_hangs, "Nothing kills it", "nodeset.slinky.slurm.net/replace=true"),
+    "slurmd-hangs-node": Fault("node/demo-cpu-1", slurmd_hangs_drained, "drained by the operator: slurmd is not ready", "lifted when it does"),
+}  # fmt: skip
+ALL = FAULTS | HANGS
+
 
 @pytest.fixture(scope="module")
 def healthy() -> Picture:
@@ -299,9 +324,9 @@ def broken(fault: Fault, healthy: Picture) -> Picture:
     return retold(made, {(kind, name): error} if error else None)
 
 
-@pytest.mark.parametrize("name", FAULTS)
+@pytest.mark.parametrize("name", ALL)
 def test_explain_names_the_true_cause_and_the_remedy(name: str, healthy: Picture) -> None:
-    fault = FAULTS[name]
+    fault = ALL[name]
     found = explanation(broken(fault, healthy), fault.what)
 
     told = text(found).plain
@@ -319,10 +344,10 @@ def test_explain_names_the_true_cause_and_the_remedy(name: str, healthy: Picture
     )
 
 
-@pytest.mark.parametrize("name", FAULTS)
+@pytest.mark.parametrize("name", ALL)
 def test_ready_comes_back_when_it_is_mended(name: str, healthy: Picture) -> None:
     """With the facts as they were and the status of the bad days, one more look makes everything well."""
-    fault = FAULTS[name]
+    fault = ALL[name]
     sick, mended = broken(fault, healthy), healthy.copy()
     for reconciler in RECONCILERS:
         for thing in mended.all(reconciler.about):

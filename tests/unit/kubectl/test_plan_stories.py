@@ -14,6 +14,8 @@ from slurm_operator.api.meta import key_of
 from slurm_operator.api.nodeset import NodeSet
 from slurm_operator.kubectl.picture import Picture
 from slurm_operator.kubectl.planning.forecast import Forecast, forecast
+from slurm_operator.kubectl.planning.play import Play
+from slurm_operator.manifests.objects import Pod
 from slurm_operator.plan.actions import Wait
 from slurm_operator.reconcilers.nodeset import RECONCILER
 from support.story import Story
@@ -123,3 +125,21 @@ def test_what_was_planned_is_what_happens_by_uid_and_by_job(class_: str, seed: i
     else:
         assert jobs == waited_for, story.transcript
     assert not found.stuck
+
+
+@pytest.mark.parametrize("replicas", [2, 3])
+@pytest.mark.parametrize("early", [1, 4])
+def test_a_plan_made_midway_sees_the_same_workers_leave(replicas: int, early: int) -> None:
+    """Four to two: two drain, a job ends somewhere, and perhaps another number is wished for."""
+    story = Story({"replicas": 4}, seed=early, machines=8).tick(SETTLED_SECONDS)
+    for seconds in (36, 32, 28, 24):
+        story.submit(seconds)
+    story.tick(2).change(replicas=2).tick(3)
+    story.slurm.jobs[early].state = "COMPLETED"
+    story.read = story.slurm.snapshot()
+    story.change(replicas=replicas)
+    played = picture(story)
+    Play(played, [RECONCILER]).run()
+    carried_out(story, {})
+
+    assert {pod.metadata.uid for pod in played.all(Pod)} == set(uids(story)), story.transcript

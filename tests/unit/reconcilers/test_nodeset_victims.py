@@ -1,11 +1,18 @@
 """Who goes first when workers have to go: the documented order, rule by rule."""
 
+import inspect
+import itertools
+from dataclasses import dataclass, field
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
+from simulation.mutants import mutated
 from slurm_operator import wire
 from slurm_operator.api import names
+from slurm_operator.reconcilers.nodeset import victims
+from slurm_operator.reconcilers.nodeset.members import Member
 from slurm_operator.reconcilers.nodeset.observe import observe
 from slurm_operator.reconcilers.nodeset.victims import victims_first
 from support.workers import (
@@ -14,6 +21,7 @@ from support.workers import (
     job,
     machine,
     nodeset,
+    ours,
     revision_of,
     slurm,
     slurm_node,
@@ -28,12 +36,27 @@ def cost(text: str) -> dict[str, str]:
     return {names.POD_DELETION_COST: text}
 
 
-def order(*pods, jobs=(), machines=()) -> list[str]:
-    """The workers' numbers, the first to go first."""
+def members(*pods, jobs=(), machines=(), draining=None, behind=()) -> list[Member]:
+    """`draining`: the cause of our drain, by pod."""
     spec = nodeset(replicas=len(pods))
-    state = slurm(*(slurm_node(pod, "IDLE") for pod in pods), jobs=jobs)
+    busy = {name for one in jobs for name in one.nodes}
+    records = [_record(pod, (draining or {}).get(pod.metadata.name, ""), busy) for pod in pods]
+    state = wire.replace(slurm(*records, jobs=jobs), behind=frozenset(behind))
     made = world(spec, controller(), *machines, *pods, revisions_=[revision_of(spec)], slurm_=state)
-    return [member.name.removeprefix("gpu-") for member in victims_first(list(observe(KEY, made).members))]
+    return list(observe(KEY, made).members)
+
+
+def _record(pod, cause: str, busy):
+    state = "MIXED" if pod.metadata.name in busy else "IDLE"
+    if not cause:
+        return slurm_node(pod, state)
+    reason = cause if ":" in cause else ours(pod, cause)
+    return slurm_node(pod, state, "DRAIN", reason=reason)
+
+
+def order(*pods, **more) -> list[str]:
+    """The workers' numbers, the first to go first."""
+    return [member.name.removeprefix("gpu-") for member in victims_first(members(*pods, **more))]
 
 
 def ready_since(pod, ago):
@@ -70,10 +93,111 @@ def test_of_two_the_one_whose_loss_costs_less_goes_first(first, then, more):
     assert order(first, then, **more) == order(then, first, **more) == names_
 
 
-def test_an_earlier_rule_beats_every_later_one():
-    unready, cheap, busy = worker(0, ready=False), worker(1, annotations=cost("-9")), worker(2)
+def daemon(name: str, *, created: timedelta = HOUR, ready: timedelta = HOUR, **more):
+    return worker(None, name=f"gpu-{name}", mode="DaemonSet", age=created, ready_for=ready, **more)
 
-    assert order(busy, cheap, unready, jobs=[job(1, "gpu-2")]) == ["0", "1", "2"]
+
+@dataclass(frozen=True)
+class Contest:
+    """By an earlier rule `first` goes first, by the next one `then` would; `unlike` is made up by hand."""
+
+    first: Any
+    then: Any
+    more: dict[str, Any] = field(default_factory=dict)
+    unlike: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    @property
+    def winner(self) -> str:
+        return self.first.metadata.name
+
+    def victims(self) -> list[list[str]]:
+        """The order of the two, found from either side."""
+        orders = [(self.first, self.then), (self.then, self.first)]
+        return [[m.name for m in victims_first(self._members(pods))] for pods in orders]
+
+    def _members(self, pods) -> list[Member]:
+        found = {member.name: member for member in members(*pods, **self.more)}
+        made = {name: wire.replace(m, **self.unlike.get(name, {})) for name, m in found.items()}
+        return [made[pod.metadata.name] for pod in pods]
+
+    @property
+    def is_won(self) -> bool:
+        return all(names_[0] == self.winner for names_ in self.victims())
+
+
+LEAVES = {"gpu-0": "ScaleIn"}
+CORDON = {names.POD_CORDON: "true"}
+
+# One for each two rules that follow each other, in their order.
+CONTESTS = {
+    "free surplus before unscheduled": Contest(worker(0), worker(1, on=""), {"draining": LEAVES}),
+    "unscheduled before pending": Contest(worker(0, on=""), worker(1, phase="Pending")),
+    "phase before readiness": Contest(worker(0, phase="Pending"), worker(1, ready=False), unlike={"gpu-0": {"is_ready": True}}),
+    "unready before cheap": Contest(worker(0, ready=False), worker(1, annotations=cost("-9"))),
+    "cheap before surplus": Contest(worker(1, annotations=cost("-9")), worker(0), {"draining": LEAVES, "jobs": [job(1, "gpu-0")]}),
+    "surplus before the end of jobs": Contest(worker(0), worker(1), {"draining": LEAVES, "jobs": [job(1, "gpu-0")]}),
+    "the end of jobs before cordons": Contest(worker(0), worker(1, annotations=CORDON), {"jobs": [job(1, "gpu-1")]}),
+    "cordons before numbers": Contest(worker(0, annotations=CORDON), worker(1)),
+    "numbers before the time of readiness": Contest(worker(1, ready_for=2 * HOUR), worker(0, ready_for=HOUR)),
+    "the time of readiness before age": Contest(daemon("b", created=3 * HOUR), daemon("a", created=2 * HOUR, ready=2 * HOUR)),
+    "age before names": Contest(daemon("b", created=HOUR), daemon("a", created=2 * HOUR)),
+}  # fmt: skip
+
+# Those that decide when all rules before them are even.
+LAST = {"names, when all else is even": Contest(daemon("a"), daemon("b"))}
+
+
+@pytest.mark.parametrize("contest", [pytest.param(one, id=name) for name, one in (CONTESTS | LAST).items()])
+def test_an_earlier_rule_beats_the_next_one(contest):
+    assert contest.is_won
+
+
+def rules() -> list[str]:
+    """The lines of the order, each a rule."""
+    lines = inspect.getsource(victims._rank).splitlines(keepends=True)
+    start = next(number for number, line in enumerate(lines) if line.strip() == "return (")
+    return list(itertools.takewhile(lambda line: line.strip() != ")", lines[start + 1 :]))
+
+
+@pytest.mark.parametrize("place", range(len(CONTESTS)), ids=CONTESTS)
+def test_two_rules_that_change_places_are_noticed(place):
+    """`numbers before ...` and the like: each two neighbours have a contest that only their order decides."""
+    upper, lower = rules()[place : place + 2]
+
+    with mutated(victims._rank, upper + lower, lower + upper):
+        assert not CONTESTS[list(CONTESTS)[place]].is_won
+
+
+def test_every_rule_has_its_contest():
+    assert len(rules()) == len(CONTESTS) + 1
+
+
+@pytest.mark.parametrize("place", range(len(CONTESTS) + 1))
+def test_a_rule_that_is_missing_is_noticed(place):
+    rule = rules()[place]
+
+    with mutated(victims._rank, rule, "        0,\n"):
+        assert not all(contest.is_won for contest in (CONTESTS | LAST).values())
+
+
+SWITCHED = [job(1, "gpu-0", minutes=50), job(2, "gpu-1", minutes=5)]
+
+
+@pytest.mark.parametrize(
+    ("more", "first"),
+    [
+        pytest.param({"draining": {"gpu-0": "ScaleIn"}, "jobs": SWITCHED}, "0", id="it drains to leave, and its jobs take longer"),
+        pytest.param({"draining": {"gpu-0": "Duplicate"}, "jobs": SWITCHED}, "0", id="as one of two on a machine"),
+        pytest.param({"draining": {"gpu-0": "Update"}, "jobs": SWITCHED}, "1", id="drained for an update: that is no choice of a victim"),
+        pytest.param({"draining": {"gpu-0": "NodeCordon"}, "jobs": SWITCHED}, "1", id="drained for its machine"),
+        pytest.param({"draining": {"gpu-0": "ask: Ada"}, "jobs": SWITCHED}, "1", id="drained by a human"),
+        pytest.param({"draining": {"gpu-0": "slurm-operator: ScaleIn: x (pod 1234abcd)"}, "jobs": SWITCHED}, "1", id="the drain is about an earlier pod of its name"),
+        pytest.param({"behind": ["gpu-0"], "jobs": SWITCHED}, "0", id="it may drain by now: Slurm was not read since we wrote to it"),
+        pytest.param({"behind": ["gpu-1"], "draining": {"gpu-0": "ScaleIn"}, "jobs": SWITCHED}, "0", id="who drains for certain comes before who may"),
+    ],
+)  # fmt: skip
+def test_what_was_begun_goes_on(more, first):
+    assert order(worker(0), worker(1), **more)[0] == order(worker(1), worker(0), **more)[0] == first
 
 
 def test_among_daemons_the_newest_goes_first():

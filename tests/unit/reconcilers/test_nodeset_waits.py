@@ -112,11 +112,13 @@ def test_a_pass_tells_some_pods_what_slurm_says_and_the_next_pass_the_others():
     ("other", "seconds"),
     [
         pytest.param(worker(1, ready=False, unready_for=timedelta(seconds=10)), 20, id="unready for a while"),
-        pytest.param(worker(1, ready=False, unready_for=timedelta(seconds=40)), None, id="for long"),
+        pytest.param(worker(1, ready=False, unready_for=timedelta(seconds=40)), 20, id="for longer: it counts as unresponsive then"),
+        pytest.param(worker(1, ready=False, unready_for=timedelta(seconds=90)), None, id="for long"),
+        pytest.param(worker(1, ready=False), None, id="ever since it started"),
         pytest.param(worker(1, ready=False, terminating=True, grace=10), 40, id="ending"),
         pytest.param(worker(1, ready=False, terminating=True, grace=-60), None, id="for ever"),
     ],
-)
+)  # fmt: skip
 def test_an_update_looks_again_when_a_worker_should_be_ready_or_gone(other, seconds):
     """Nothing else would wake it: the worker stays as it is."""
     two = nodeset(replicas=2)

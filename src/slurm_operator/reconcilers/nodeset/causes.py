@@ -1,12 +1,13 @@
 """Why a worker should take no new jobs. Every drain of ours has one of these causes, and no other."""
 
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 
 from slurm_operator.api import names
 from slurm_operator.api.nodeset import NodeSet
 from slurm_operator.manifests.objects import KubeNode, Taint
-from slurm_operator.reconcilers.nodeset import placement
+from slurm_operator.reconcilers.nodeset import placement, unresponsive
 from slurm_operator.reconcilers.nodeset.members import Member
 from slurm_operator.slurm.reasons import OurReason, sanitised
 
@@ -49,6 +50,7 @@ class Staying(StrEnum):
     NODE_CORDON = "NodeCordon"
     NODE_TAINT = "NodeTaint"
     POD_CORDON = "PodCordon"
+    UNRESPONSIVE = unresponsive.CAUSE
 
 
 @dataclass(frozen=True)
@@ -71,9 +73,15 @@ class Cause:
         return str(OurReason(cause=self.kind, text=self.text, made_until=until))
 
 
-def staying_cause(member: Member, nodeset: NodeSet, propagated: tuple[str, ...]) -> Cause | None:
+def staying_cause(
+    member: Member,
+    nodeset: NodeSet,
+    propagated: tuple[str, ...],
+    slurmctld_since: datetime | None,
+    now: datetime,
+) -> Cause | None:
     """Why a worker that stays should drain: its machine is cordoned, about to go or no place for it any more,
-    or a user said so.
+    a user said so, or its slurmd does not answer. What people did comes first: it tells them more.
     """
     kube_node = member.kube_node
     if kube_node is not None and kube_node.spec.unschedulable:
@@ -84,6 +92,8 @@ def staying_cause(member: Member, nodeset: NodeSet, propagated: tuple[str, ...])
                 return Cause(Staying.NODE_TAINT, f"{kube_node.metadata.name} has taint {taint.key}")
     if member.is_user_cordoned:
         return Cause(Staying.POD_CORDON, f"Pod {member.name} was cordoned")
+    if unresponsive.is_unresponsive(member, slurmctld_since, now):
+        return Cause(Staying.UNRESPONSIVE, "slurmd is not ready although its container runs")
     return None
 
 

@@ -11,12 +11,12 @@ from slurm_operator.plan.actions import Action, Create, DeleteObject, DeleteWork
 from slurm_operator.plan.gate import PROOF_LIFETIME, Shut, gate
 from slurm_operator.plan.leaving import UNREACHABLE
 from slurm_operator.plan.plan import Lane, Plan, lane, plan
-from slurm_operator.reconcilers.nodeset import failures, policy, revisions
+from slurm_operator.reconcilers.nodeset import failures, policy, revisions, unresponsive
 from slurm_operator.reconcilers.nodeset.abandoned import let_go, stay
 from slurm_operator.reconcilers.nodeset.adoption import adopted, adopted_revisions
 from slurm_operator.reconcilers.nodeset.arrivals import arrivals
 from slurm_operator.reconcilers.nodeset.canary import goes_by
-from slurm_operator.reconcilers.nodeset.causes import Cause, staying_cause
+from slurm_operator.reconcilers.nodeset.causes import Cause, Staying, staying_cause
 from slurm_operator.reconcilers.nodeset.choices import Choices, choose
 from slurm_operator.reconcilers.nodeset.drains import keep
 from slurm_operator.reconcilers.nodeset.facts import facts, written
@@ -158,7 +158,8 @@ def _is_old(slurm: Snapshot | Unreachable, now: datetime) -> bool:
 
 def _awaits_slurm(seen: Seen, now: datetime) -> bool:
     """Something is about to change in Slurm that we should see soon."""
-    return any(_awaits_release(member, seen) for member in seen.members) or _awaits_registration(seen, now)
+    is_awaited = any(_awaits_release(member, seen, now) for member in seen.members)
+    return is_awaited or _awaits_registration(seen, now)
 
 
 def _awaits_registration(seen: Seen, now: datetime) -> bool:
@@ -181,18 +182,20 @@ def _is_starting(member: Member, now: datetime, within: timedelta) -> bool:
     return is_new and not (member.is_ready or member.is_registered or member.is_terminating)
 
 
-def _awaits_release(member: Member, seen: Seen) -> bool:
+def _awaits_release(member: Member, seen: Seen, now: datetime) -> bool:
     """Out of service for whatever cause, it is let go as soon as its jobs are done, and somebody waits.
 
     Others may have drained it long before, so that nothing in Slurm changes by that.
     """
     record = member.record or member.last_record
-    is_out = record is not None and record.state.is_drain and _has_cause(member, seen)
+    is_out = record is not None and record.state.is_drain and _is_awaited(member, seen, now)
     return (is_out or member.is_node_cordoned) and names.LABEL_POD_PROTECT in member.pod.metadata.labels
 
 
-def _has_cause(member: Member, seen: Seen) -> bool:
-    return staying_cause(member, seen.nodeset, seen.propagated_conditions) is not None
+def _is_awaited(member: Member, seen: Seen, now: datetime) -> bool:
+    """Somebody took it out of service. Nobody waits for one that only does not answer: it stays."""
+    cause = staying_cause(member, seen.nodeset, seen.propagated_conditions, seen.slurmctld_since, now)
+    return cause is not None and cause.kind is not Staying.UNRESPONSIVE
 
 
 def _is_guarded(seen: Seen) -> bool:
@@ -300,6 +303,8 @@ def _look_again(
     if any(member.revision != seen.revision.hash for member in seen.members):
         waits += [wait for member in seen.members for wait in goes_by(member, now)]
     waits += [m.ready_again_in(now) for m in seen.members if not m.is_ready and m.has_crashed]
+    silent = (unresponsive.next_look(m, seen.slurmctld_since, now) for m in seen.members if not m.is_ready)
+    waits += [wait for wait in silent if wait is not None]
     untold = (a for lane_ in lanes for a in lane_.actions() if isinstance(a, Wait))
     waits += [ENDS_UNTOLD[wait.reason] for wait in untold if wait.reason in ENDS_UNTOLD]
     soonest = min((wait for wait in waits if wait > timedelta(0)), default=None)

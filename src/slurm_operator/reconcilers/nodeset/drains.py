@@ -34,7 +34,7 @@ def keep(member: Member, seen: Seen, now: datetime) -> Stages:
 
 
 def _kept(member: Member, seen: Seen, now: datetime) -> Stages:
-    cause = staying_cause(member, seen.nodeset, seen.propagated_conditions)
+    cause = staying_cause(member, seen.nodeset, seen.propagated_conditions, seen.slurmctld_since, now)
     if member.has_others_cordon:
         return [_without_others_cordon(member)]
     if cause is not None:
@@ -46,9 +46,13 @@ def _kept(member: Member, seen: Seen, now: datetime) -> Stages:
 def _held(member: Member, cause: Cause, seen: Seen, now: datetime) -> Stages:
     """Drained for a cordon: when it is free and stays so, the one who cordoned may also evict it.
 
-    Whoever was let go and has a job after all, because somebody lifted the drain, is protected again.
+    Whoever was let go and has a job after all, because somebody lifted the drain, is protected again. One
+    that only does not answer stays protected: nobody wants it gone.
     """
+    is_silent = cause.kind is Staying.UNRESPONSIVE
     match gate(member, now):
+        case Shut(reason="NotDraining" | "OldAnswer") if is_silent and _is_given_up(member):
+            return _only(protect(member, seen))
         case Shut(reason="NotDraining" | "OldAnswer") if is_marked_by_others(member):
             told = told_to_drain(member, "it may be evicted when its jobs are done")
             return [[*protect(member, seen), told]]
@@ -62,6 +66,8 @@ def _held(member: Member, cause: Cause, seen: Seen, now: datetime) -> Stages:
             return [[drain(member, cause, seen.controller_key)]]
         case Shut(reason="Draining" | "Crashed" | "Starting"):
             return _only(protect(member, seen))
+        case Drained() if is_silent:
+            return _only(protect(member, seen))
         case Drained() | Ended():
             return _only(release(member))
         case NotRunning() if member.last_record is not None and member.last_record.state.is_drain:
@@ -73,6 +79,14 @@ def _held(member: Member, cause: Cause, seen: Seen, now: datetime) -> Stages:
 def _only(actions: list[PatchObject]) -> Stages:
     """Just these; nothing at all when there are none."""
     return [[*actions]] if actions else []
+
+
+def _is_given_up(member: Member) -> bool:
+    """Slurm has called it DOWN, or somebody marked it. It takes no jobs, and whether it comes back by itself
+    hangs on the reason that is there.
+    """
+    record = member.record
+    return record is not None and (record.state.is_down or is_marked_by_others(member))
 
 
 def _takes_jobs_still(member: Member) -> bool:

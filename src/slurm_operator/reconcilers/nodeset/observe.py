@@ -3,11 +3,12 @@
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import cached_property
 
 from slurm_operator.api import names
 from slurm_operator.api.accounting import Accounting
+from slurm_operator.api.conditions import READY, Truth
 from slurm_operator.api.controller import Controller
 from slurm_operator.api.meta import ObjectKey
 from slurm_operator.api.nodeset import NodeSet
@@ -26,6 +27,8 @@ from slurm_operator.reconcilers.nodeset.remains import Remains, neighbours, rema
 from slurm_operator.reconcilers.nodeset.revisions import Revision
 from slurm_operator.reconcilers.nodeset.volumes import Claims, all_claim_names, claim_names, whose
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
+
+_EVER = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,16 @@ class Seen:
     def revision(self) -> Revision:
         """What workers are to be made from."""
         return revisions.current(self.nodeset, self.revisions)
+
+    @cached_property
+    def slurmctld_since(self) -> datetime | None:
+        """Since when slurmctld has been in service, for all that is known; None while it is not."""
+        if self.controller is None or not isinstance(self.slurm, Snapshot):
+            return None
+        ready = next((one for one in self.controller.status.conditions if one.type == READY), None)
+        if ready is None or ready.last_transition_time is None:
+            return _EVER
+        return ready.last_transition_time if ready.status is Truth.TRUE else None
 
     @cached_property
     def former(self) -> list[Member]:

@@ -19,7 +19,7 @@ from slurm_operator.manifests.merge import merged_pod
 from slurm_operator.manifests.meta import Manifest
 from slurm_operator.manifests.owners import owner_reference
 from slurm_operator.manifests.shell import one_word
-from slurm_operator.reconcilers.nodeset import host_network, identity
+from slurm_operator.reconcilers.nodeset import host_network, identity, probes
 from slurm_operator.reconcilers.nodeset.leave import LEAVE
 from slurm_operator.reconcilers.nodeset.placement import DAEMON_TOLERATED, TOLERATED
 from slurm_operator.reconcilers.nodeset.volumes import mounted
@@ -136,7 +136,7 @@ def _spec(nodeset: NodeSet, controller: Controller, slot: Slot) -> Manifest:
     wishes = nodeset.spec.template.spec | {"hostname": slot.hostname}
     whole = merged_pod({"automountServiceAccountToken": False, **base}, wishes, ("slurmd", "logfile"))
     whole.pop("nodeName", None)  # The scheduler places workers, so that priorities and preemption work.
-    return host_network.adapted(whole, is_daemon=slot.is_daemon)
+    return host_network.adapted(probes.without_empty(whole), is_daemon=slot.is_daemon)
 
 
 def slurmd(nodeset: NodeSet, controller: Controller, slot: Slot) -> Manifest:
@@ -156,8 +156,7 @@ def slurmd(nodeset: NodeSet, controller: Controller, slot: Slot) -> Manifest:
         "args": ["-Z", "--conf-server", controller_address(controller), "--conf", one_word(conf)],
         "env": [*environment(nodeset), *([] if controller.spec.external else [key_ring.ENVIRONMENT])],
         "ports": ports,
-        "startupProbe": parts.http_probe("/livez", "slurmd", period_seconds=1, failures=60),
-        "livenessProbe": parts.http_probe("/livez", "slurmd", period_seconds=10, failures=6),
+        # No other probe: when one of those fails, the kubelet kills slurmd, and every job with it.
         "readinessProbe": parts.http_probe("/readyz", "slurmd", period_seconds=1, failures=3),
         "securityContext": {
             "privileged": True,

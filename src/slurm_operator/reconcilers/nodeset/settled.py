@@ -14,6 +14,7 @@ from slurm_operator.manifests.objects import KubeNode, Pod
 from slurm_operator.reconcilers.nodeset.causes import staying_cause
 from slurm_operator.reconcilers.nodeset.members import Member
 from slurm_operator.reconcilers.nodeset.observe import Seen
+from slurm_operator.reconcilers.nodeset.unresponsive import silent_since
 from slurm_operator.slurm.node import SlurmNode
 from slurm_operator.slurm.snapshot import Snapshot
 
@@ -70,6 +71,11 @@ class Settled:
 
 
 def _is_calm(member: Member, seen: Seen) -> bool:
-    """Slurm was read since we last wrote there, and nobody waits for it to be free of jobs."""
+    """Slurm was read since we last wrote there, nobody waits for it to be free of jobs, and slurmd answers:
+    what becomes of one that does not is a question of time.
+    """
     is_current = isinstance(seen.slurm, Snapshot) and seen.slurm.is_current(member.slurm_node)
-    return is_current and staying_cause(member, seen.nodeset, seen.propagated_conditions) is None
+    if not is_current or silent_since(member) is not None:
+        return False
+    args = (seen.nodeset, seen.propagated_conditions, seen.slurmctld_since, seen.now)
+    return staying_cause(member, *args) is None

@@ -15,7 +15,7 @@ from slurm_operator.plan.gate import told
 from slurm_operator.plan.needs import Need
 from slurm_operator.plan.plan import Outcome, Plan
 from slurm_operator.plan.wiring import StatusReport
-from slurm_operator.reconcilers.nodeset import cordons, failures, maintenance, ssh
+from slurm_operator.reconcilers.nodeset import cordons, failures, maintenance, probes, ssh
 from slurm_operator.reconcilers.nodeset.choices import desired
 from slurm_operator.reconcilers.nodeset.forecasts import TOLD, forecasts
 from slurm_operator.reconcilers.nodeset.members import Member
@@ -24,6 +24,13 @@ from slurm_operator.reconcilers.nodeset.observe import Seen
 from slurm_operator.reconcilers.nodeset.pins import pins
 from slurm_operator.reconcilers.nodeset.policy import overdue
 from slurm_operator.reconcilers.nodeset.progress import progressing
+from slurm_operator.reconcilers.nodeset.unresponsive import (
+    CAUSE,
+    has_been_ready,
+    is_unresponsive,
+    late_to_start,
+    silent_since,
+)
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
 
 
@@ -116,9 +123,9 @@ def conditions(seen: Seen, plan: Plan, outcome: Outcome, facts: Manifest) -> Ite
             true(READY, "Available", counted) if available >= wanted else false(READY, "Unavailable", counted)
         )
     yield progressing(seen, plan, facts)
-    window = maintenance.condition(seen)
-    if window is not None:
-        yield window
+    for one in (maintenance.condition(seen), probes.condition(seen)):
+        if one is not None:
+            yield one
     yield _degraded(seen, outcome, facts["mismatches"])
 
 
@@ -141,12 +148,38 @@ def _degraded(seen: Seen, outcome: Outcome, wrong: list[Manifest]) -> Condition:
     if told_by_kubernetes := troubles(m.pod for m in seen.members if not m.is_ready and not m.is_terminating):
         more = f" (and {len(told_by_kubernetes) - 1} more)" if len(told_by_kubernetes) > 1 else ""
         return true(DEGRADED, "PodsNotReady", f"{told_by_kubernetes[0]}{more}")
+    if silent := [m for m in seen.members if not m.is_ready and is_silent(m, seen)]:
+        return true(DEGRADED, CAUSE, _silent(silent, seen))
     if wrong:
         more = f" (and {len(wrong) - 1} more in status.mismatches)" if len(wrong) > 1 else ""
         return true(DEGRADED, "Mismatch", f"{wrong[0]['slurmNode']}: {wrong[0]['message']}{more}.")
     if behind := ssh.with_old_sssd_conf(seen):
         return true(DEGRADED, "OldSssdConf", _old_sssd_conf(behind, seen))
     return false(DEGRADED, "AsExpected")
+
+
+def is_silent(member: Member, seen: Seen) -> bool:
+    """Its slurmd does not answer, or has never done so though Slurm is there to answer to."""
+    is_late = seen.slurmctld_since is not None and late_to_start(member, seen.now)
+    return is_late or is_unresponsive(member, seen.slurmctld_since, seen.now)
+
+
+def _silent(silent: list[Member], seen: Seen) -> str:
+    """One that was ready before tells more than one that is late to start."""
+    first = min(silent, key=lambda member: (not has_been_ready(member), member.name))
+    since = silent_since(first)
+    when = f" since {since:%Y-%m-%d %H:%M:%S} UTC" if since is not None else ""
+    more = f" (and {len(silent) - 1} more)" if len(silent) > 1 else ""
+    never = not has_been_ready(first) and not is_unresponsive(first, seen.slurmctld_since, seen.now)
+    then = (
+        "It has never been ready since it started, so it is not drained for this."
+        if never
+        else "It gets no new jobs until slurmd is ready; those that it has go on."
+    )
+    return (
+        f"slurmd of {first.name}{more} runs and has not been ready{when}. {then} "
+        f"kubectl slurm explain pod/{first.name} says what to look at."
+    )
 
 
 def _without_sssd_conf(missing: Need, seen: Seen) -> str:
