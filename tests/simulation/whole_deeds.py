@@ -310,14 +310,17 @@ class WholeDeeds(Deeds):
         steps = [partial(self._delete, kind, key) for kind, key in self._asked()]
         for step in steps:
             self.world.loop.call_later(chance.uniform(0, 15), step)
+        is_every = chance.random() < 0.3  # Then only the operator knows a key, and only while it runs.
         if chance.random() < 0.8:
-            self.world.loop.call_later(chance.uniform(0, 15), self.delete_secrets, chance.random() < 0.3)
+            self.world.loop.call_later(chance.uniform(0, 15), self.delete_secrets, is_every)
         if chance.random() < 0.5:
             self.world.loop.call_later(chance.uniform(0, 15), self.delete_config_maps)
+        if chance.random() < 0.3 and not is_every:  # One that is killed needs its Secrets to start again.
+            self.world.loop.call_later(chance.uniform(5, 25), self.delete_daemon_pod, chance.randrange(12), 0)
         if chance.random() < 0.2:
             self.world.server.protects = False
             self.world.loop.call_later(20, setattr, self.world.server, "protects", True)
-        if chance.random() < 0.4:
+        if chance.random() < 0.4 and not is_every:
             await self.world.pass_seconds(chance.uniform(0, 15))
             await self.world.crash_operator()
             await self.world.pass_seconds(chance.uniform(0, 20))
@@ -326,8 +329,6 @@ class WholeDeeds(Deeds):
     def delete_secrets(self, is_every: bool) -> None:
         """Those of a release, as Helm does first of all; or `--all` of them, with whatever others made."""
         everything = [key_of(found) for found in self.world.server.all(kinds.SECRET)]
-        if is_every and self.world.operator is None:
-            return  # Then nobody is left who knows a key.
         for key in sorted(everything) if is_every else self._key_secrets():
             self.world.server.remove(kinds.SECRET, key, HUMAN)
 

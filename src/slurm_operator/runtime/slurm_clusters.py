@@ -97,10 +97,17 @@ class SlurmClusters:
         """Those that can be talked to. Where no Secret has the key any more, we go on with ours."""
         for key, server in servers.items():
             known = self._servers.get(key)
-            if server.key is not None:
-                yield key, server
-            elif known is not None and key in self._keys:
+            if known is not None and self._is_known(key, server.key):
                 yield key, replace(known, urls=server.urls)
+            elif server.key is not None:
+                yield key, server
+
+    def _is_known(self, cluster: ObjectKey, key: SecretHandle | None) -> bool:
+        """Whether we have this key in use: it is gone, or we are pointed to a copy of it."""
+        keys = self._keys.get(cluster)
+        if not keys:
+            return False
+        return key is None or (key.form == "base64url" and key.key == f"key-{value_digest(keys[0])}")
 
     def _move(self, servers: Mapping[ObjectKey, SlurmServer]) -> None:
         """Clusters that only have more or fewer slurmrestds than before stay connected."""

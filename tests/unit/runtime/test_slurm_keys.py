@@ -16,7 +16,9 @@ from slurm_operator.runtime.slurm_clusters import SlurmClusters
 KEY = ObjectKey("ns", "slurm")
 URLS = ("http://slurm-restapi.ns:6820",)
 ORIGINAL = SlurmServer(URLS, SecretHandle(namespace="ns", name="jwt", key="jwt.key", digest="a"))
-COPY = SlurmServer(URLS, SecretHandle(namespace="ns", name="copies", key="key-a", form="base64url"))
+DIGEST = value_digest(b"key")
+COPY = SlurmServer(URLS, SecretHandle(namespace="ns", name="copies", key=f"key-{DIGEST}", form="base64url"))
+OTHER = SlurmServer(URLS, SecretHandle(namespace="ns", name="copies", key="key-b", form="base64url"))
 LOST = SlurmServer(URLS, None)
 
 
@@ -70,9 +72,9 @@ async def connected(client: Client, *servers: SlurmServer) -> Clusters:
     ("secrets", "servers", "offered"),
     [
         pytest.param({"jwt": {"jwt.key": b"key"}}, (ORIGINAL, LOST), [b"key"], id="all Secrets are gone: it stays connected"),
-        pytest.param({"jwt": {"jwt.key": b"key"}, "copies": {"key-a": b"a2V5"}}, (ORIGINAL, COPY), [b"key", b"key"], id="the copy is the same key"),
-        pytest.param({"jwt": {"jwt.key": b"key"}}, (ORIGINAL, COPY), [b"key", b"key"], id="the copy went in the same moment"),
-        pytest.param({"copies": {"key-a": b"a2V5"}}, (COPY,), [b"key"], id="only the copy was there when it started"),
+        pytest.param({"jwt": {"jwt.key": b"key"}, "copies": {f"key-{DIGEST}": b"a2V5"}}, (ORIGINAL, COPY), [b"key"], id="the copy is the same key"),
+        pytest.param({"jwt": {"jwt.key": b"key"}}, (ORIGINAL, OTHER), [b"key", b"key"], id="another copy went in the same moment"),
+        pytest.param({"copies": {f"key-{DIGEST}": b"a2V5"}}, (COPY,), [b"key"], id="only the copy was there when it started"),
         pytest.param({}, (LOST,), [], id="nobody knows the key"),
     ],
 )  # fmt: skip
@@ -80,6 +82,6 @@ async def test_slurm_is_asked_with_a_key_that_somebody_still_knows(secrets, serv
     clusters = await connected(Client(**secrets), *servers)
 
     assert clusters.offered == offered
-    assert (clusters.remembered(value_digest(b"key")) == b"key") is bool(offered)
+    assert (clusters.remembered(DIGEST) == b"key") is bool(offered)
     await clusters.close()
-    assert clusters.remembered(value_digest(b"key")) is None, "a key is kept no longer than it is used"
+    assert clusters.remembered(DIGEST) is None, "a key is kept no longer than it is used"
