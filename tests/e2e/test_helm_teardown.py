@@ -67,14 +67,13 @@ def test_installed_again_at_once_with_other_keys_it_works(release):
     assert len(set(release.helm.slurm("srun", "--nodes=2", "hostname").split())) == 2
 
 
-def test_all_secrets_first_and_then_a_new_slurmctld_is_needed(release):
+def test_all_secrets_first_the_copies_of_the_operator_included(release):
     job = release.helm.job(seconds=JOB_SECONDS)
     until(lambda: release.last_state(job) == "RUNNING", 60, release.told)
 
     release.delete("secrets")
     until(lambda: "slurm-signing-keys" in release.secrets(), 30, release.told)
-    release.delete("controllers", "restapis", flags=("--cascade=foreground",))
-    release.delete("nodesets", "configmaps")
+    release.delete("controllers", "restapis", "nodesets", "configmaps")
     until(lambda: release.last_state(job) != "RUNNING", JOB_SECONDS + 120, release.told)
 
     release.wait_gone()
@@ -84,8 +83,8 @@ def test_all_secrets_first_and_then_a_new_slurmctld_is_needed(release):
 
 def test_secrets_of_the_release_first_and_slurmctld_has_to_start_again(release):
     job, _ = with_a_job(release)
-    release.delete("secret/slurm-key", "secret/jwt-key")
-    release.delete("nodesets", "controllers", "restapis")
+    release.kubectl("delete", "secret", "slurm-key", "jwt-key", "-n", NAMESPACE)
+    release.delete("nodesets", "controllers", "restapis", flags=("--cascade=foreground",))
     release.kubectl("delete", "pod", "slurm-controller-0", "-n", NAMESPACE, "--wait=false")
 
     until(lambda: "jwt-key" in release.secrets(), 120, release.told)

@@ -307,14 +307,16 @@ class WholeDeeds(Deeds):
         """Kinds, Secrets and ConfigMaps in any order, one after the other; the operator or its policy may be away."""
         chance = random.Random(seed)
         self.is_leaving = True
+        is_every = chance.random() < 0.3  # Then only the operator knows a key, and only while it runs.
+        if is_every:
+            await self.world.pass_seconds(60)  # No daemon has to start again for anything that was asked for.
         steps = [partial(self._delete, kind, key) for kind, key in self._asked()]
         for step in steps:
             self.world.loop.call_later(chance.uniform(0, 15), step)
-        is_every = chance.random() < 0.3  # Then only the operator knows a key, and only while it runs.
         if chance.random() < 0.8:
             self.world.loop.call_later(chance.uniform(0, 15), self.delete_secrets, is_every)
         if chance.random() < 0.5:
-            self.world.loop.call_later(chance.uniform(0, 15), self.delete_config_maps)
+            self.world.loop.call_later(chance.uniform(0, 15), self.delete_config_maps, is_every)
         if chance.random() < 0.3 and not is_every:  # One that is killed needs its Secrets to start again.
             self.world.loop.call_later(chance.uniform(5, 25), self.delete_daemon_pod, chance.randrange(12), 0)
         if chance.random() < 0.2:
@@ -332,8 +334,9 @@ class WholeDeeds(Deeds):
         for key in sorted(everything) if is_every else self._key_secrets():
             self.world.server.remove(kinds.SECRET, key, HUMAN)
 
-    def delete_config_maps(self) -> None:
-        for key in sorted(key_of(found) for found in self.world.server.all(kinds.CONFIG_MAP)):
+    def delete_config_maps(self, is_every: bool) -> None:
+        everything = [key_of(found) for found in self.world.server.all(kinds.CONFIG_MAP)]
+        for key in sorted(everything) if is_every else [FILES]:
             self.world.server.remove(kinds.CONFIG_MAP, key, HUMAN)
 
     def _delete(self, kind: Kind, key: ObjectKey) -> None:
