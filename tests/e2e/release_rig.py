@@ -12,11 +12,35 @@ from operator_rig import until
 
 from slurm_operator.api.names import GROUP
 from slurm_operator.local.errors import LocalError
+from slurm_operator.local.image import slurm_image
 
 NAMESPACE = "slurm"
 KINDS = ("nodesets", "loginsets", "restapis", "controllers", "accountings", "tokens", "clusters")
 KEYS = (("slurm-key", "slurm.key"), ("jwt-key", "jwt.key"))
 COPIES = {"slurm-key-ring", "slurm-signing-keys"}
+
+
+BYSTANDER = "bystander-"
+
+
+def _bystander(node: str) -> dict[str, Any]:
+    container = {
+        "name": "sleep",
+        "image": slurm_image("slurmctld"),
+        "imagePullPolicy": "Never",
+        "command": ["sleep", "3600"],
+        "volumeMounts": [{"name": "key", "mountPath": "/key"}],
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": f"{BYSTANDER}{node}", "namespace": NAMESPACE},
+        "spec": {
+            "nodeName": node,
+            "containers": [container],
+            "volumes": [{"name": "key", "secret": {"secretName": "jwt-key"}}],
+        },
+    }
 
 
 class Release:
@@ -90,7 +114,25 @@ class Release:
         self.helm("uninstall", "slurm", "-n", NAMESPACE)
 
     def wait_gone(self, seconds: float = 240) -> None:
-        until(lambda: not self.left() and not self.helm.pods(NAMESPACE), seconds, self.told)
+        until(lambda: not self.left() and not self.pods(), seconds, self.told)
+
+    def pods(self) -> list[str]:
+        return [name for name in self.helm.pods(NAMESPACE) if not name.startswith(BYSTANDER)]
+
+    def stand_by(self) -> None:
+        """A pod on every node that has the signing key: its kubelet keeps that for whoever comes next."""
+        nodes = [node["metadata"]["name"] for node in self.helm.get("nodes")["items"]]
+        self.helm.cluster.apply([_bystander(node) for node in nodes])
+        until(lambda: self._standing() == len(nodes), 60, self.told)
+
+    def _standing(self) -> int:
+        found = self.helm.get("pods", "-n", NAMESPACE)["items"]
+        named = [one for one in found if one["metadata"]["name"].startswith(BYSTANDER)]
+        return sum(one["status"].get("phase") == "Running" for one in named)
+
+    def send_bystanders_away(self) -> None:
+        names = [name for name in self.helm.pods(NAMESPACE) if name.startswith(BYSTANDER)]
+        self.kubectl("delete", "pod", *names, "-n", NAMESPACE, "--grace-period=0", "--force")
 
     def last_state(self, job: int) -> str:
         """Of a job; empty when nobody can be asked any more."""

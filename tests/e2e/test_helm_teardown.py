@@ -67,6 +67,18 @@ def test_installed_again_at_once_with_other_keys_it_works(release):
     assert len(set(release.helm.slurm("srun", "--nodes=2", "hostname").split())) == 2
 
 
+def test_a_slurmctld_with_the_key_of_the_release_before_is_told_and_replaced(release):
+    release.stand_by()
+    release.uninstall()
+    release.wait_gone()
+
+    release.install()
+    until(lambda: release.ready() == ("False", "TokensRefused"), 300, release.told)
+    release.send_bystanders_away()
+    release.wait_ready(400)
+    release.wait_idle()
+
+
 def test_all_secrets_first_the_copies_of_the_operator_included(release):
     job = release.helm.job(seconds=JOB_SECONDS)
     until(lambda: release.last_state(job) == "RUNNING", 60, release.told)
