@@ -111,7 +111,8 @@ class Release:
             self.kubectl("delete", kind, "--all", "-n", NAMESPACE, "--wait=false", *flags)
 
     def uninstall(self) -> None:
-        self.helm("uninstall", "slurm", "-n", NAMESPACE)
+        """Who deletes all Secrets deletes what Helm knows of its release."""
+        self.helm("uninstall", "slurm", "-n", NAMESPACE, "--ignore-not-found")
 
     def wait_gone(self, seconds: float = 240) -> None:
         until(lambda: not self.left() and not self.pods(), seconds, self.told)

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from chart_rig import CHARTS, HelmError, helm
 from kinds_rig import apply, config_map, get, merge, ours, secret, serving_kinds
 
 from slurm_operator.api import KINDS, names
@@ -299,6 +300,21 @@ def test_definitions_that_go_first_wait_for_the_workers_and_can_come_back(plane,
 
         define(plane)
         make_cluster(plane, ns)
+
+
+def test_a_release_is_not_installed_while_the_last_one_is_being_deleted(plane, ns):
+    """It would be applied to objects that go: Helm would have a release, and nobody a cluster."""
+    before = ours("Controller", ns, "slurm", {})
+    before["metadata"]["finalizers"] = ["example.org/held"]
+    apply(plane, before)
+    plane.kubectl("delete", f"controllers.{names.GROUP}", "slurm", "-n", ns, "--wait=false")
+    flags = ("--kubeconfig", str(plane.kubeconfig), "--dry-run=server", "-n", ns)
+
+    with pytest.raises(HelmError, match="Controller slurm of the last release is still being deleted"):
+        helm("install", "slurm", str(CHARTS / "slurm"), *flags)
+
+    merge(plane, ns, f"controllers.{names.GROUP}", "slurm", {"metadata": {"finalizers": None}})
+    assert "kind: Controller" in helm("install", "slurm", str(CHARTS / "slurm"), *flags)
 
 
 # ---- Every kind on its own, and the Secrets and ConfigMaps beside them, in any order
