@@ -5,13 +5,15 @@ worker is written by the tests, and no Slurm answers, so a worker that runs is n
 """
 
 import json
+import random
 import re
 import uuid
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from kinds_rig import apply, get, merge, ours, serving_kinds
+from chart_rig import CHARTS, HelmError, helm
+from kinds_rig import apply, config_map, get, merge, ours, secret, serving_kinds
 
 from slurm_operator.api import KINDS, names
 from slurm_operator.api.crd import crd
@@ -298,3 +300,123 @@ def test_definitions_that_go_first_wait_for_the_workers_and_can_come_back(plane,
 
         define(plane)
         make_cluster(plane, ns)
+
+
+def test_a_release_is_not_installed_while_the_last_one_is_being_deleted(plane, ns):
+    """It would be applied to objects that go: Helm would have a release, and nobody a cluster."""
+    before = ours("Controller", ns, "slurm", {})
+    before["metadata"]["finalizers"] = ["example.org/held"]
+    apply(plane, before)
+    plane.kubectl("delete", f"controllers.{names.GROUP}", "slurm", "-n", ns, "--wait=false")
+    flags = ("--kubeconfig", str(plane.kubeconfig), "--dry-run=server", "-n", ns)
+
+    with pytest.raises(HelmError, match="Controller slurm of the last release is still being deleted"):
+        helm("install", "slurm", str(CHARTS / "slurm"), *flags)
+
+    merge(plane, ns, f"controllers.{names.GROUP}", "slurm", {"metadata": {"finalizers": None}})
+    assert "kind: Controller" in helm("install", "slurm", str(CHARTS / "slurm"), *flags)
+
+
+# ---- Every kind on its own, and the Secrets and ConfigMaps beside them, in any order
+
+PIECES = ("secrets", "configmaps", "nodesets", "loginsets", "restapis", "accountings", "controllers", "tokens", "clusters")  # fmt: skip
+ALL_KINDS = tuple(piece for piece in PIECES if piece not in ("secrets", "configmaps"))
+KEY_REFS = {
+    "slurmKeyRef": {"name": "keys", "key": "slurm.key"},
+    "jwtKeyRef": {"name": "keys", "key": "jwt.key"},
+}
+DRAWN_BY = 20261117
+
+
+def drawn(count: int) -> list[tuple[str, ...]]:
+    """So many different orders, the same ones every time; the first is that of Helm."""
+    chance, found = random.Random(DRAWN_BY), {("secrets", "configmaps", *sorted(ALL_KINDS)): None}
+    while len(found) < count:
+        found[tuple(chance.sample(PIECES, len(PIECES)))] = None
+    return list(found)
+
+
+def make_parts(plane, ns: str) -> None:
+    """One object of each kind with keys of the user's, and a Cluster with its own; a worker of each will run."""
+    ref = {"controllerRef": {"name": "slurm"}}
+    elsewhere = {"external": True, "externalConfig": {"host": "records", "port": 6819}}
+    files = {"configFileRefs": [{"name": "files"}], "accountingRef": {"name": "books"}}
+    apply(
+        plane,
+        secret(ns, "keys", **{"slurm.key": "k" * 32, "jwt.key": "j" * 32}),
+        config_map(ns, "files", {"gres.conf": "# none\n"}),
+        ours("Accounting", ns, "books", {**elsewhere, **KEY_REFS}),
+        ours("Controller", ns, "slurm", {**KEY_REFS, **files}),
+        ours("RestApi", ns, "slurm", ref),
+        ours("NodeSet", ns, "gpu", {**ref, "replicas": 2}),
+        ours("LoginSet", ns, "login", ref),
+        ours("Token", ns, "ada", {**ref, "username": "ada"}),
+        ours("Cluster", ns, "demo", {"nodeSets": [{"name": "cpu", "replicas": 1}]}),
+    )
+
+
+BUSY = ("gpu-0", "demo-cpu-0")
+
+
+def delete_all(plane, ns: str, piece: str) -> None:
+    group = "/api/v1" if piece in ("secrets", "configmaps") else f"/apis/{names.GROUP}/v1beta1"
+    plane.caller.call("DELETE", f"{group}/namespaces/{ns}/{piece}")
+
+
+def everything_left(plane, ns: str) -> list[str]:
+    kinds = ",".join(f"{plural}.{names.GROUP}" for plural in ALL_KINDS)
+    return plane.kubectl("get", kinds, "-n", ns, "-o", "name").split()
+
+
+def end_in_every_order(plane, tmp_path, orders: list[tuple[str, ...]]) -> None:
+    """All of them beside each other; the operator is away for the middle of each."""
+    spaces = {f"order-{uuid.uuid4().hex[:8]}": order for order in orders}
+    busy: dict[str, dict[str, str]] = {}
+    with operating(plane, tmp_path / "log"):
+        for ns in spaces:
+            plane.kubectl("create", "namespace", ns)
+            plane.wait_for_service_account(ns)
+            make_parts(plane, ns)
+        for ns in spaces:
+            until(lambda ns=ns: pods(plane, ns).keys() >= {*BUSY}, seconds=120, what=f"workers in {ns}")
+            busy[ns] = {name: run(plane, ns, name) for name in BUSY}
+        for ns, order in spaces.items():
+            for piece in order[:3]:
+                delete_all(plane, ns, piece)
+    for ns, order in spaces.items():
+        for piece in order[3:6]:
+            delete_all(plane, ns, piece)
+    with operating(plane, tmp_path / "again") as manager:
+        for ns, order in spaces.items():
+            for piece in order[6:]:
+                delete_all(plane, ns, piece)
+        for ns, order in spaces.items():
+            until(
+                lambda ns=ns: pods(plane, ns).keys() <= {*BUSY}, seconds=120, what=f"idle pods gone in {ns}"
+            )
+            assert all(is_untouched(plane, ns, uid, name) for name, uid in busy[ns].items()), order
+            for name in BUSY:
+                end(plane, ns, name)
+        for ns, order in spaces.items():
+            what = f"everything to go in the order {order}"
+            until(lambda ns=ns: not everything_left(plane, ns), seconds=120, what=what)
+            left_ = plane.kubectl("get", "secrets", "-n", ns, "-o", "name").split()
+            kept = [name for name in left_ if name.endswith(("-ring", "-signing-keys"))]
+            assert kept == [], "copies of keys go with the last who needs them"
+        assert manager.process.poll() is None
+
+
+def test_helms_order_and_another_one_end(plane, protected, tmp_path):
+    end_in_every_order(plane, tmp_path, drawn(2))
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    "orders", [pytest.param(slice(2, 13), id="second"), pytest.param(slice(13, 24), id="third")]
+)
+def test_every_order_ends_and_no_worker_that_may_have_a_job_goes_before_its_time(
+    plane, tmp_path, orders, request
+):
+    if orders.start == 2:
+        request.getfixturevalue("protected")  # The others go without a policy.
+    end_in_every_order(plane, tmp_path, drawn(24)[orders])

@@ -174,7 +174,7 @@ async def _whole(story: Story, world: World) -> None:
             deeds.excuses.clear()
             await _wake_in_peace(world)
         if (story.seed % 2 or deeds.is_leaving) and world.violation is None:
-            deeds.delete_everything(story.seed)
+            await deeds.delete_everything(story.seed)
             await world.pass_seconds(15)
             left = partial(whole_promises.leftovers, world, deeds)
             await _come_to_rest(world, left, "after everything was deleted", WHOLE_PATIENCE_SECONDS)

@@ -8,7 +8,6 @@ from simulation.runs import Story, play
 from simulation.scenes import Scene
 from slurm_operator.plan import gate
 from slurm_operator.reconcilers.nodeset import pod
-from slurm_operator.runtime.perform import Performer
 from slurm_operator.runtime.slurm_lists import Lists
 from slurm_operator.slurm import forgetting, screening
 from slurm_operator.slurm.job import SlurmJob

@@ -10,7 +10,7 @@ from slurm_operator.plan import holding, leaving
 from slurm_operator.plan.gate import Worker
 from slurm_operator.reconcilers import connections
 from slurm_operator.reconcilers.accounting import lost
-from slurm_operator.reconcilers.controller import config, rotation, stakes, workload
+from slurm_operator.reconcilers.controller import config, copies, rotation, stakes, workload
 from slurm_operator.reconcilers.controller.observe import _key
 
 ALONE = Scene(PARTS, has_login=False, has_token=False)
@@ -37,6 +37,7 @@ CLOSED = story(
     Scene(PARTS, nodeset=(("replicas", 0),), has_login=False, has_token=False),
     (50, "delete_kind", 1), (11.9, "submit", 1, 34), (40, "calm"), seed=4,
 )  # fmt: skip
+TAKEN_DOWN = story(ALONE, (50, "submit", 1, 59), (1, "submit", 1, 59), (5, "scale_restapi", 0, 0), seed=7)
 FORGETS = story(FORGETFUL, (60, "submit", 1, 39), (6, "change_daemon_image", 0, 3), (20, "calm"))
 
 
@@ -49,7 +50,9 @@ FORGETS = story(FORGETFUL, (60, "submit", 1, 39), (6, "change_daemon_image", 0, 
         pytest.param(rotation._unread, "assert there.since is not None", "return None\n    assert there.since is not None", ROTATED, id="everybody reads a new key before it signs"),
         pytest.param(workload.slurm_key_hash, "if names.KEY_RING in notes", "if False", ROTATED, id="a new Slurm key restarts no slurmctld"),
         pytest.param(holding.holding, "bool(dependents) and", "False and", DELETED, id="a Controller stays while it is needed"),
-        pytest.param(connections._former_keys, "not isinstance(copies, Secret)", "True", RESIGNED, id="the signing key before is kept"),
+        pytest.param(connections._keys, "one.key != is_copy", "False", RESIGNED, id="the signing key before is kept"),
+        pytest.param(copies.removals, "return gone", "return []", TAKEN_DOWN, id="copies of keys go with the last who needs them"),
+        pytest.param(copies.restored, "now < seen.slurm.since + MISSED_AFTER", "True", TAKEN_DOWN, id="lost keys are put back for a pod that has to start"),
         pytest.param(leaving._open, "not partition.takes_jobs", "True", CLOSED, id="a partition is closed before it goes"),
         pytest.param(Worker.is_unreported, "bool(self.pod.spec.node_name)", "False", LATE, id="who starts may not be heard of yet"),
         pytest.param(stakes.unfinished, "if jobs else", "if not jobs else", FORGETS, id="slurmctld without a volume stays while it has jobs"),

@@ -303,12 +303,41 @@ class WholeDeeds(Deeds):
             good = {"extraConf": GOOD_CONFIG}
             self.world.server.change(Controller.KIND, CONTROLLER, lambda it: it["spec"].update(good), HUMAN)
 
-    def delete_everything(self, seed: int) -> None:
-        """In any order, one after the other."""
+    async def delete_everything(self, seed: int) -> None:
+        """Kinds, Secrets and ConfigMaps in any order, one after the other; the operator or its policy may be away."""
         chance = random.Random(seed)
-        for kind, key in self._asked():
-            self.world.loop.call_later(chance.uniform(0, 15), partial(self._delete, kind, key))
         self.is_leaving = True
+        is_every = chance.random() < 0.3  # Then only the operator knows a key, and only while it runs.
+        if is_every:
+            await self.world.pass_seconds(60)  # No daemon has to start again for anything that was asked for.
+        steps = [partial(self._delete, kind, key) for kind, key in self._asked()]
+        for step in steps:
+            self.world.loop.call_later(chance.uniform(0, 15), step)
+        if chance.random() < 0.8:
+            self.world.loop.call_later(chance.uniform(0, 15), self.delete_secrets, is_every)
+        if chance.random() < 0.5:
+            self.world.loop.call_later(chance.uniform(0, 15), self.delete_config_maps, is_every)
+        if chance.random() < 0.3 and not is_every:  # One that is killed needs its Secrets to start again.
+            self.world.loop.call_later(chance.uniform(5, 25), self.delete_daemon_pod, chance.randrange(12), 0)
+        if chance.random() < 0.2:
+            self.world.server.protects = False
+            self.world.loop.call_later(20, setattr, self.world.server, "protects", True)
+        if chance.random() < 0.4 and not is_every:
+            await self.world.pass_seconds(chance.uniform(0, 15))
+            await self.world.crash_operator()
+            await self.world.pass_seconds(chance.uniform(0, 20))
+            await self.world.start_operator()
+
+    def delete_secrets(self, is_every: bool) -> None:
+        """Those of a release, as Helm does first of all; or `--all` of them, with whatever others made."""
+        everything = [key_of(found) for found in self.world.server.all(kinds.SECRET)]
+        for key in sorted(everything) if is_every else self._key_secrets():
+            self.world.server.remove(kinds.SECRET, key, HUMAN)
+
+    def delete_config_maps(self, is_every: bool) -> None:
+        everything = [key_of(found) for found in self.world.server.all(kinds.CONFIG_MAP)]
+        for key in sorted(everything) if is_every else [FILES]:
+            self.world.server.remove(kinds.CONFIG_MAP, key, HUMAN)
 
     def _delete(self, kind: Kind, key: ObjectKey) -> None:
         if key in self.world.server.objects[kind]:

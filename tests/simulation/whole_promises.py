@@ -282,7 +282,7 @@ def leftovers(world: World, deeds: WholeDeeds) -> str | None:
             return f"{resource.KIND.kind} {found['metadata']['name']} is still there: {told}"
     of = deeds.scene.keys_of
     staying = {FILES.name, "database", names.auth_slurm_secret(of), names.auth_jwt_secret(of)}
-    staying |= {f"{names.auth_slurm_secret(of)}-ring", names.database_workload(of)}
+    staying |= {names.database_workload(of)}
     for kind in CHILD_KINDS:
         left = [found["metadata"]["name"] for found in world.server.all(kind)]
         if strange := [

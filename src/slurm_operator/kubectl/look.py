@@ -27,6 +27,7 @@ from slurm_operator.kubectl.proxied import slurm_through
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.events import Event
 from slurm_operator.manifests.objects import ConfigMap, Unread
+from slurm_operator.manifests.secrets import bytes_of
 from slurm_operator.plan.wiring import SlurmServer
 from slurm_operator.runtime.clock import PassClock, SystemClock
 from slurm_operator.runtime.manager import Program
@@ -121,8 +122,10 @@ class Looker:
 
     async def slurm(self, key: ObjectKey, server: SlurmServer) -> SlurmRest:
         """The way to one Slurm cluster. Raises KubeError when its signing key cannot be read."""
+        assert server.key is not None, "there is no way to those without a key"
         values = await read_secret(self.client, ObjectKey(server.key.namespace, server.key.name))
         value = values.get(server.key.key, b"")
+        value = bytes_of(value) if server.key.form == "base64url" else value
         now = SystemClock().now
         if server.is_only_watched:  # A Slurm elsewhere is reached as the operator reaches it.
             return SlurmRest(server.urls, ReadyToken(value.decode(errors="replace")), now=now)
@@ -130,7 +133,8 @@ class Looker:
 
     def servers(self, picture: Picture) -> Mapping[ObjectKey, SlurmServer]:
         """Where the Slurm clusters of a picture answer, by Controller."""
-        return self.program.slurm_servers(picture)
+        found = self.program.slurm_servers(picture)
+        return {key: server for key, server in found.items() if server.key is not None}
 
     async def warn(self, sight: Sight) -> None:
         """Add what Kubernetes has complained about lately: more than the operator itself looks at."""

@@ -101,6 +101,12 @@ def optional_file(secret: str) -> Manifest:
     return {"secret": {**source["secret"], "optional": True}}
 
 
+def copy_in(ring: Secret, key: str) -> SecretHandle:
+    """Where the copy of a key is: as base64url."""
+    meta = ring.metadata
+    return SecretHandle(namespace=meta.namespace, name=meta.name, key=_entry(key), form="base64url")
+
+
 def _entry(key: str) -> str:
     return f"key-{key}"
 

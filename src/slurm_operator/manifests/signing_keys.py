@@ -1,13 +1,16 @@
-"""Copies of the keys by which a slurmctld without a volume may know our tokens.
+"""Copies of the signing keys by which a slurmctld may know our tokens.
 
-When the user changes the signing key, slurmctld goes on with the one that it has read, and only slurmctld
-knows whether jobs would be lost if it were replaced now. So whoever asks it needs the key before, which the
-user's Secret no longer has.
+Somebody who deletes a whole release deletes its Secrets first, and without a key nobody can ask Slurm whether
+the workers are free. And when the user changes the signing key, a slurmctld without a volume goes on with the
+one that it has read, which the user's Secret no longer has.
+
+No owner reference: a deletion in the foreground would take the copies along before the last worker has gone.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from slurm_operator import wire
+from slurm_operator.manifests.key_ring import SIGNS
 from slurm_operator.manifests.meta import Manifest
 from slurm_operator.manifests.objects import Secret, Unread
 from slurm_operator.manifests.secrets import SecretHandle
@@ -21,6 +24,20 @@ def kept(copies: Secret | Unread | None) -> tuple[str, ...]:
     return tuple(sorted(entry.removeprefix(_PREFIX) for entry in entries if entry.startswith(_PREFIX)))
 
 
+def current(copies: Secret | Unread | None) -> str:
+    """The digest of the key that was in the user's Secret last; empty when there is no copy of it."""
+    noted = copies.metadata.annotations.get(SIGNS, "") if isinstance(copies, Secret) else ""
+    return noted if noted in kept(copies) else ""
+
+
+def in_order(copies: Secret | Unread | None) -> Iterator[SecretHandle]:
+    """All copies, the current key first."""
+    if isinstance(copies, Secret):
+        newest = current(copies)
+        for key in sorted(kept(copies), key=lambda one: (one != newest, one)):
+            yield copy_of(key, copies)
+
+
 def copy_of(key: str, copies: Secret) -> SecretHandle:
     """Where the copy of a key is: as base64url, since a key may be any bytes."""
     meta, entry = copies.metadata, f"{_PREFIX}{key}"
@@ -29,14 +46,22 @@ def copy_of(key: str, copies: Secret) -> SecretHandle:
     )
 
 
-def manifest(metadata: Manifest, source: SecretHandle, keys: Iterable[str]) -> Manifest:
+def manifest(name: str, source: SecretHandle, others: Iterable[str] = ()) -> Manifest:
     """The Secret with copies of the user's key and of those others that it has already."""
     return {
         "apiVersion": "v1",
         "kind": "Secret",
-        "metadata": metadata,
+        "metadata": {
+            "name": name,
+            "namespace": source.namespace,
+            # Not those of the Controller: tools that copy Secrets to other places choose them by labels.
+            "labels": {"app.kubernetes.io/managed-by": "slurm-operator"},
+            "annotations": {SIGNS: source.digest},
+        },
         "type": "Opaque",
-        "stringData": {f"{_PREFIX}{key}": _value(key, source, metadata["name"]).mark for key in sorted(keys)},
+        "stringData": {
+            f"{_PREFIX}{key}": _value(key, source, name).mark for key in sorted({source.digest, *others})
+        },
     }
 
 

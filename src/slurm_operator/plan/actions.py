@@ -15,6 +15,7 @@ from slurm_operator.manifests.meta import Manifest
 from slurm_operator.manifests.secrets import SecretHandle
 from slurm_operator.plan.ending import Ending
 from slurm_operator.plan.gate import Drained, Proof
+from slurm_operator.plan.order import Order
 from slurm_operator.slurm.writes import CancelJob, RequeueJob, SlurmWrite, subjects
 
 
@@ -89,6 +90,20 @@ class DeleteWorker(wire.Record, tag="DeleteWorker"):
     is_fenced: bool = False
 
 
+class EndWorker(wire.Record, tag="EndWorker"):
+    """Delete a worker's pod although jobs may run in it, because a person ordered exactly that.
+
+    It has its whole grace period, in which slurmd waits for its jobs. The order is checked once more when it
+    is sent, and the request names the version of the pod that it is about.
+    """
+
+    key: ObjectKey
+    slurm_node: str
+    order: Order
+    reason: str
+    message: str
+
+
 # Pods in which no job can run, by their app label.
 JOBLESS_APPS = frozenset({"slurmctld"})
 
@@ -114,6 +129,15 @@ class GenerateSecret(wire.Record, tag="GenerateSecret"):
     recipe: Literal["random", "ssh-host-keys", "password"]
     entry: str
     size: int
+    reason: str
+    message: str
+
+
+class RestoreSecret(wire.Record, tag="RestoreSecret"):
+    """Create a Secret again from our copies of what was in it, unless there is one."""
+
+    manifest: Manifest
+    entries: dict[str, SecretHandle]
     reason: str
     message: str
 
@@ -182,7 +206,9 @@ Action = (
     | DeleteObject
     | DeleteDaemonPod
     | DeleteWorker
+    | EndWorker
     | GenerateSecret
+    | RestoreSecret
     | SignToken
     | WriteSlurm
     | Wait
@@ -195,11 +221,13 @@ def subject(action: Action) -> str:
     match action:
         case Apply(manifest=manifest) | Create(manifest=manifest):
             return _named(manifest)
-        case GenerateSecret(manifest=manifest) | SignToken(manifest=manifest):
+        case GenerateSecret(manifest=manifest) | RestoreSecret(manifest=manifest):
+            return _named(manifest)
+        case SignToken(manifest=manifest):
             return _named(manifest)
         case PatchObject(kind=kind, key=key) | DeleteObject(kind=kind, key=key):
             return f"{kind.kind} {ObjectKey(*key)}"
-        case DeleteWorker(slurm_node=name):
+        case DeleteWorker(slurm_node=name) | EndWorker(slurm_node=name):
             return name
         case DeleteDaemonPod(key=key):
             return f"Pod {ObjectKey(*key)}"

@@ -49,11 +49,12 @@ class SlurmServer:
     """Where the slurmrestds of one Slurm cluster answer, and the key that opens them.
 
     With `is_only_watched` the key is a token that somebody else signed, and nothing is ever written there.
-    A slurmctld that does not take `key` may still have one of the `former` ones.
+    A slurmctld that does not take `key` may still have one of the `former` ones. Without a `key` every Secret
+    with it is gone: whoever is connected has it in memory and goes on.
     """
 
     urls: tuple[str, ...]
-    key: SecretHandle
+    key: SecretHandle | None
     is_only_watched: bool = False
     former: tuple[SecretHandle, ...] = ()
 

@@ -13,7 +13,7 @@ from slurm_operator.api.meta import ObjectKey, key_of
 from slurm_operator.api.refs import SecretKey
 from slurm_operator.api.restapi import RestApi
 from slurm_operator.manifests import signing_keys
-from slurm_operator.manifests.objects import Secret
+from slurm_operator.manifests.objects import Secret, Unread
 from slurm_operator.manifests.secrets import SecretHandle
 from slurm_operator.plan import needs
 from slurm_operator.plan.needs import Need
@@ -22,17 +22,18 @@ from slurm_operator.plan.world import World
 
 
 def slurm_servers(world: World) -> dict[ObjectKey, SlurmServer]:
-    """The clusters that can be asked: those with a RestApi and a readable signing key."""
+    """The clusters that can be asked: those with a RestApi. Without a readable key, by who knows it still."""
     restapis: defaultdict[ObjectKey, list[RestApi]] = defaultdict(list)
     for restapi in world.all(RestApi):
         restapis[ObjectKey(restapi.metadata.namespace, restapi.spec.controller_ref.name)].append(restapi)
     servers = {}
     for controller in world.all(Controller):
         asked = sorted(restapis.get(key_of(controller), ()), key=_age)
-        key = _signing_key(controller, world) if asked else None
-        if key is not None:
-            former = _former_keys(controller, key, world)
-            servers[key_of(controller)] = SlurmServer(urls=tuple(map(url, asked)), key=key, former=former)
+        if asked:
+            keys = tuple(_keys(controller, world))
+            servers[key_of(controller)] = SlurmServer(
+                urls=tuple(map(url, asked)), key=keys[0] if keys else None, former=keys[1:]
+            )
     return servers | dict(_adopted(world))
 
 
@@ -69,15 +70,21 @@ def url(restapi: RestApi) -> str:
     return f"http://{names.restapi_workload(meta.name)}.{meta.namespace}:{port}"
 
 
-def _former_keys(controller: Controller, key: SecretHandle, world: World) -> tuple[SecretHandle, ...]:
-    """Keys that a slurmctld may have which cannot be replaced before it was asked."""
-    if controller.spec.persistence.enabled:
-        return ()
+def _keys(controller: Controller, world: World) -> Iterator[SecretHandle]:
+    """The key in the user's Secret, then copies of those that slurmctld may have; none when all are gone.
+
+    A slurmctld without a volume cannot be replaced before it was asked, so it may have a former key. Of one
+    with a volume the copies count only when there is nothing else.
+    """
+    key = _signing_key(controller, world)
     copies = world.secret(controller.metadata.namespace, names.signing_copies(controller.metadata.name))
-    if not isinstance(copies, Secret):
-        return ()
-    others = (one for one in signing_keys.kept(copies) if one != key.digest)
-    return tuple(signing_keys.copy_of(one, copies) for one in others)
+    if isinstance(key, Unread):
+        return  # Whether it is gone will be known.
+    if key is not None:
+        yield key
+    if key is None or not controller.spec.persistence.enabled:
+        is_copy = f"key-{key.digest}" if key is not None else ""
+        yield from (one for one in signing_keys.in_order(copies) if one.key != is_copy)
 
 
 def _age(restapi: RestApi) -> tuple[str, str]:
@@ -85,10 +92,12 @@ def _age(restapi: RestApi) -> tuple[str, str]:
     return (created.isoformat() if created is not None else "", restapi.metadata.name)
 
 
-def _signing_key(controller: Controller, world: World) -> SecretHandle | None:
+def _signing_key(controller: Controller, world: World) -> SecretHandle | Unread | None:
     namespace = controller.metadata.namespace
     ref = shared_keys.signing_key(needs.with_shared_keys(controller, world))
     secret = world.secret(namespace, ref.name)
-    if not isinstance(secret, Secret) or ref.key not in secret.digests:
+    if isinstance(secret, Unread):
+        return secret
+    if secret is None or ref.key not in secret.digests:
         return None
     return SecretHandle(namespace=namespace, name=ref.name, key=ref.key, digest=secret.digests[ref.key])

@@ -254,7 +254,9 @@ class Manager:
         while loop.time() < end:
             await asyncio.sleep(CONNECT_PAUSE_SECONDS)
             view = self.known.view()
-            if self._program.slurm_servers(view).keys() <= self.slurms.heard and not view.unread():
+            servers = self._program.slurm_servers(view)
+            asked = {key for key, server in servers.items() if server.key is not None}
+            if asked <= self.slurms.heard and not view.unread():
                 return
 
     async def _keep_connected(self) -> None:

@@ -15,6 +15,7 @@ from slurm_operator.plan.actions import (
     DeleteDaemonPod,
     DeleteObject,
     DeleteWorker,
+    EndWorker,
     Tell,
     WriteSlurm,
     is_housekeeping,
@@ -110,7 +111,7 @@ def _words(reason: str, type_: EventType, told: Sequence[Action | Failure]) -> W
 
 
 # What may end something, or touches Slurm.
-_TOLD_AT_ONCE = (DeleteDaemonPod, DeleteObject, DeleteWorker, Tell, WriteSlurm)
+_TOLD_AT_ONCE = (DeleteDaemonPod, DeleteObject, DeleteWorker, EndWorker, Tell, WriteSlurm)
 
 
 def _sentence(told: Action | Failure) -> str:

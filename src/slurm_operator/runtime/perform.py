@@ -10,7 +10,7 @@ from typing import Unpack
 
 from slurm_operator import wire
 from slurm_operator.api.kind import Kind
-from slurm_operator.api.meta import ObjectKey
+from slurm_operator.api.meta import Meta, ObjectKey
 from slurm_operator.api.names import APP_NAME
 from slurm_operator.kube import envelope
 from slurm_operator.kube.cache import Cache
@@ -32,6 +32,7 @@ from slurm_operator.manifests.secrets import (
     CONTENT_DIGEST,
     SSH_FINGERPRINTS,
     SecretHandle,
+    bytes_of,
     content_digest,
     filled,
     handles_in,
@@ -44,14 +45,17 @@ from slurm_operator.plan.actions import (
     DeleteDaemonPod,
     DeleteObject,
     DeleteWorker,
+    EndWorker,
     GenerateSecret,
     PatchObject,
+    RestoreSecret,
     SignToken,
     Tell,
     Wait,
     WriteSlurm,
 )
 from slurm_operator.plan.gate import OF_ONE_VERSION, version_to_delete
+from slurm_operator.plan.order import why_not_ordered
 from slurm_operator.runtime.act import ActionFailed, OutOfTime, Pointless
 from slurm_operator.runtime.known import Known
 from slurm_operator.runtime.proofs import Proofs, Told, as_it_is
@@ -91,11 +95,14 @@ class Performer:
         is_wanted: Callable[[], bool],
         *,
         told: Told = as_it_is,
+        about: Callable[[], Meta | None] = lambda: None,
     ) -> None:
+        """`about` gives the metadata, as known now, of the object that the pass is about."""
         self._client = client
         self._known = known
         self._now = now
         self._retries = retries
+        self._about = about
         self._proofs = Proofs(known, now, is_wanted, told)
         self.written: list[Written] = []
 
@@ -134,8 +141,12 @@ class Performer:
                 await self._delete_daemon_pod(action)
             case DeleteWorker():
                 await self._delete_worker(action)
+            case EndWorker():
+                await self._end_worker(action)
             case GenerateSecret():
                 await self._generate(action)
+            case RestoreSecret():
+                await self._restore(action)
             case SignToken():
                 await self._sign(action)
             case WriteSlurm():
@@ -216,6 +227,33 @@ class Performer:
         with contextlib.suppress(NotFound):  # Then its watch tells in a moment.
             self._note(kind, await self._client.get(kind, key))
 
+    async def _end_worker(self, action: EndWorker) -> None:
+        """Besides the gate the one way to delete a worker's pod: by a person's order, while that stands."""
+        key = ObjectKey(*action.key)
+        pod = self._known.records[Pod].get(key)
+        if pod is None or pod.metadata.uid != action.order.pod_uid:
+            return  # It has gone already.
+
+        def objection() -> str | None:
+            return why_not_ordered(action.order, self._about(), pod.metadata)
+
+        version = pod.metadata.resource_version
+        how: Deletion = {"resource_version": version, "still": lambda: objection() is None}
+        try:
+            if objection() is None:
+                await self._delete(kinds.POD, key, action.order.pod_uid, **how)
+        except NotLeader:
+            if objection() is None:
+                raise
+        if (changed := objection()) is not None:
+            raise ActionFailed(f"{action.slurm_node} is not deleted after all: {changed}")
+
+    async def _restore(self, action: RestoreSecret) -> None:
+        entries = {entry: bytes_of(await self._value(copy)) for entry, copy in action.entries.items()}
+        with contextlib.suppress(AlreadyExists):  # Then the one that somebody made is the one.
+            made = await self._client.create(kinds.SECRET, _with_data(action.manifest, entries))
+            self._note(kinds.SECRET, made)
+
     async def _generate(self, action: GenerateSecret) -> None:
         entries = await make(action.recipe, action.entry, action.size)
         manifest = _with_data(action.manifest, entries)
@@ -251,9 +289,17 @@ class Performer:
         return None
 
     async def _value(self, handle: SecretHandle) -> bytes:
-        """The secret value behind a handle, if it is still the one that was decided about."""
-        values = await read_secret(self._client, ObjectKey(handle.namespace, handle.name))
+        """The secret value behind a handle, if it is still the one that was decided about.
+
+        A signing key that was in use when its Secret went is still in our memory.
+        """
+        try:
+            values = await read_secret(self._client, ObjectKey(handle.namespace, handle.name))
+        except NotFound:
+            values = {}
         value = values.get(handle.key)
+        if value is None and handle.digest:
+            value = self._known.slurms.remembered(handle.digest)
         if value is None:
             raise ActionFailed(f"{handle} does not exist")
         if handle.digest and value_digest(value) != handle.digest:

@@ -10,7 +10,7 @@ from typing import Any
 
 import structlog
 
-from slurm_operator.api.meta import HasMeta, ObjectKey, key_of
+from slurm_operator.api.meta import HasMeta, Meta, ObjectKey, key_of
 from slurm_operator.kube.client import Client
 from slurm_operator.plan import refusal
 from slurm_operator.plan.plan import Outcome, Plan
@@ -105,8 +105,10 @@ class Loop:
         self.queue.rest(key, rest_seconds(self.shell.spent() - began))
         self._want_slurm(key, plan.waits_on)
         shell, is_wanted = self.shell, partial(self._is_wanted, about)
-        clock = view.clock
-        performer = Performer(shell.client, shell.known, clock.now, shell.retries, is_wanted, told=clock.told)
+        clock, live = view.clock, partial(self._live, about)
+        performer = Performer(
+            shell.client, shell.known, clock.now, shell.retries, is_wanted, told=clock.told, about=live
+        )
         outcome = await act(plan, performer.perform)
         self._unseen[key] = performer.written
         trouble = await self._report(about, seen, plan, outcome, awaited)
@@ -114,10 +116,15 @@ class Loop:
 
     def _is_wanted(self, about: HasMeta) -> bool:
         """Whether its spec is the one that the plan was made for, or it is being deleted: nothing stays."""
-        live: HasMeta | None = self.shell.known.records[self.reconciler.about].get(key_of(about))
-        if live is None or live.metadata.uid != about.metadata.uid:
+        live = self._live(about)
+        if live is None or live.uid != about.metadata.uid:
             return False
-        return live.metadata.is_terminating or live.metadata.generation == about.metadata.generation
+        return live.is_terminating or live.generation == about.metadata.generation
+
+    def _live(self, about: HasMeta) -> Meta | None:
+        """Its metadata as it is known now."""
+        found: HasMeta | None = self.shell.known.records[self.reconciler.about].get(key_of(about))
+        return found.metadata if found is not None else None
 
     def _record(self, key: ObjectKey, world: View | Witness, plan: Plan, now: datetime) -> None:
         if self.shell.recorder is not None and isinstance(world, Witness):

@@ -1,7 +1,7 @@
 """Every Slurm cluster that the operator talks to, connected as soon as its address and key are known."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -9,8 +9,8 @@ import structlog
 
 from slurm_operator.api.meta import ObjectKey
 from slurm_operator.kube.client import Client
-from slurm_operator.kube.errors import KubeError
-from slurm_operator.kube.referenced import read_secret
+from slurm_operator.kube.errors import KubeError, NotFound
+from slurm_operator.kube.referenced import read_secret, value_digest
 from slurm_operator.manifests.secrets import SecretHandle, bytes_of
 from slurm_operator.plan.wiring import SlurmServer
 from slurm_operator.runtime.clock import Clock, SystemClock
@@ -25,6 +25,8 @@ log = structlog.get_logger(__name__)
 
 RETRY_SECONDS = 2.0
 
+_Named = tuple[ObjectKey, SlurmServer]
+
 
 class SlurmClusters:
     """The clusters by their Controller, each with a task of its own: one that hangs holds up no other."""
@@ -34,6 +36,7 @@ class SlurmClusters:
         self._may_write = may_write
         self._servers: dict[ObjectKey, SlurmServer] = {}
         self._clusters: dict[ObjectKey, SlurmCluster] = {}
+        self._keys: dict[ObjectKey, tuple[bytes, ...]] = {}  # The only place that keeps them.
         self._tasks: dict[ObjectKey, asyncio.Task[None]] = {}
         self._callbacks: list[Callable[[ObjectKey, Changes], None]] = []
         self._heard: set[ObjectKey] = set()
@@ -76,12 +79,15 @@ class SlurmClusters:
             await cluster.renew()
 
     def arrange(self, servers: Mapping[ObjectKey, SlurmServer], *, are_all_known: bool = True) -> None:
-        """Talk to exactly these from now on. A changed key is a new connection."""
+        """Talk to exactly these from now on. A changed key is a new connection, a lost one none."""
+        servers = dict(self._with_known_keys(servers))
         self._first_words.ask(servers.keys(), are_all_known=are_all_known)
         self._move(servers)
         for key in [key for key, server in self._servers.items() if servers.get(key) != server]:
             del self._servers[key]
             self._clusters.pop(key, None)
+            if key not in servers:
+                self._keys.pop(key, None)
             self._tasks.pop(key).cancel()
             self._heard.discard(key)
             self._tell(key, Changes(everything=True))
@@ -89,6 +95,22 @@ class SlurmClusters:
             if key not in self._servers:
                 self._servers[key] = server
                 self._tasks[key] = asyncio.create_task(self._run(key, server))
+
+    def _with_known_keys(self, servers: Mapping[ObjectKey, SlurmServer]) -> Iterator[_Named]:
+        """Those that can be talked to. Where no Secret has the key any more, we go on with ours."""
+        for key, server in servers.items():
+            known = self._servers.get(key)
+            if known is not None and self._is_known(key, server.key):
+                yield key, replace(known, urls=server.urls)
+            elif server.key is not None:
+                yield key, server
+
+    def _is_known(self, cluster: ObjectKey, key: SecretHandle | None) -> bool:
+        """Whether we have this key in use: it is gone, or we are pointed to a copy of it."""
+        keys = self._keys.get(cluster)
+        if not keys:
+            return False
+        return key is None or (key.form == "base64url" and key.key == f"key-{value_digest(keys[0])}")
 
     def _move(self, servers: Mapping[ObjectKey, SlurmServer]) -> None:
         """Clusters that only have more or fewer slurmrestds than before stay connected."""
@@ -122,8 +144,11 @@ class SlurmClusters:
         }
 
     async def _run(self, key: ObjectKey, server: SlurmServer) -> None:
+        assert server.key is not None, "whom nobody has a key for is not connected"
+        first = await self._read_key(server.key, self._keys.get(key, ()))
         former = [found for handle in server.former if (found := await self._read_copy(handle))]
-        cluster = self._connection(str(key), server, Keys(await self._read_key(server.key), *former))
+        keys = self._keys[key] = (first, *former)
+        cluster = self._connection(str(key), server, Keys(*keys))
         cluster.subscribe(lambda changes: self._hear(key, changes))
         self._clusters[key] = cluster
         try:
@@ -133,6 +158,11 @@ class SlurmClusters:
             self._clusters.pop(key, None)
             await asyncio.sleep(RETRY_SECONDS)
             self._tasks[key] = asyncio.create_task(self._run(key, self._servers[key]))
+
+    def remembered(self, digest: str) -> bytes | None:
+        """A key that is in use, by its digest, also when no Secret has it any more."""
+        known = (key for keys in self._keys.values() for key in keys)
+        return next((key for key in known if value_digest(key) == digest), None)
 
     def _connection(self, name: str, server: SlurmServer, keys: Keys) -> SlurmCluster:
         return connection(name, server, keys, self._may_write)
@@ -146,14 +176,21 @@ class SlurmClusters:
             log.warning("cannot read a former signing key", secret=str(handle), error=str(error))
             return b""
 
-    async def _read_key(self, handle: SecretHandle) -> bytes:
-        """The signing key, kept in memory only here. Asked for until it is there: everything waits for it."""
+    async def _read_key(self, handle: SecretHandle, known: Sequence[bytes]) -> bytes:
+        """The signing key. Asked for until it is there: everything waits for it.
+
+        A Secret that went in this moment had a key that was used before, if one was.
+        """
         while True:
             try:
                 values = await read_secret(self._client, ObjectKey(handle.namespace, handle.name))
                 if handle.key in values:
-                    return values[handle.key]
-            except KubeError as error:
+                    value = values[handle.key]
+                    return bytes_of(value) if handle.form == "base64url" else value
+            except NotFound:
+                if known:
+                    return known[0]
+            except (KubeError, ValueError) as error:
                 log.warning("cannot read a signing key", secret=str(handle), error=str(error))
             await asyncio.sleep(RETRY_SECONDS)
 

@@ -14,7 +14,7 @@ from slurm_operator.runtime.slurm_lists import Lists
 from slurm_operator.slurm.node import SlurmNode
 from slurm_operator.slurm.snapshot import Changes, Snapshot, Unreachable, changes
 from slurm_operator.slurmrest.client import SlurmRest
-from slurm_operator.slurmrest.errors import NotServed, SlurmFailure
+from slurm_operator.slurmrest.errors import NotServed, SlurmFailure, SlurmUnauthorised
 
 # While somebody waits for Slurm, and while nobody does.
 SOON_SECONDS = 1.0
@@ -65,7 +65,7 @@ class SlurmPoller:
         self._subscribers: list[Callable[[Changes], None]] = []
         self._snapshot: Snapshot | None = None
         self._announced: Snapshot | Unreachable = Unreachable(since=clock.steady(), why="not read yet")
-        self._why = ""
+        self._why, self._is_refused = "", False
         self._failures = 0
         self._cost_s = self._last_cost_s = 0.0
         self._read_at = self._ended_at = clock.monotonic()
@@ -79,11 +79,11 @@ class SlurmPoller:
             since = (
                 self._announced.since if isinstance(self._announced, Unreachable) else self._clock.steady()
             )
-            return Unreachable(since=since, why=self._why or "not read yet")
+            return Unreachable(since=since, why=self._why or "not read yet", is_refused=self._is_refused)
         age = self._clock.monotonic() - self._read_at
         if age > max(TOO_OLD_SECONDS, 2 * self._pause_s() + LONGEST_BACKOFF_SECONDS):
             why = self._why or f"the last answer is {age:.0f} s old"
-            return Unreachable(since=self._snapshot.asked_at, why=why)
+            return Unreachable(since=self._snapshot.asked_at, why=why, is_refused=self._is_refused)
         if self._snapshot.behind != self._ledger.behind:
             self._snapshot = wire.replace(self._snapshot, behind=self._ledger.behind)
         return self._snapshot
@@ -174,7 +174,7 @@ class SlurmPoller:
         self._cost_s, self._last_cost_s = min(cost_s, self._last_cost_s), cost_s
         if self._failures:
             log.info("slurm read again", url=self._client.url, failures=self._failures)
-        self._failures, self._why = 0, ""
+        self._failures, self._why, self._is_refused = 0, "", False
         snapshot = self._with_head(snapshot)
         if self._snapshot is None:
             # The first one is whole: a restart of ours must not look as if slurmctld had nothing to say.
@@ -255,12 +255,14 @@ class SlurmPoller:
 
     def _failed(self, failure: SlurmFailure) -> None:
         self._failures += 1
-        self._why = str(failure)
+        is_news = isinstance(failure, SlurmUnauthorised) != self._is_refused
+        self._why, self._is_refused = str(failure), isinstance(failure, SlurmUnauthorised)
         if self._failures == 1:  # It is tried again every few seconds; saying so each time would help nobody.
             log.warning("slurm not read", url=self._client.url, error=self._why)
         self._client.next_url()
         facts = self.facts()
-        if isinstance(facts, Unreachable) and (isinstance(self._announced, Snapshot) or self._failures == 1):
+        is_first = isinstance(self._announced, Snapshot) or self._failures == 1
+        if isinstance(facts, Unreachable) and (is_first or is_news):
             self._announced = facts
             self._tell(Changes(everything=True))
 

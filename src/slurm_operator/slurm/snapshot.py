@@ -20,10 +20,14 @@ CLOCK_SLACK = timedelta(seconds=1)
 
 
 class Unreachable(wire.Record, tag="Unreachable"):
-    """Nothing can be said about the cluster. `since` is the last moment we knew better, or began to ask."""
+    """Nothing can be said about the cluster. `since` is the last moment we knew better, or began to ask.
+
+    `is_refused`: somebody answers there, and does not accept our tokens.
+    """
 
     since: datetime
     why: str
+    is_refused: bool = False
 
 
 class Snapshot(wire.Record, tag="Snapshot"):

@@ -1,6 +1,7 @@
 """What is wrong with an object of ours that somebody is about to write: api/ knows, here it is asked."""
 
 import re
+from collections.abc import Iterator
 from typing import Any, Final
 
 from slurm_operator import wire
@@ -34,7 +35,8 @@ class Judge:
         except (wire.DecodeError, RecursionError) as error:
             return Verdict(problems=(unreadable(error),))
         if new.metadata.is_terminating:
-            return Verdict()  # Finalizers must be able to go, whatever else is wrong.
+            # Finalizers must be able to go, whatever else is wrong.
+            return Verdict(problems=tuple(_in_vain(self._cls, new, self._before(request))))
         return Verdict(problems=tuple(await self._problems(new, self._before(request))))
 
     async def _problems(self, new: Any, old: Any) -> list[Problem]:
@@ -58,6 +60,19 @@ class Judge:
             meta, namespace=meta.namespace or request.namespace, name=meta.name or request.name
         )
         return wire.replace(thing, metadata=whole)
+
+
+def _in_vain(cls: type[Resource], new: Any, old: Any) -> Iterator[Problem]:
+    """Who applies what is being deleted, as an installer does that comes too soon, gets nothing for it."""
+    meta, kind = new.metadata, cls.KIND
+    if old is None or not old.metadata.is_terminating or meta.finalizers != old.metadata.finalizers:
+        return
+    until = f"kubectl wait -n {meta.namespace} --for=delete {kind.plural}.{kind.group}/{meta.name}"
+    yield warning(
+        "",
+        f"{kind.kind} {meta.name} is being deleted, and goes in spite of this. To have it again, apply it "
+        f"when it is gone: {until}",
+    )
 
 
 def _mild(problem: Problem) -> Problem:

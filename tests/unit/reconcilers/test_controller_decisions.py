@@ -837,8 +837,9 @@ def test_a_deletion_in_the_foreground_does_not_take_its_children_first():
     ],
 )
 def test_it_is_let_go_and_nothing_else_is_done(made):
-    _, _, [released] = decide(made)
+    _, _, [copy, released] = decide(made)
 
+    assert (copy.key.name, copy.reason) == ("slurm-auth-slurm-ring", "Deleted")
     assert (released.reason, released.operations[-1]["value"]) == ("Released", [])
 
 

@@ -247,10 +247,30 @@ def test_the_last_restapi_stays_while_there_are_nodesets(made, more, finalizers,
         [] if finalizers is None else [finalizers]
     )
     assert bool(plan.waits) == waits
-    if made.metadata.is_terminating:
+    if made.metadata.is_terminating and not waits:
         assert not [action for action in plan.actions() if isinstance(action, Apply)]
     if waits:
         assert "NodeSet gpu" in report(RECONCILER, seen, plan)["Progressing"][2]
+
+
+def test_while_it_is_held_it_has_what_it_lacks_and_what_it_has_stays_as_it_is():
+    """Workers cannot go before somebody has asked Slurm, whoever deleted slurmrestd or kept it from starting."""
+    made = world(restapi(**GOING), NODESET)
+    lacking = [one.manifest["kind"] for one in decide(made)[1].actions() if isinstance(one, Apply)]
+    carried_out(made, decide(made)[1])
+    with_secrets(made, secret("slurm-auth-slurm", slurm_key="k2"))
+
+    assert lacking == ["Service", "Deployment"]
+    assert not [one for one in decide(made)[1].actions() if isinstance(one, Apply)], (
+        "a new key changes nothing"
+    )
+
+
+def test_who_forces_a_deletion_is_told_beforehand_what_it_costs():
+    seen, plan = decide(world(restapi(**GOING), NODESET))
+
+    told = report(RECONCILER, seen, plan)["Progressing"][2]
+    assert "annotate it with slinky.slurm.net/force-deletion=true: nobody can then ask Slurm" in told
 
 
 def test_a_nodeset_that_cannot_be_read_may_need_it_too():

@@ -158,6 +158,21 @@ async def test_an_answer_that_is_too_old_is_unreachable(
     assert facts.since == read_at
 
 
+async def test_who_answers_and_refuses_our_token_is_told_from_one_who_is_away(
+    slurmrestd: FakeSlurmrestd, poller: SlurmPoller, heard: list[Changes]
+) -> None:
+    away, refused = answer("nodes-slurmctld-gone"), answer("token-refused")
+    serve(slurmrestd, node_lists=[away, *[refused] * 4, nodes(a="IDLE")])  # Each is tried twice.
+    told = []
+    for _ in range(3):
+        await poller.poll()
+        facts = poller.facts()
+        told.append((isinstance(facts, Unreachable) and facts.is_refused, len(heard)))
+
+    assert told == [(False, 1), (True, 2), (True, 2)], "people are told once of each"
+    assert isinstance(poller.facts(), Unreachable)
+
+
 async def test_a_failure_leaves_the_old_facts_until_they_are_too_old(
     slurmrestd: FakeSlurmrestd, poller: SlurmPoller, clock: FakeClock, heard: list[Changes]
 ) -> None:

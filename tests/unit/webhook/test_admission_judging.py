@@ -142,6 +142,24 @@ def test_a_finalizer_can_go_whatever_else_is_wrong():
     assert controller(REFS, Facts(FILES), old={}, **ending) == {"uid": "u1", "allowed": True}
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "warned"),
+    [
+        pytest.param(["x"], ["x"], True, id="applied again by an installer that comes too soon"),
+        pytest.param(["x", "y"], ["x"], False, id="a finalizer goes"),
+    ],
+)
+def test_who_applies_what_is_being_deleted_is_told_that_it_goes_all_the_same(before, after, warned):
+    ending = {"deletionTimestamp": "2030-01-01T00:00:00Z"}
+    response = ask(
+        CONTROLLER, Facts(), kind=kind("Controller"), namespace="lab", name="slurm", operation="UPDATE",
+        object=thing({}, **ending, finalizers=after), oldObject=thing({}, **ending, finalizers=before),
+    )  # fmt: skip
+
+    assert response["allowed"] is True
+    assert any("Controller slurm is being deleted" in one for one in response.get("warnings", ())) is warned
+
+
 def test_names_that_slurm_would_confuse_are_refused():
     refs = References(node_set_names={"gpu": ("other",)})
     spec = {"controllerRef": {"name": "slurm"}, "template": {"spec": {"hostname": "gpu-"}}}

@@ -148,8 +148,12 @@ class Play:
                 self.kubernetes.delete(kind, ObjectKey(*key), keeps_dependents=keeps)
             case actions.DeleteWorker(key=key) | actions.DeleteDaemonPod(key=key):
                 self.kubernetes.delete(kinds.POD, ObjectKey(*key))
+            case actions.EndWorker(key=key):
+                self.kubernetes.delete(kinds.POD, ObjectKey(*key))
             case actions.GenerateSecret(manifest=manifest, entry=entry):
                 self.kubernetes.generate(manifest, [entry] if entry else _host_keys())
+            case actions.RestoreSecret(manifest=manifest, entries=entries):
+                self.kubernetes.generate(manifest, list(entries))
             case actions.SignToken(manifest=manifest, entry=entry):
                 self.kubernetes.generate(manifest, [entry])
             case actions.WriteSlurm(controller=controller, write=write):

@@ -22,11 +22,13 @@ SLURM_KEY_BYTES = 1024
 JWT_KEY_BYTES = 32
 PASSWORD_BYTES = 24
 
+COST_OF_FORCE = "slurmdbd ends at once, and jobs that go on are recorded only when there is one again"
+
 
 def decide(seen: Seen, now: datetime) -> Plan:
     meta = seen.accounting.metadata
     dependents = [f"Controller {controller.metadata.name}" for controller in seen.controllers]
-    held = lane("holding", holding(Accounting.KIND, meta, dependents))
+    held = lane("holding", holding(Accounting.KIND, meta, dependents, cost=COST_OF_FORCE))
     if meta.is_terminating:
         return plan(held)  # What runs stays as it is until nobody needs it.
     if seen.is_external:

@@ -15,7 +15,16 @@ from slurm_operator.plan.actions import Action, Apply, DeleteObject, PatchObject
 from slurm_operator.plan.children import before_writing, missing_writes, surplus
 from slurm_operator.plan.holding import holding
 from slurm_operator.plan.plan import Plan, lane, plan
-from slurm_operator.reconcilers.controller import config, delivery, live, pods, rotation, services, signing
+from slurm_operator.reconcilers.controller import (
+    config,
+    copies,
+    delivery,
+    live,
+    pods,
+    rotation,
+    services,
+    signing,
+)
 from slurm_operator.reconcilers.controller.desired import generated_keys, network
 from slurm_operator.reconcilers.controller.observe import Seen
 from slurm_operator.reconcilers.controller.slurm_conf import slurmdbd_address
@@ -27,11 +36,20 @@ _FIXED = ("serviceName", "podManagementPolicy", "selector", "volumeClaimTemplate
 
 UNREAD_LOOK = timedelta(seconds=30)
 
+COST_OF_FORCE = (
+    "nobody can then ask Slurm which workers are free, and their NodeSets wait until they have ended or are "
+    "forced as well"
+)
+
 
 def decide(seen: Seen, now: datetime) -> Plan:
-    held = lane("deletion", holding(Controller.KIND, seen.controller.metadata, seen.dependents))
-    if seen.controller.metadata.is_terminating and not any(isinstance(a, Wait) for a in held.actions()):
-        return plan(held)
+    meta = seen.controller.metadata
+    steps_ = holding(
+        Controller.KIND, meta, seen.dependents, cost=COST_OF_FORCE, leaves_something=seen.keeps_keys
+    )
+    held = lane("deletion", steps_)
+    if meta.is_terminating and not any(isinstance(step, Wait) for step in steps_):
+        return plan(lane("deletion", copies.removals(seen), steps_))
     files = config.next_step(seen, now)
     # A configuration that is being written is delivered when it has been.
     told = NOTHING if _writes_config(seen, files) else delivery.next_step(seen, now)
@@ -39,12 +57,14 @@ def decide(seen: Seen, now: datetime) -> Plan:
     # A pod that is replaced before its StatefulSet has been written would have to be replaced twice.
     replaced = NOTHING if seen.controller.spec.external or made else pods.next_step(seen, now)
     ring = rotation.next_step(seen, now)
+    put_back = copies.restored(seen, now)
     # That one of them is gone wakes nobody.
     unread = Step(look_again=UNREAD_LOOK) if seen.unread_nodesets else NOTHING
-    steps = (files, told, replaced, ring, unread)
+    missed = Step(look_again=copies.look_again(seen, now))
+    steps = (files, told, replaced, ring, unread, missed)
     return plan(
         held,
-        lane("keys", keys(seen)),
+        lane("keys", keys(seen), put_back),
         lane("signing keys", signing.copies(seen)),
         ring.lane("key ring"),
         lane("network", inherited_budget(seen), connected(seen)),
@@ -104,7 +124,9 @@ def keys(seen: Seen) -> list[Action]:
     waits = [
         Wait(subject=f"Secret {key.ref.name}", reason="KeyMissing", message=key.trouble) for key in lacking
     ]
-    return [*generated_keys(seen), *waits]
+    # Workers that are still to leave have the key that was lost: it is put back, if need be.
+    is_to_be_put_back = seen.controller.metadata.is_terminating and bool(copies.lost(seen))
+    return [*([] if is_to_be_put_back else generated_keys(seen)), *waits]
 
 
 def workload(seen: Seen) -> list[Action]:

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from slurm_operator.api import keys, names, shared_keys
 from slurm_operator.api.accounting import Accounting
 from slurm_operator.api.controller import Controller
 from slurm_operator.api.loginset import LoginSet
-from slurm_operator.api.meta import ObjectKey
+from slurm_operator.api.meta import ObjectKey, key_of
 from slurm_operator.api.nodeset import NodeSet
 from slurm_operator.api.references import cluster_names, older
 from slurm_operator.api.refs import SecretKey
@@ -35,6 +36,8 @@ class Key:
     digest: str
     trouble: str
     is_ours_to_make: bool = False
+    is_gone: bool = False  # There is no such Secret; that one cannot be read says nothing about it.
+    made_at: datetime | None = None  # When its Secret was.
 
 
 @dataclass(frozen=True)
@@ -59,7 +62,8 @@ class Seen:
     has_service_monitors: bool = False
     claim: VolumeClaim | None = None
     ring: Secret | Unread | None = None
-    signing_copies: Secret | Unread | None = None  # Only of a slurmctld without a volume.
+    signing_copies: Secret | Unread | None = None
+    is_last_with_key: bool = True  # Nobody else needs the ring any more.
     sharing: Sharing | None = None  # Only for the one Controller that looks after the ring.
 
     @property
@@ -79,6 +83,11 @@ class Seen:
         """The Services of single slurmctlds that there are."""
         services = [child for (kind, _), child in self.children.items() if kind == kinds.SERVICE]
         return [one for one in services if one.metadata.labels.get(SERVICE_ROLE) == MEMBER]
+
+    @property
+    def keeps_keys(self) -> bool:
+        """Whether we keep copies of its keys, which have to be deleted with it."""
+        return self.has_restapi or not self.controller.spec.external
 
     @property
     def has_inherited_pods(self) -> bool:
@@ -130,9 +139,8 @@ def observe(key: ObjectKey, world: World) -> Seen | None:
         has_service_monitors=world.serves(kinds.SERVICE_MONITOR),
         claim=_claim(controller, world),
         ring=world.secret(key.namespace, key_ring.name_of(shared_keys.slurm_key(controller).name)),
-        signing_copies=None
-        if spec.persistence.enabled
-        else world.secret(key.namespace, names.signing_copies(key.name)),
+        signing_copies=world.secret(key.namespace, names.signing_copies(key.name)),
+        is_last_with_key=_is_last_with_key(controller, world),
         sharing=shared,
     )
 
@@ -213,6 +221,22 @@ def _dependents(key: ObjectKey, nodesets: tuple[NodeSet, ...], world: World) -> 
             yield f"RestApi {restapi.metadata.name}"
 
 
+def _is_last_with_key(controller: Controller, world: World) -> bool:
+    """Of several that go at the same time each takes itself for the last."""
+    meta, secret = controller.metadata, shared_keys.slurm_key(controller).name
+    return not any(
+        shared_keys.slurm_key(with_shared_keys(other, world)).name == secret and _stays(other, world)
+        for other in world.all(Controller, meta.namespace)
+        if other.metadata.name != meta.name and not other.spec.external
+    )
+
+
+def _stays(controller: Controller, world: World) -> bool:
+    key, meta = key_of(controller), controller.metadata
+    nodesets = tuple(n for n in world.all(NodeSet, key.namespace) if n.spec.controller == key.name)
+    return not meta.is_terminating or any(_dependents(key, nodesets, world))
+
+
 def _is_of(key: ObjectKey, restapi: RestApi) -> bool:
     return restapi.spec.controller_ref.name == key.name
 
@@ -230,17 +254,18 @@ def _key(
     where = f"Secret {ref.name!r} in namespace {namespace!r}"
     match world.secret(namespace, ref.name):
         case None if given is None and workload is not None:
-            return Key(ref, "", _lost(where, workload))
+            return Key(ref, "", _lost(where, workload), is_gone=True)
         case None:
             is_ours = given is None and _may_make(ref, controller, world)
-            return Key(ref, "", f"There is no {where}; slurmctld starts as soon as there is one.", is_ours)
+            why = f"There is no {where}; slurmctld starts as soon as there is one."
+            return Key(ref, "", why, is_ours, is_gone=True)
         case Unread(why=why):
             return Key(ref, "", f"{where} could not be read: {why}.")
         case Secret(digests=digests) if ref.key not in digests:
             entries = ", ".join(sorted(digests)) or "none"
             return Key(ref, "", f"{where} has no entry {ref.key!r} (it has: {entries}).")
-        case Secret(digests=digests):
-            return Key(ref, digests[ref.key], "")
+        case Secret(digests=digests, metadata=meta):
+            return Key(ref, digests[ref.key], "", made_at=meta.creation_timestamp)
 
 
 def _may_make(ref: SecretKey, controller: Controller, world: World) -> bool:

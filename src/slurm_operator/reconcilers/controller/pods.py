@@ -8,7 +8,7 @@ from slurm_operator.manifests import key_ring
 from slurm_operator.manifests.objects import Pod
 from slurm_operator.manifests.workloads import rollout
 from slurm_operator.plan.actions import Action, DeleteDaemonPod, PatchObject
-from slurm_operator.reconcilers.controller import live
+from slurm_operator.reconcilers.controller import live, stale_key
 from slurm_operator.reconcilers.controller.observe import Seen
 from slurm_operator.reconcilers.controller.stakes import at_stake_now, is_persistent, unfinished
 from slurm_operator.reconcilers.controller.step import NOTHING, Step, step, wait
@@ -19,8 +19,12 @@ LOOK_SECONDS = 10.0
 def next_step(seen: Seen, now: datetime) -> Step:
     """The next pod to be replaced, or why it has to wait."""
     outdated = {pod.metadata.name: why for pod in seen.pods if (why := why_replace(seen, pod))}
+    refusing = stale_key.holder(seen)
+    if refusing is not None and stale_key.is_due(seen, now):
+        outdated.setdefault(refusing.metadata.name, "it refuses tokens signed with the present key")
     if not outdated:
-        return NOTHING
+        left = stale_key.due_in(seen, now)
+        return Step(look_again=left) if left is not None else NOTHING
     head = active(seen)
     standby_first = sorted(seen.pods, key=lambda one: (one is head, one.metadata.name))
     pod = next(one for one in standby_first if one.metadata.name in outdated)

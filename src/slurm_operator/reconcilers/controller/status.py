@@ -7,7 +7,7 @@ from slurm_operator.plan.actions import Tell, Wait
 from slurm_operator.plan.conditions import DEGRADED, PROGRESSING, READY, Condition, false, true, unknown
 from slurm_operator.plan.plan import Outcome, Plan
 from slurm_operator.plan.wiring import StatusReport
-from slurm_operator.reconcilers.controller import live, memory, rotation
+from slurm_operator.reconcilers.controller import live, memory, rotation, stale_key
 from slurm_operator.reconcilers.controller.config import refused
 from slurm_operator.reconcilers.controller.files import Refusal, missing, remarks, wanted
 from slurm_operator.reconcilers.controller.marks import CONFIG_KEPT
@@ -144,6 +144,8 @@ def ready(seen: Seen, plan: Plan) -> Condition:
     host, port = endpoint(seen.controller)
     if seen.controller.spec.external:
         return _external_ready(seen, f"{host}:{port}")
+    if refused_tokens := stale_key.told(seen):
+        return false(READY, "TokensRefused", refused_tokens)
     head = active(seen)
     if head is not None:
         version = f"slurmctld {_version(seen)}".rstrip()
@@ -192,6 +194,8 @@ def degraded(seen: Seen, plan: Plan, outcome: Outcome, refusal: Refusal | None) 
     if refusal is not None:
         kept = " slurmctld goes on with the former configuration." if live.held(seen) else ""
         return true(DEGRADED, refusal.reason, f"{refusal.message}{kept}")
+    if refused_tokens := stale_key.told(seen):
+        return true(DEGRADED, "TokensRefused", refused_tokens)
     for wait in _in_the_way(plan):
         if wait.reason not in _ON_ITS_WAY:
             return true(DEGRADED, wait.reason, wait.message)

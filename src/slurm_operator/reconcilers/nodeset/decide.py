@@ -7,9 +7,18 @@ from slurm_operator.api import names
 from slurm_operator.api.meta import key_of
 from slurm_operator.api.names import RESERVATION_FINALIZER, WORKERS_FINALIZER
 from slurm_operator.manifests import kinds
-from slurm_operator.plan.actions import Action, Create, DeleteObject, DeleteWorker, PatchObject, Wait
+from slurm_operator.plan.actions import (
+    Action,
+    Create,
+    DeleteObject,
+    DeleteWorker,
+    EndWorker,
+    PatchObject,
+    Wait,
+)
 from slurm_operator.plan.gate import PROOF_LIFETIME, Shut, gate
 from slurm_operator.plan.leaving import UNREACHABLE
+from slurm_operator.plan.order import is_forced, order
 from slurm_operator.plan.plan import Lane, Plan, lane, plan
 from slurm_operator.reconcilers.nodeset import failures, policy, revisions, unresponsive
 from slurm_operator.reconcilers.nodeset.abandoned import let_go, stay
@@ -67,6 +76,8 @@ def decide(seen: Seen, now: datetime, settled: Settled | None = None) -> Plan:
     """The plan: the same with and without a memory of settled workers, but sooner made with one."""
     if seen.nodeset.metadata.is_terminating and FINALIZERS.isdisjoint(seen.nodeset.metadata.finalizers):
         return plan()
+    if forced := ended_by_order(seen):
+        return forced
     revision = seen.revision
     settled = settled or Settled()
     at_rest = settled.among(seen)
@@ -92,6 +103,30 @@ def decide(seen: Seen, now: datetime, settled: Settled | None = None) -> Plan:
         else _look_again(seen, choices, [*coming, *workers], policy.next_end(seen, leaving, now), now),
         waits_on=(seen.controller_key,) if leaving or must_ask or _awaits_slurm(seen, now) else (),
     )
+
+
+def ended_by_order(seen: Seen) -> Plan | None:
+    """What is done when a person forces its deletion: every worker ends, with the jobs in it."""
+    nodeset = seen.nodeset
+    if not (nodeset.metadata.is_terminating and is_forced(nodeset.metadata)):
+        return None
+    kept = [name for name in nodeset.metadata.finalizers if name not in FINALIZERS]
+    released = _finalizers(seen, kept, "Released", f"NodeSet {nodeset.metadata.name}: forced by annotation")
+    ended = [action for member in seen.members for action in _ended(member, seen)]
+    claims = left_behind(nodeset, seen.members, seen.followers)
+    return plan(lane("nodeset", claims, ended, [released]))
+
+
+def _ended(member: Member, seen: Seen) -> Iterator[EndWorker]:
+    given = order(seen.nodeset.metadata, member.pod.metadata)
+    if given is not None and not member.is_terminating:
+        yield EndWorker(
+            key=key_of(member.pod),
+            slurm_node=member.slurm_node,
+            order=given,
+            reason="Forced",
+            message=f"deleted worker {member.name} with the jobs in it: a person forced that by annotation",
+        )
 
 
 def _workers(

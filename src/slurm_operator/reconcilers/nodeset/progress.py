@@ -20,7 +20,8 @@ def progressing(seen: Seen, plan: Plan, facts: Manifest) -> Condition:
     """What it waits for, or that it is at work. What only somebody else can set going is no progress."""
     if waits := plan.waits:
         first, more = waits[0], f" (and {len(waits) - 1} more)" if len(waits) > 1 else ""
-        return true(PROGRESSING, first.reason, f"{first.subject}: {first.message}{more}")
+        way_out = _way_out(seen) if seen.nodeset.metadata.is_terminating else ""
+        return true(PROGRESSING, first.reason, f"{first.subject}: {first.message}{more}{way_out}")
     strategy = seen.nodeset.spec.update_strategy.effective_type
     if strategy is UpdateType.ROLLING_UPDATE and seen.former and (away := _away(seen, plan)):
         return true(PROGRESSING, "AwaitsWorkers", _awaits_workers(away, seen, facts["desired"]))
@@ -33,6 +34,17 @@ def progressing(seen: Seen, plan: Plan, facts: Manifest) -> Condition:
     if strategy is UpdateType.SCHEDULED_UPDATE and seen.former and not maintenance.is_open(seen):
         return false(PROGRESSING, "AwaitsWindow", maintenance.awaits_window(seen))
     return true(PROGRESSING, "Starting", "Workers are being started or replaced.")
+
+
+def _way_out(seen: Seen) -> str:
+    """For people who cannot wait: what they can do about a deletion that is held up, and what it costs."""
+    lost = "its pods are then deleted with their grace period, and jobs that run longer than that are lost"
+    if not seen.members:
+        lost = "jobs that name its partition may then be lost"
+    return (
+        f". The deletion of NodeSet {seen.nodeset.metadata.name} waits for that. To force it, annotate the "
+        f"NodeSet with {names.FORCE_DELETION}=true: {lost}"
+    )
 
 
 def _is_at_work(seen: Seen, plan: Plan, facts: Manifest) -> bool:

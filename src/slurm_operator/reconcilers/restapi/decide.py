@@ -1,8 +1,12 @@
 """What is missing of a RestApi's objects, and what it waits for."""
 
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 
+from slurm_operator.api import names
 from slurm_operator.api.restapi import RestApi
+from slurm_operator.manifests import kinds
+from slurm_operator.plan.actions import Wait
 from slurm_operator.plan.children import missing_among
 from slurm_operator.plan.holding import holding
 from slurm_operator.plan.needs import look_again
@@ -12,19 +16,36 @@ from slurm_operator.reconcilers.restapi.observe import Seen
 
 LOOK_AGAIN = timedelta(seconds=30)
 
+COST_OF_FORCE = (
+    "nobody can then ask Slurm which workers are free, and NodeSets that are being deleted wait until theirs "
+    "have ended, there is another RestApi, or they are forced as well"
+)
+
 
 def decide(seen: Seen, now: datetime) -> Plan:
     meta = seen.restapi.metadata
-    held = lane("holding", holding(RestApi.KIND, meta, seen.dependents))
+    steps = holding(RestApi.KIND, meta, seen.dependents, cost=COST_OF_FORCE)
+    held = lane("holding", steps)
+    if meta.is_terminating and not any(isinstance(step, Wait) for step in steps):
+        return plan(held)
     if meta.is_terminating:
         # What runs stays as it is until nobody needs it. Not all who do wake us when they are gone.
-        return plan(held, look_again=LOOK_AGAIN if seen.dependents else None)
+        return plan(held, *_missed(seen), look_again=LOOK_AGAIN)
     return plan(
         held,
         lane("service", missing_among([service(seen)], seen.children)),
         workload(seen),
         look_again=look_again(seen.needs),
     )
+
+
+def _missed(seen: Seen) -> Iterator[Lane]:
+    """What somebody else deleted, or what could not be made before, and workers cannot go without."""
+    name = names.restapi_workload(seen.restapi.metadata.name)
+    if (kinds.SERVICE, name) not in seen.children:
+        yield lane("service", missing_among([service(seen)], seen.children))
+    if (kinds.DEPLOYMENT, name) not in seen.children:
+        yield workload(seen)
 
 
 def workload(seen: Seen) -> Lane:

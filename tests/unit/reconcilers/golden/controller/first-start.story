@@ -4,6 +4,7 @@ Apply           Service demo/slurm-controller-internal: Created: created Service
 Apply           Service demo/slurm-controller: Created: created Service slurm-controller
 Apply           Service demo/slurm-workers-slurm: Created: created Service slurm-workers-slurm
 Apply           PodDisruptionBudget demo/slurm-workers-pdb-slurm: Created: created PodDisruptionBudget slurm-workers-pdb-slurm
+Apply           Secret demo/slurm-signing-keys: Created: created Secret slurm-signing-keys
 Apply           Secret demo/slurm-auth-slurm-ring: KeyRing: wrote the key ring slurm-auth-slurm-ring: keys that daemons accept
 Apply           ConfigMap demo/slurm-rehearsal-#1: Rehearsing: a slurmctld tries out the new configuration before it is used
 Create          Pod demo/slurm-rehearsal-#1: Rehearsing: started rehearsal slurm-rehearsal-#1
