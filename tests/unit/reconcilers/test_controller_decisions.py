@@ -40,7 +40,7 @@ from slurm_operator.reconcilers.controller.rehearsal import judged, rehearsal_po
 from slurm_operator.slurm.conf.lines import parse
 from slurm_operator.slurm.node import SlurmNode
 from slurm_operator.slurm.snapshot import Snapshot
-from slurm_operator.slurm.states import NodeState
+from slurm_operator.slurm.states import JobState, NodeState
 from support.controller_cases import CASES
 from support.controller_play import NOON, Play, crashing, job, parameters, running
 from support.controllers import KEY, NS, child, controller, files, put, secret, thing, world
@@ -515,6 +515,84 @@ def test_what_was_read_of_slurm_before_a_change_was_asked_for_does_not_tell_what
     made.world.children_[kinds.CONFIG_MAP] = [*others, wire.replace(begun, metadata=younger)]
 
     assert "Slurm is read again" in waits(made.world, now)["JobsAtStake"]
+
+
+RUNS_OUT = "CredType=cred/none\n"  # Interrupts steps that run; jobs that have not begun lose nothing.
+FORGETS = "SelectType=select/linear\n"  # Loses all jobs, those in the queue too.
+RESTARTS = "SlurmctldPort=7817\n"  # Costs jobs only where slurmctld forgets them.
+FORGETFUL = {"persistence": {"enabled": False}}
+
+
+@pytest.mark.parametrize(
+    ("change", "spec", "words", "waits_for_it"),
+    [
+        pytest.param(RUNS_OUT, {}, ("PENDING",), False, id="pending: nothing to lose"),
+        pytest.param(RUNS_OUT, {}, ("PENDING", "REQUEUE_HOLD"), False, id="held in the queue"),
+        pytest.param(RUNS_OUT, {}, ("RUNNING",), True, id="running"),
+        pytest.param(RUNS_OUT, {}, ("RUNNING", "CONFIGURING"), True, id="its nodes are being prepared"),
+        pytest.param(RUNS_OUT, {}, ("PENDING", "CONFIGURING"), True, id="the same, as some versions say it"),
+        pytest.param(RUNS_OUT, {}, ("SUSPENDED",), True, id="suspended"),
+        pytest.param(RUNS_OUT, {}, ("COMPLETED", "COMPLETING"), True, id="its epilog runs"),
+        pytest.param(RUNS_OUT, {}, ("PENDING", "COMPLETING"), True, id="requeued, and not gone yet"),
+        pytest.param(RUNS_OUT, {}, ("COMPLETED", "STAGE_OUT"), True, id="its data is brought home"),
+        pytest.param(RUNS_OUT, {}, ("PENDING", "NEW_WORD"), True, id="a word that nobody knows"),
+        pytest.param(FORGETS, {}, ("PENDING",), True, id="a change that loses the queue"),
+        pytest.param("StateSaveLocation=/elsewhere\n", {}, ("PENDING",), True, id="another state directory"),
+        pytest.param(RESTARTS, {}, ("PENDING",), False, id="a restart"),
+        pytest.param(RESTARTS, FORGETFUL, ("PENDING",), True, id="a restart without persistence"),
+        pytest.param(RUNS_OUT, FORGETFUL, ("PENDING",), True, id="one that costs steps, without persistence"),
+        pytest.param("PartitionName=other Nodes=ALL\n", {}, ("PENDING",), True, id="its partition is removed"),
+    ],
+)  # fmt: skip
+def test_a_change_waits_for_the_jobs_that_it_would_cost(change, spec, words, waits_for_it):
+    made = up(spec={"extraConf": "PartitionName=debug Nodes=ALL\n", **spec}, jobs=(a_job(7, "debug", words),))
+    kept_partition = "" if change.startswith("PartitionName") else "PartitionName=debug Nodes=ALL\n"
+    made.spec(extraConf=kept_partition + change)
+    for _ in range(12):
+        made.round()
+
+    assert (change.strip() in made.running.texts["slurm.conf"]) is not waits_for_it
+    if waits_for_it:
+        assert ": 7." in waits(made.world, made.now)["JobsAtStake"]
+        made.jobs = ()
+        made.rounds()
+    assert change.strip() in made.running.texts["slurm.conf"]
+
+
+def a_job(job_id: int, partition: str, words: tuple[str, ...]):
+    return wire.replace(job(job_id, partition), state=JobState.of(*words))
+
+
+def test_a_job_that_begins_before_slurmctld_is_told_of_a_change_that_would_cost_it_keeps_the_former_files():
+    made = up(jobs=(a_job(7, "debug", ("PENDING",)),))
+    before = made.mounted()
+    made.spec(extraConf=RUNS_OUT)
+    for _ in range(12):
+        if made.mounted() == before:
+            made.round()
+    assert made.mounted() != before
+    made.jobs = (a_job(7, "debug", ("RUNNING",)),)
+    made._slurm()
+    for _ in range(6):
+        made.round()
+
+    assert made.mounted() == made.running == before
+    assert made.restarts == 0
+
+
+@pytest.mark.parametrize(("words", "restarts"), [(("PENDING",), 1), (("RUNNING",), 0), (("SUSPENDED",), 0)])
+def test_a_slurmctld_that_knows_one_key_is_replaced_once_no_job_has_started(words, restarts):
+    made = up(jobs=(a_job(7, "debug", words),))
+    [pod] = made.pods()
+    notes = {key: value for key, value in pod.metadata.annotations.items() if key != names.KEY_RING}
+    notes[names.SLURM_KEY_HASH] = "another"
+    labels = {**pod.metadata.labels, names.LABEL_REVISION: "of-before"}
+    metadata = wire.replace(pod.metadata, annotations=notes, labels=labels)
+    made._replace(wire.replace(pod, metadata=metadata))
+    for _ in range(4):
+        made.round()
+
+    assert made.restarts == restarts
 
 
 def leaving(extra: str = "", **more) -> Play:
