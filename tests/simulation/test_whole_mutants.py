@@ -37,6 +37,8 @@ CLOSED = story(
     Scene(PARTS, nodeset=(("replicas", 0),), has_login=False, has_token=False),
     (50, "delete_kind", 1), (11.9, "submit", 1, 34), (40, "calm"), seed=4,
 )  # fmt: skip
+BROKEN_WORKERS = story(ALONE, (50, "break_workers"), (40, "submit", 1, 9), (20, "calm"))
+STEPS_AT_RISK = story(ALONE, (60, "submit", 1, 39), (6, "suspend"), (1, "break_workers"), (80, "calm"))
 FORGETS = story(FORGETFUL, (60, "submit", 1, 39), (6, "change_daemon_image", 0, 3), (20, "calm"))
 
 
@@ -52,6 +54,8 @@ FORGETS = story(FORGETFUL, (60, "submit", 1, 39), (6, "change_daemon_image", 0, 
         pytest.param(connections._former_keys, "not isinstance(copies, Secret)", "True", RESIGNED, id="the signing key before is kept"),
         pytest.param(leaving._open, "not partition.takes_jobs", "True", CLOSED, id="a partition is closed before it goes"),
         pytest.param(Worker.is_unreported, "bool(self.pod.spec.node_name)", "False", LATE, id="who starts may not be heard of yet"),
+        pytest.param(stakes._stakes, "unfinished if change.rule.loses_queue else started", "unfinished", BROKEN_WORKERS, id="pending jobs do not hold up the correction that they need"),
+        pytest.param(stakes.started, "if job.state.holds_node", "if job.state.is_completing", STEPS_AT_RISK, id="running jobs hold up a change that costs their steps"),
         pytest.param(stakes.unfinished, "if jobs else", "if not jobs else", FORGETS, id="slurmctld without a volume stays while it has jobs"),
     ],
 )  # fmt: skip
