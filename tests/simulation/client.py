@@ -4,6 +4,7 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 from simulation import apiserver
@@ -30,6 +31,7 @@ class SimulatedClient:
         self.weather = weather
         self.notes = notes
         self.is_away = False
+        self.refuses: Callable[[str, Kind, ObjectKey, Any], errors.ApiError | None] = lambda *_: None
 
     # ---- Reading
 
@@ -74,15 +76,17 @@ class SimulatedClient:
     # ---- Writing
 
     async def apply(self, kind: Kind, manifest: Object, *, force: bool = True) -> Object:
-        return await self._write("apply", kind, key_of(manifest), lambda: self.server.apply(kind, manifest))
+        key = key_of(manifest)
+        return await self._write("apply", kind, key, lambda: self.server.apply(kind, manifest), manifest)
 
     async def apply_status(self, kind: Kind, manifest: Object, *, force: bool = True) -> Object:
         key = key_of(manifest)
-        return await self._write("status of", kind, key, lambda: self.server.apply_status(kind, manifest))
+        return await self._write("status", kind, key, lambda: self.server.apply_status(kind, manifest))
 
     async def create(self, kind: Kind, manifest: Object) -> Object:
         key = key_of(manifest)
-        return await self._write("create", kind, key, lambda: self.server.create(kind, manifest, OPERATOR))
+        made = partial(self.server.create, kind, manifest, OPERATOR)
+        return await self._write("create", kind, key, made, manifest)
 
     async def create_undecoded(self, kind: Kind, manifest: Object) -> bytes:
         return wire.encode(await self.create(kind, manifest))
@@ -95,7 +99,7 @@ class SimulatedClient:
                 raise errors.conflict(f"{kind.kind} {key} is no longer the one with uid {uid}")
             return self.server.patch(kind, key, operations, OPERATOR)
 
-        return wire.encode(await self._write("patch", kind, key, patch))
+        return wire.encode(await self._write("patch", kind, key, patch, list(operations)))
 
     async def delete_undecoded(
         self,
@@ -124,10 +128,14 @@ class SimulatedClient:
         left = await self._write("delete", kind, key, delete)
         return wire.encode(left) if left is not None else None
 
-    async def _write(self, verb: str, kind: Kind, key: ObjectKey, effect: Callable[[], Any]) -> Any:
-        attempt = f"{verb} {kind.kind} {key.name}"
+    async def _write(
+        self, verb: str, kind: Kind, key: ObjectKey, effect: Callable[[], Any], said: Any = None
+    ) -> Any:
+        attempt = f"{'status of' if verb == 'status' else verb} {kind.kind} {key.name}"
 
         def noted() -> Any:
+            if (refusal := self.refuses(verb, kind, key, said)) is not None:
+                raise refusal
             before = self.server.version
             answer = effect()
             if self.server.version != before:

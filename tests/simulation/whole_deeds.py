@@ -8,6 +8,7 @@ from simulation.apiserver import HUMAN, Object, copied, key_of
 from simulation.daemons import BAD, FATAL, LOGIN, MARIADB, SLURMCTLD, SLURMDBD, SLURMRESTD, UNLUCKY
 from simulation.deeds import Deeds, Happening
 from simulation.machines import app_of
+from simulation.refusing import WRITES
 from simulation.scenes import CLUSTER, CONTROLLER, FILES, NAMESPACE, Scene, Wish
 from simulation.world import World
 from slurm_operator.api import names
@@ -52,6 +53,8 @@ SPOILT = (
 
 class WholeDeeds(Deeds):
     """`wishes` come one after the other, in any order. `is_leaving`: something was deleted that others need."""
+
+    refusable = tuple({kind for _, kind in WRITES})
 
     def __init__(self, world: World, scene: Scene, seed: int) -> None:
         super().__init__(world, scene.worker_set)

@@ -12,6 +12,7 @@ from simulation.apiserver import OPERATOR, ApiServer, Object
 from simulation.client import SimulatedClient
 from simulation.machines import Machines, Process
 from simulation.operator_process import OperatorProcess
+from simulation.refusing import Refusing
 from simulation.slurmctld import Slurmctld
 from simulation.slurmrest import SimulatedRest
 from simulation.virtual_time import VirtualClock, VirtualLoop
@@ -46,6 +47,8 @@ class World:
         self.on_tick: list[Callable[[], None]] = []  # What else goes on in this world.
         self.loses_memory: Callable[[Object], None] = lambda pod: None
         self.operator: OperatorProcess | None = None
+        self.refusing = Refusing(self.server, loop.time, self.broken)
+        self.client.refuses = self.refusing.look
 
     # ---- What is told
 
@@ -87,6 +90,7 @@ class World:
     # ---- What happens
 
     async def start_operator(self) -> None:
+        self.refusing.lives += 1
         self.operator = OperatorProcess(self.program, self.client, self.rest, self.clock, self._passed)
         self.operator.start(lambda error: self.broken(f"the operator ends: {error!r}"))
         self.note("the operator starts")

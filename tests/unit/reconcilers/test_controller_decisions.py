@@ -7,6 +7,7 @@ import pytest
 from slurm_operator import wire
 from slurm_operator.api import names, reading
 from slurm_operator.api.accounting import AccountingStatus
+from slurm_operator.api.controller import Controller
 from slurm_operator.api.meta import Meta, ObjectKey
 from slurm_operator.api.nodeset import NodeSet
 from slurm_operator.manifests import kinds
@@ -1019,3 +1020,32 @@ def test_slurmctlds_that_share_a_volume_need_one_that_can_be_shared(modes, is_re
     assert ("its accessModes must contain ReadWriteMany" in told.message) == is_refused
     assert list(sharing_volume(claim, world(controller(spec)))) == [KEY]
     assert list(sharing_volume(claim, world(controller()))) == []
+
+
+REFUSED = Failure(action=Wait(subject="x", reason="Updated", message="updated Service x"), error="forbidden.")
+
+
+def test_a_refused_write_hides_neither_a_refused_configuration_nor_a_held_deletion():
+    made = world(controller({"extraConf": "Nonsense=1"}), secret("slurm-auth-slurm", slurm_key="s"))
+    found = conditions(made, outcome=Outcome(failed=(REFUSED,)))
+    assert found["Degraded"].reason == "WriteFailed"
+    assert found["Degraded"].message.startswith("updated Service x: forbidden. Besides: ")
+    assert "line 1 of spec.extraConf" in found["Degraded"].message
+
+    going = {"deletionTimestamp": "2026-01-01T11:00:00Z", "finalizers": [FINALIZER]}
+    held = up(thing("NodeSet", "gpu", {"controllerRef": {"name": "slurm"}}))
+    leaving_ = reading.read(Controller, {**reading.plain(held.controller), "metadata": {**META, **going}})
+    held._replace(leaving_)
+    found = conditions(held.world, held.now, outcome=Outcome(failed=(REFUSED,)))
+    assert found["Progressing"].reason == "InUse"
+    assert "forbidden." in found["Degraded"].message
+
+
+META = {"name": "slurm", "namespace": "demo", "uid": "uid-of-slurm", "generation": 1}
+
+
+def test_every_refused_write_is_told():
+    other = wire.replace(REFUSED, action=wire.replace(REFUSED.action, message="updated Service y"))
+    found = conditions(up().world, outcome=Outcome(failed=(other, REFUSED)))
+
+    assert found["Degraded"].message == "updated Service x: forbidden.; updated Service y: forbidden."
