@@ -205,9 +205,8 @@ def test_a_change_that_would_cost_jobs_waits_for_them(slurm):
     files = mounted(slurm)
     configure(slurm, "CredType=cred/none")
     until(lambda: slurm.condition("Progressing").get("reason") == "JobsAtStake", what=slurm.told)
-    until(
-        lambda: f"unfinished jobs: {made.job}" in slurm.condition("Progressing")["message"], what=slurm.told
-    )
+    words = f"jobs that have started: {made.job}"
+    until(lambda: words in slurm.condition("Progressing")["message"], what=slurm.told)
     assert mounted(slurm) == files
     configure(slurm, "")
     until(lambda: is_settled(slurm), what=slurm.told)

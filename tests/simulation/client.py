@@ -5,6 +5,7 @@ import contextlib
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 from simulation import apiserver
@@ -42,6 +43,7 @@ class SimulatedClient:
         self.is_away = False
         self.late = 0  # Writes that nobody waits for any more, and that are yet to be carried out.
         self.on_late: Callable[[str, float], None] = lambda attempt, deadline: None
+        self.refuses: Callable[[str, Kind, ObjectKey, Any], errors.ApiError | None] = lambda *_: None
 
     # ---- Reading
 
@@ -86,15 +88,17 @@ class SimulatedClient:
     # ---- Writing
 
     async def apply(self, kind: Kind, manifest: Object, *, force: bool = True) -> Object:
-        return await self._write("apply", kind, key_of(manifest), lambda: self.server.apply(kind, manifest))
+        key = key_of(manifest)
+        return await self._write("apply", kind, key, lambda: self.server.apply(kind, manifest), manifest)
 
     async def apply_status(self, kind: Kind, manifest: Object, *, force: bool = True) -> Object:
         key = key_of(manifest)
-        return await self._write("status of", kind, key, lambda: self.server.apply_status(kind, manifest))
+        return await self._write("status", kind, key, lambda: self.server.apply_status(kind, manifest))
 
     async def create(self, kind: Kind, manifest: Object) -> Object:
         key = key_of(manifest)
-        return await self._write("create", kind, key, lambda: self.server.create(kind, manifest, OPERATOR))
+        made = partial(self.server.create, kind, manifest, OPERATOR)
+        return await self._write("create", kind, key, made, manifest)
 
     async def create_undecoded(self, kind: Kind, manifest: Object) -> bytes:
         return wire.encode(await self.create(kind, manifest))
@@ -114,7 +118,9 @@ class SimulatedClient:
                 raise errors.conflict(f"{kind.kind} {key} is no longer the one with uid {uid}")
             return self.server.patch(kind, key, operations, OPERATOR)
 
-        patched = await self._write("patch", kind, key, patch, deadline=deadline_seconds)
+        patched = await self._write(
+            "patch", kind, key, patch, said=list(operations), deadline=deadline_seconds
+        )
         return wire.encode(patched)
 
     async def delete_undecoded(
@@ -155,10 +161,13 @@ class SimulatedClient:
         effect: Callable[[], Any],
         sent: Callable[[], None] = lambda: None,
         deadline: float | None = None,
+        said: Any = None,
     ) -> Any:
-        attempt = f"{verb} {kind.kind} {key.name}"
+        attempt = f"{'status of' if verb == 'status' else verb} {kind.kind} {key.name}"
 
         def noted() -> Any:
+            if (refusal := self.refuses(verb, kind, key, said)) is not None:
+                raise refusal
             before = self.server.version
             answer = effect()
             if self.server.version != before:

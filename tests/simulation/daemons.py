@@ -1,6 +1,7 @@
 """Every daemon but slurmd: what it reads when it starts, whom it waits for, and what it then understands."""
 
 import base64
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -26,6 +27,8 @@ SLURMCTLD, SLURMRESTD, SLURMDBD, MARIADB, LOGIN = "slurmctld", "slurmrestd", "sl
 # Words in a file by which people ruin it: slurmctld never starts with the first, and does not take the second
 # while it runs, or only now and then, though it starts with it where it is rehearsed.
 BAD, UNLUCKY = "sim_bad", "sim_unlucky"
+# slurmctld works with this one, and every slurmd that reads it ends.
+FATAL = "sim_fatal"
 
 REFRESH = timedelta(seconds=85)  # A kubelet looks at each pod this often; at one that was changed, at once.
 DOUBT = timedelta(seconds=10)  # After this long without a word of a machine its pods count as not ready.
@@ -67,6 +70,8 @@ class Daemons:
     troubles: dict[str, str] = field(default_factory=dict)  # What slurmdbd's own check says.
     head: tuple[str, datetime] | None = None  # The slurmctld that is in charge, and since when it runs.
     booted: int = 0
+    spool: str = ""  # Where slurmds look for their steps: they find none again after a change of it.
+    costs_steps: Callable[[], None] = lambda: None  # Told right before that happens.
     state: str = ""  # The disk that has slurmctld's memory.
     has_met_slurmdbd: bool = False
     _looks_at: dict[str, tuple[object, datetime]] = field(default_factory=dict)
@@ -154,6 +159,7 @@ class Daemons:
         self._follow_databases(pods)
         self._rehearse()
         self._follow_slurmctld(pods)
+        self._follow_slurmd()
         self._check_understanding()
 
     def _bring_files(self, pods: dict[str, Object]) -> None:
@@ -221,6 +227,11 @@ class Daemons:
         if self.head is None and running:
             self._boot(running[0], pods[running[0].pod_uid])
 
+    def _follow_slurmd(self) -> None:
+        if self.head is not None and FATAL in self.spool:
+            for process in self._up("slurmd"):
+                self.machines.crash(process, f"fatal: mkdir({self.spool}): Permission denied")
+
     def _boot(self, process: Process, pod: Object) -> None:
         files = self.files[process.pod_uid]
         conf = files["slurm.conf"]
@@ -249,6 +260,8 @@ class Daemons:
             return
         files = self.files[process.pod_uid]
         if not self._refuses(process, files) and not is_spoilt(files, UNLUCKY):
+            if spool_of(files) != self.spool:
+                self.costs_steps()
             self._take(process, files)
 
     def _refuses(self, process: Process, files: Files) -> bool:
@@ -261,6 +274,7 @@ class Daemons:
 
     def _take(self, process: Process, files: Files) -> None:
         conf = parse(files["slurm.conf"], "")
+        self.spool = spool_of(files)
         self.read[process.pod_uid] = keys_in(files)
         self.rest.key = base64.b64decode(files[names.JWT_KEY_FILE])
         self.ctld.parameters = tuple((conf.last("SlurmctldParameters") or "").split(","))
@@ -294,6 +308,10 @@ class Daemons:
 
     def _up(self, app: str) -> list[Process]:
         return self.machines.running(app)
+
+
+def spool_of(files: Files) -> str:
+    return parse(files["slurm.conf"], "").last("SlurmdSpoolDir") or ""
 
 
 def is_spoilt(files: Files, word: str) -> str:

@@ -7,6 +7,7 @@ from functools import partial
 
 from simulation.apiserver import HUMAN, Object, key_of
 from simulation.machines import BAD_IMAGE
+from simulation.refusing import ANSWERS, WRITES
 from simulation.world import World
 from slurm_operator.api import names
 from slurm_operator.api.meta import ObjectKey
@@ -35,6 +36,8 @@ class Happening:
 
 class Deeds:
     """One method for each thing that can happen. One that meets nobody does nothing."""
+
+    refusable = (kinds.POD, kinds.CONTROLLER_REVISION)
 
     def __init__(self, world: World, nodeset: ObjectKey) -> None:
         self.world = world
@@ -321,9 +324,20 @@ class Deeds:
             if pod["metadata"].get("annotations", {}).get(names.POD_CORDON) == "true":
                 self._annotate(pod, names.POD_CORDON, "false")
 
+    # ---- The API server says no
+
+    def refuse_writes(self, pick: int, amount: int) -> None:
+        """A quota, a policy, a missing right: for good, until somebody does something about it."""
+        found = [write for write in WRITES if write[1] in self.refusable]
+        self.world.refusing.refuses[found[pick % len(found)]] = ANSWERS[amount % len(ANSWERS)]
+
+    def allow_writes(self, pick: int, amount: int) -> None:
+        self.world.refusing.refuses.clear()
+
     async def make_good(self) -> None:
         """Nothing is held back any more, and the wishes are ones that can be met."""
         world = self.world
+        self.allow_writes(0, 0)
         world.weather.roughness = world.weather.late = 0.0
         world.operator_clock.ahead = timedelta(0)
         world.ctld.is_up, world.rest.is_away, world.client.is_away = True, False, False

@@ -58,6 +58,8 @@ DEEDS = {
     "crash_operator": 4,
     "stop_operator": 2,
     "lose_apiserver": 2,
+    "refuse_writes": 2,
+    "allow_writes": 1,
     "calm": 6,
 }
 

@@ -38,6 +38,8 @@ CLOSED = story(
     (50, "delete_kind", 1), (11.9, "submit", 1, 34), (40, "calm"), seed=4,
 )  # fmt: skip
 TAKEN_DOWN = story(ALONE, (50, "submit", 1, 59), (1, "submit", 1, 59), (5, "scale_restapi", 0, 0), seed=7)
+BROKEN_WORKERS = story(ALONE, (50, "break_workers"), (40, "submit", 1, 9), (20, "calm"))
+STEPS_AT_RISK = story(ALONE, (60, "submit", 1, 39), (6, "suspend"), (1, "break_workers"), (80, "calm"))
 FORGETS = story(FORGETFUL, (60, "submit", 1, 39), (6, "change_daemon_image", 0, 3), (20, "calm"))
 
 
@@ -55,6 +57,8 @@ FORGETS = story(FORGETFUL, (60, "submit", 1, 39), (6, "change_daemon_image", 0, 
         pytest.param(copies.restored, "now < seen.slurm.since + MISSED_AFTER", "True", TAKEN_DOWN, id="lost keys are put back for a pod that has to start"),
         pytest.param(leaving._open, "not partition.takes_jobs", "True", CLOSED, id="a partition is closed before it goes"),
         pytest.param(Worker.is_unreported, "bool(self.pod.spec.node_name)", "False", LATE, id="who starts may not be heard of yet"),
+        pytest.param(stakes._stakes, "unfinished if change.rule.loses_queue else started", "unfinished", BROKEN_WORKERS, id="pending jobs do not hold up the correction that they need"),
+        pytest.param(stakes.started, "if job.state.holds_node", "if job.state.is_completing", STEPS_AT_RISK, id="running jobs hold up a change that costs their steps"),
         pytest.param(stakes.unfinished, "if jobs else", "if not jobs else", FORGETS, id="slurmctld without a volume stays while it has jobs"),
     ],
 )  # fmt: skip

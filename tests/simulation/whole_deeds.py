@@ -5,9 +5,10 @@ import random
 from functools import partial
 
 from simulation.apiserver import HUMAN, Object, copied, key_of
-from simulation.daemons import BAD, LOGIN, MARIADB, SLURMCTLD, SLURMDBD, SLURMRESTD, UNLUCKY
+from simulation.daemons import BAD, FATAL, LOGIN, MARIADB, SLURMCTLD, SLURMDBD, SLURMRESTD, UNLUCKY
 from simulation.deeds import Deeds, Happening
 from simulation.machines import app_of
+from simulation.refusing import WRITES
 from simulation.scenes import CLUSTER, CONTROLLER, FILES, NAMESPACE, Scene, Wish
 from simulation.world import World
 from slurm_operator.api import names
@@ -25,6 +26,7 @@ CHILD_KINDS = (kinds.STATEFUL_SET, kinds.DEPLOYMENT, kinds.SERVICE, kinds.CONFIG
 WHOLE_DEEDS = {
     "edit_config": 7,
     "spoil_config": 5,
+    "break_workers": 2,
     "edit_file": 4,
     "spoil_file": 3,
     "lose_file": 2,
@@ -51,6 +53,8 @@ SPOILT = (
 
 class WholeDeeds(Deeds):
     """`wishes` come one after the other, in any order. `is_leaving`: something was deleted that others need."""
+
+    refusable = tuple({kind for _, kind in WRITES})
 
     def __init__(self, world: World, scene: Scene, seed: int) -> None:
         super().__init__(world, scene.worker_set)
@@ -140,6 +144,10 @@ class WholeDeeds(Deeds):
 
     def spoil_config(self, pick: int, amount: int) -> None:
         self._edit_head(extraConf=f"# {amount}\n{SPOILT[pick % len(SPOILT)]}\n")
+
+    def break_workers(self, pick: int, amount: int) -> None:
+        """A configuration that slurmctld takes and no slurmd can live with. It would cost running steps, too."""
+        self._edit_head(extraConf=f"SlurmdSpoolDir=/{FATAL}/{amount}\n")
 
     def edit_file(self, pick: int, amount: int) -> None:
         self._put_file(f"# {amount}\n")

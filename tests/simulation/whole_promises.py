@@ -33,6 +33,10 @@ TOLD_WITHIN_SECONDS = 90.0
 # five seconds old, and a call takes its time. Who submits a job within it comes too late: see limits.
 UNSEEN_SECONDS = 6.0
 
+# A job may start for so long after Slurm was asked, until slurmctld reads files that cost its steps: several wishes
+# to reconfigure wait for each other.
+UNTOLD_SECONDS = UNSEEN_SECONDS + 12.0
+
 QUIET_SECONDS = 20.0  # After this long, whatever people did has been seen.
 
 WORKLOADS = (kinds.STATEFUL_SET, kinds.DEPLOYMENT)
@@ -62,6 +66,7 @@ class WholePromises:
         world.on_second.append(self._each_second)
         world.loses_memory = self._loses_memory
         world.ctld.cuts_off = self._cuts_off
+        daemons.costs_steps = self._costs_steps
 
     # ---- Nothing restarts without a reason
 
@@ -132,6 +137,14 @@ class WholePromises:
 
     def _cuts_off(self, job: Job) -> None:
         self.world.broken(f"job {job.job_id} ends because partition {job.partition} is no longer configured")
+
+    def _costs_steps(self) -> None:
+        """slurmd is about to lose the steps that run."""
+        now = self.world.clock.now()
+        alive = (job for job in self.world.ctld.jobs.values() if job.is_alive and job.started_at is not None)
+        hurt = [job.job_id for job in alive if (now - job.started_at).total_seconds() > UNTOLD_SECONDS]
+        if hurt:
+            self.world.broken(f"a change of configuration costs the steps of the running jobs {hurt}")
 
     def _loses_memory(self, pod: Object) -> None:
         """A new slurmctld begins without the state of the former one."""

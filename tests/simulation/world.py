@@ -12,6 +12,7 @@ from simulation.apiserver import OPERATOR, ApiServer, Object
 from simulation.client import SimulatedClient
 from simulation.machines import Machines, Process
 from simulation.operator_process import OperatorProcess
+from simulation.refusing import Refusing
 from simulation.slurmctld import Slurmctld
 from simulation.slurmrest import SimulatedRest
 from simulation.virtual_time import SteppedClock, VirtualClock, VirtualLoop
@@ -51,6 +52,8 @@ class World:
         self.operator: OperatorProcess | None = None
         self.client.on_late = self._late
         self._crashes: set[asyncio.Task[None]] = set()
+        self.refusing = Refusing(self.server, loop.time, self.broken)
+        self.client.refuses = self.refusing.look
 
     # ---- What is told
 
@@ -111,6 +114,7 @@ class World:
     async def start_operator(self) -> None:
         if self.operator is not None:
             return  # It crashed after a late write, and was started again meanwhile.
+        self.refusing.lives += 1
         self.operator = OperatorProcess(
             self.program, self.client, self.rest, self.operator_clock, self._passed
         )

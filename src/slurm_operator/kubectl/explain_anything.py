@@ -51,7 +51,7 @@ def _object(kind: str, name: str, case: Case) -> Explanation:
             f"There is no {what} {name!r} in namespace {case.namespace!r}"
             + (f"; there are: {', '.join(there)}." if there else f", and no other {what}.")
         )
-    return explained(found.name, why(found, case), meanwhile(found))
+    return explained(found.name, why(found, case), meanwhile(found, case))
 
 
 def _pod(name: str, case: Case) -> Explanation:

@@ -40,6 +40,9 @@ _OF_THE_CONTROLLER = {
 # Why a daemon is not there stands in what its pods lack.
 _OF_ITS_PODS = {"DatabaseStarting", "PodsNotReady", "Starting"}
 
+# A change of the Controller that waits until it costs no job. Its workers may be waiting for it.
+_HELD_BACK = {"JobsAtStake", "RestartPostponed"}
+
 # So many characters at the end of two messages are no coincidence.
 _SAME = 40
 
@@ -75,11 +78,40 @@ def why(found: Verdict, case: Case) -> Finding:
     link = Link(subject=found.name, says=_says(found, condition))
     deeper = _deeper(found, condition, case)
     if deeper is not None and not deeper.is_well:
-        return deeper.after(_shortened(link, found, condition, deeper))
+        return _with_held_change(deeper.after(_shortened(link, found, condition, deeper)), found, case)
     if deeper is None and condition.type == READY and found.is_true(PROGRESSING) and _comes(found):
         return Finding(chain=(link,))
     way = remedy(condition.reason, condition.message, found.key, found.reconciler.kind.kind)
-    return Finding(chain=(link,), remedy=_unless_unseen(found, way, case))
+    own = Finding(chain=(link,), remedy=_unless_unseen(found, way, case))
+    return _with_held_change(own, found, case)
+
+
+def held_changes(found: Verdict, case: Case) -> list[str]:
+    """Changes of a NodeSet's Controller that wait for jobs, each with the jobs that it waits for."""
+    if not isinstance(found.about, NodeSet):
+        return []
+    controller = case.picture.get(Controller, case.namespace, found.about.spec.controller)
+    theirs = judged(controller, case) if controller is not None else None
+    waits = theirs.plan.waits if theirs is not None else []
+    return [wait.message for wait in waits if wait.reason in _HELD_BACK]
+
+
+def _with_held_change(finding: Finding, found: Verdict, case: Case) -> Finding:
+    """The same, with a change that waits for jobs beside the cause: it may be the one that would help."""
+    held = held_changes(found, case)
+    if not held or finding.remedy is None:
+        return finding
+    controller = found.about.spec.controller
+    links = [
+        Link(subject=f"Controller {controller}", says=f"holds back a change of its configuration. {message}")
+        for message in held
+    ]
+    advice = (
+        "If the change that is held back is the correction, wait for the jobs named above, or ask their "
+        f"owners to end or requeue them: then it is made at once. Otherwise: {finding.remedy.advice}"
+    )
+    commands = ("squeue --states=all", *finding.remedy.commands)
+    return Finding(chain=(*finding.chain, *links), remedy=Remedy(advice=advice, commands=commands))
 
 
 def _is_overlooked(found: Verdict, case: Case) -> bool:
@@ -265,7 +297,8 @@ def _since(condition: Condition) -> str:
     return f"{since:%Y-%m-%d %H:%M:%S} UTC" if since is not None else "an unknown time"
 
 
-def meanwhile(found: Verdict) -> list[str]:
+def meanwhile(found: Verdict, case: Case) -> list[str]:
     """What the operator does next, or deliberately does not do yet."""
     waits = [f"{wait.subject}: {wait.message}" for wait in found.plan.waits]
-    return list(dict.fromkeys(waits))
+    held = [f"a change of the Controller is held back: {message}" for message in held_changes(found, case)]
+    return list(dict.fromkeys([*waits, *held]))

@@ -14,7 +14,7 @@ from slurm_operator.plan.plan import Plan
 from slurm_operator.plan.wiring import Reconciler
 from slurm_operator.plan.world import World
 from slurm_operator.runtime.recording import PATTERN, Fact, Flight, Line, lines
-from slurm_operator.runtime.witness import NotRecorded, Retold, Witness, read
+from slurm_operator.runtime.witness import Answer, NotRecorded, Retold, Witness
 
 _decode_line: Callable[[bytes], Line] = wire.decoder(Line)  # type: ignore[arg-type]
 
@@ -23,7 +23,7 @@ class Recorded(wire.Record):
     """One decision with its facts."""
 
     flight: Flight
-    answers: dict[tuple[str, ...], Any]
+    answers: dict[tuple[str, ...], Any]  # Each an Answer, which has no form of its own on the wire.
 
     @property
     def plan(self) -> bytes:
@@ -49,14 +49,14 @@ def _canonical(plan: object) -> bytes:
 def recorded(files: Iterable[bytes]) -> Iterator[Recorded]:
     """The decisions in these files. A file that breaks off in a line, as after a crash, ends there."""
     for content in files:
-        facts: dict[str, Any] = {}
+        facts: dict[str, Answer] = {}
         for text in io.BytesIO(content):
             try:
                 line = _decode_line(text)
             except wire.DecodeError:
                 break
             if isinstance(line, Fact):
-                facts[line.digest] = read(line.value)
+                facts[line.digest] = Answer(line.value)
             else:
                 answers = {tuple(question): facts[fact] for question, fact in line.facts}
                 yield Recorded(flight=line, answers=answers)

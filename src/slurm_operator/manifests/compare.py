@@ -16,12 +16,15 @@ APPLIED_DIGEST = "slinky.slurm.net/applied-digest"
 # On StatefulSets and Deployments: the digest of what their pod template was made from.
 INPUT_DIGEST = "slinky.slurm.net/input-digest"
 
+# In what is wanted only, and never written: the same digest as earlier versions of this program noted it.
+INPUT_DIGEST_AS_WRITTEN = "slinky.slurm.net/input-digest-as-written"
+
 # Beside it, the digest of the template that was built from that: tells a newer builder from a foreign edit.
 TEMPLATE_DIGEST = "slinky.slurm.net/template-digest"
 
 # Fields under which strings are quantities: "1000m" is "1" there, "1024Mi" is "1Gi".
-_QUANTITY_MAPS = {"limits", "requests", "capacity", "hard", "allocatable"}
-_QUANTITY_FIELDS = {"sizeLimit", "storage", "divisor"}
+QUANTITY_MAPS = {"limits", "requests", "capacity", "hard", "allocatable"}
+QUANTITY_FIELDS = {"sizeLimit", "storage", "divisor"}
 
 # How the API server tells the items of a list apart (x-kubernetes-list-map-keys of the core kinds).
 _ITEM_KEYS = ("name", "containerPort", "port", "mountPath", "key", "type", "ip", "uid", "topologyKey")
@@ -58,12 +61,14 @@ def settled_template(desired: Manifest, live: Child | None) -> Manifest:
     A new version of this program may build templates differently; that alone must not restart a daemon. While
     this version builds the one that was applied, it is ours to put back when somebody else has edited it.
     """
-    wanted = desired["metadata"].get("annotations", {}).get(INPUT_DIGEST)
-    if wanted is None:
+    notes = dict(desired["metadata"].get("annotations", {}))
+    if INPUT_DIGEST not in notes:
         return desired
+    same = {notes[INPUT_DIGEST], notes.pop(INPUT_DIGEST_AS_WRITTEN, notes[INPUT_DIGEST])}
+    desired = desired | {"metadata": {**desired["metadata"], "annotations": notes}}
     built = digest(desired["spec"]["template"])
     noted = live.metadata.annotations if live is not None else {}
-    is_kept = noted.get(INPUT_DIGEST) == wanted or _is_inherited(desired, live)
+    is_kept = noted.get(INPUT_DIGEST) in same or _is_inherited(desired, live)
     if live is None or not is_kept or noted.get(TEMPLATE_DIGEST) == built:
         return _annotated(desired, {TEMPLATE_DIGEST: built})
     kept = {TEMPLATE_DIGEST: noted[TEMPLATE_DIGEST]} if TEMPLATE_DIGEST in noted else {}
@@ -154,7 +159,7 @@ def _same(desired: Any, live: Any, path: str) -> bool:
     if desired == live:
         return True
     *_, parent, field = ("", *path.split("."))
-    if parent in _QUANTITY_MAPS or field in _QUANTITY_FIELDS:
+    if parent in QUANTITY_MAPS or field in QUANTITY_FIELDS:
         return live is not None and quantity(desired) == quantity(live)
     return desired in ("", 0, False) and live is None  # Go leaves out what is zero.
 

@@ -1,16 +1,57 @@
 """Deployments and StatefulSets: what their template was made from, and how far they have come."""
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
 from slurm_operator import wire
-from slurm_operator.manifests.compare import INPUT_DIGEST
+from slurm_operator.api import reading
+from slurm_operator.api.pods import PodTemplate
+from slurm_operator.manifests.compare import INPUT_DIGEST, INPUT_DIGEST_AS_WRITTEN
 from slurm_operator.manifests.digests import digest
+from slurm_operator.manifests.meaning import meant
 from slurm_operator.manifests.meta import Child, Manifest
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What a user laid over a container or a pod of ours."""
+
+    value: Mapping[str, Any] | PodTemplate
+
+    @property
+    def written(self) -> Any:
+        return reading.plain(self.value)
+
+    @property
+    def meant(self) -> Any:
+        if isinstance(self.value, PodTemplate):
+            return {**self.written, "spec": meant(reading.plain(self.value.spec))}
+        return meant(self.written)
 
 
 def with_input(workload: Manifest, *inputs: object) -> Manifest:
     """The workload with a note of what its pod template follows from: only a change of that replaces pods."""
     metadata = workload["metadata"]
-    annotations = {**metadata["annotations"], INPUT_DIGEST: digest(inputs)}
+    annotations = {**metadata["annotations"], **input_notes(inputs)}
     return workload | {"metadata": {**metadata, "annotations": annotations}}
+
+
+def input_notes(inputs: object) -> dict[str, str]:
+    """The digest of what was meant. Earlier versions noted that of what was written: theirs counts, too."""
+    now = digest(_with_wishes(inputs, lambda wish: wish.meant))
+    before = digest(_with_wishes(inputs, lambda wish: wish.written))
+    return {INPUT_DIGEST: now} if now == before else {INPUT_DIGEST: now, INPUT_DIGEST_AS_WRITTEN: before}
+
+
+def _with_wishes(inputs: object, told: Callable[[Wish], Any]) -> Any:
+    if isinstance(inputs, Wish):
+        return told(inputs)
+    if isinstance(inputs, Mapping):
+        return {key: _with_wishes(value, told) for key, value in inputs.items()}
+    if isinstance(inputs, list | tuple):
+        return [_with_wishes(value, told) for value in inputs]
+    return inputs
 
 
 class Rollout(wire.Record):

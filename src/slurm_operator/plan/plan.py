@@ -58,11 +58,17 @@ def plan(*lanes: Lane, look_again: timedelta | None = None, waits_on: tuple[Obje
 
 
 class Failure(wire.Record):
-    """An action that was tried and did not work, in the words of whoever refused it."""
+    """An action that was tried and did not work, in the words of whoever refused it.
+
+    `is_refused`: it is no use to repeat it before `retry_after`, unless something changes. `is_held`: it was
+    not tried this time, because it was refused before.
+    """
 
     action: Action
     error: str
     retry_after: float | None = None
+    is_refused: bool = False
+    is_held: bool = False
 
 
 class Outcome(wire.Record):
@@ -80,4 +86,5 @@ class Outcome(wire.Record):
     @property
     def changed_anything(self) -> bool:
         """Whether something was done, or tried."""
-        return bool(self.failed) or not all(isinstance(action, Wait | Tell) for action in self.done)
+        is_tried = any(not failure.is_held for failure in self.failed)
+        return is_tried or not all(isinstance(action, Wait | Tell) for action in self.done)

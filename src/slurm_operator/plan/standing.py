@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from slurm_operator.manifests.workloads import Rollout
+from slurm_operator.plan import failing
 from slurm_operator.plan.conditions import DEGRADED, PROGRESSING, READY, Condition, false, true
 from slurm_operator.plan.needs import Need
 from slurm_operator.plan.plan import Outcome, Plan
@@ -21,7 +22,8 @@ class Standing:
     complaints: Sequence[Need] = ()  # What needs attention although the daemon may work.
 
     def conditions(self, plan: Plan, outcome: Outcome) -> list[Condition]:
-        return [self.ready, self._progressing(plan, outcome), self._degraded(outcome)]
+        degraded = failing.degraded(outcome, self._degraded())
+        return [self.ready, self._progressing(plan, outcome), degraded]
 
     @property
     def works(self) -> bool:
@@ -40,11 +42,11 @@ class Standing:
         return false(READY, "PodsNotReady", self._counted(self.rollout))
 
     def _progressing(self, plan: Plan, outcome: Outcome) -> Condition:
-        for failure in outcome.failed:
-            return true(PROGRESSING, "Retrying", f"{failure.error} It is tried again.")
         for wait in plan.waits:
             if wait.reason == "InUse":
                 return true(PROGRESSING, wait.reason, wait.message)
+        if outcome.failed:
+            return true(PROGRESSING, "Retrying", f"{failing.errors(outcome)} It is tried again.")
         for need in self.needs:
             if need.comes:
                 return true(PROGRESSING, need.reason, need.message)
@@ -55,9 +57,7 @@ class Standing:
             return true(PROGRESSING, "RollingOut", self._counted(self.rollout))
         return false(PROGRESSING, "UpToDate")
 
-    def _degraded(self, outcome: Outcome) -> Condition:
-        for failure in outcome.failed:
-            return true(DEGRADED, "WriteFailed", f"{failure.action.message}: {failure.error}")
+    def _degraded(self) -> Condition:
         for need in (*self.needs, *self.complaints):
             if not need.comes:
                 return true(DEGRADED, need.reason, need.message)

@@ -27,9 +27,27 @@ NOTES_SECONDS = 1.0
 class ActionFailed(Exception):  # noqa: N818 - it tells what happened; the loop turns it into a Failure
     """An action that did not work, in words for people. `retry_after` is the earliest sensible next try."""
 
-    def __init__(self, message: str, *, retry_after: float | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        retry_after: float | None = None,
+        is_refused: bool = False,
+        is_held: bool = False,
+    ) -> None:
         super().__init__(message)
         self.retry_after = retry_after
+        self.is_refused = is_refused
+        self.is_held = is_held
+
+    def of(self, action: Action) -> Failure:
+        return Failure(
+            action=action,
+            error=str(self),
+            retry_after=self.retry_after,
+            is_refused=self.is_refused,
+            is_held=self.is_held,
+        )
 
 
 class OutOfTime(Exception):  # noqa: N818 - it tells what is the case
@@ -126,7 +144,7 @@ async def _try(action: Action, perform: Perform, tally: _Tally) -> bool:
         tally.skipped.append(action)
         return False
     except ActionFailed as error:
-        tally.failed.append(Failure(action=action, error=str(error), retry_after=error.retry_after))
+        tally.failed.append(error.of(action))
         return False
     except Exception as error:
         # A bug of ours in one action must not take the pass down with it; it is told, with its trace.

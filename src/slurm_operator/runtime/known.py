@@ -77,6 +77,14 @@ class Known:
     def caches(self) -> list[tuple[Kind, Cache[Any]]]:
         return [(kind, cache) for kind, caches in self._by_kind.items() for _, cache in caches]
 
+    def live(self, kind: Kind, key: ObjectKey) -> HasMeta | None:
+        """The object as some watch last showed it; None where there is none, or nobody looks."""
+        for _, cache in self._by_kind.get(kind, ()):
+            found: HasMeta | None = cache.get(key)
+            if found is not None:
+                return found
+        return self.secrets.get(key) if kind == kinds.SECRET and self.secrets.knows(key) else None
+
     def is_filled(self, kind: Kind) -> bool:
         """Whether everything there is of this kind has been read."""
         caches = self._by_kind.get(kind)

@@ -57,12 +57,14 @@ from slurm_operator.plan.actions import (
 from slurm_operator.plan.gate import OF_ONE_VERSION, version_to_delete
 from slurm_operator.plan.order import why_not_ordered
 from slurm_operator.runtime.act import ActionFailed, OutOfTime, Pointless
+from slurm_operator.runtime.holds import Hold
 from slurm_operator.runtime.known import Known
 from slurm_operator.runtime.proofs import Proofs, Told, as_it_is
 from slurm_operator.runtime.recipes import fingerprints, make
+from slurm_operator.runtime.refusals import is_passing, is_refusal
 from slurm_operator.runtime.retries import Retries
 from slurm_operator.runtime.slurm_fencing import Guard
-from slurm_operator.slurm.writes import CancelJob, RequeueJob
+from slurm_operator.slurm.writes import CancelJob, RequeueJob, Verdict
 from slurm_operator.slurmrest.tokens import signed
 
 # A proof may run out while a deletion waits for a connection; it is renewed, and put in line again. And a
@@ -93,9 +95,10 @@ class Performer:
         now: Callable[[], datetime],
         retries: Retries,
         is_wanted: Callable[[], bool],
+        about: Callable[[], Meta | None] = lambda: None,
         *,
         told: Told = as_it_is,
-        about: Callable[[], Meta | None] = lambda: None,
+        hold: Hold | None = None,
     ) -> None:
         """`about` gives the metadata, as known now, of the object that the pass is about."""
         self._client = client
@@ -103,18 +106,33 @@ class Performer:
         self._now = now
         self._retries = retries
         self._about = about
+        self._hold = hold
         self._proofs = Proofs(known, now, is_wanted, told)
         self.written: list[Written] = []
 
     async def perform(self, action: Action) -> None:
-        """Do it. Raises ActionFailed, in words for people, or Pointless when there is nobody to do it for."""
+        """Do it. Raises ActionFailed, in words for people, or Pointless when there is nobody to do it for.
+
+        What was refused before is not sent again before its time, and fails in the same words.
+        """
+        if self._hold is not None:
+            self._hold.check(action)
         try:
             await self._retries.of(lambda: self._dispatch(action))
         except KubeError as error:
             if _is_pointless(action, error):
                 raise Pointless from error
+            if is_refusal(error):
+                raise self._refused(action, str(error), passing=is_passing(error)) from error
             retry_after = error.retry_after if isinstance(error, ApiError) else None
             raise ActionFailed(str(error), retry_after=retry_after) from error
+        if self._hold is not None:
+            self._hold.taken(action)
+
+    def _refused(self, action: Action, error: str, *, passing: bool) -> ActionFailed:
+        if self._hold is None:
+            return ActionFailed(error)
+        return self._hold.refused(action, error, passing=passing)
 
     async def _dispatch(self, action: Action) -> None:
         match action:
@@ -277,8 +295,10 @@ class Performer:
         if result.is_late:
             raise OutOfTime
         if not result.is_good:
-            told = (f"{subject}: {answer.message}" for subject, answer in result.problems.items())
-            raise ActionFailed("; ".join(told))
+            told = "; ".join(f"{subject}: {answer.message}" for subject, answer in result.problems.items())
+            if any(answer.verdict is Verdict.REFUSED for answer in result.problems.values()):
+                raise self._refused(action, told, passing=True)
+            raise ActionFailed(told)
 
     def _guard(self, action: WriteSlurm) -> Guard | None:
         """Who is asked once more, right before it is sent."""

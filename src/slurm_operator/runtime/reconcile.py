@@ -16,11 +16,13 @@ from slurm_operator.plan import refusal
 from slurm_operator.plan.plan import Outcome, Plan
 from slurm_operator.plan.wiring import Reconciler
 from slurm_operator.runtime.act import act
+from slurm_operator.runtime.holds import Hold
 from slurm_operator.runtime.known import Known, View
 from slurm_operator.runtime.metrics import Metrics
 from slurm_operator.runtime.perform import Performer, Written, wait_until_seen
 from slurm_operator.runtime.queue import WorkQueue
 from slurm_operator.runtime.recording import Recorder
+from slurm_operator.runtime.refusals import Refusals
 from slurm_operator.runtime.report import Reporter
 from slurm_operator.runtime.retries import NEXT_PASS, Retries
 from slurm_operator.runtime.witness import Witness
@@ -61,6 +63,7 @@ class Shell:
     now: Callable[[], datetime] = utc_now
     spent: Callable[[], float] = time.thread_time  # Seconds of work so far; waiting is none.
     recorder: Recorder | None = None
+    refusals: Refusals = field(default_factory=Refusals)
 
 
 @dataclass
@@ -105,12 +108,14 @@ class Loop:
         self.queue.rest(key, rest_seconds(self.shell.spent() - began))
         self._want_slurm(key, plan.waits_on)
         shell, is_wanted = self.shell, partial(self._is_wanted, about)
+        hold = Hold((self.reconciler.name, key), about, shell.refusals, shell.known)
         clock, live = view.clock, partial(self._live, about)
         performer = Performer(
-            shell.client, shell.known, clock.now, shell.retries, is_wanted, told=clock.told, about=live
+            shell.client, shell.known, clock.now, shell.retries, is_wanted, live, told=clock.told, hold=hold
         )
         outcome = await act(plan, performer.perform)
         self._unseen[key] = performer.written
+        shell.refusals.tidy((self.reconciler.name, key))
         trouble = await self._report(about, seen, plan, outcome, awaited)
         return self._settle(key, plan, outcome, trouble)
 
@@ -171,19 +176,26 @@ class Loop:
         return told.trouble
 
     def _settle(self, key: ObjectKey, plan: Plan, outcome: Outcome, trouble: str | None) -> str:
-        """Back off after a failure; otherwise look again when the plan says so."""
+        """Back off after a failure; otherwise look again when the plan says so.
+
+        A refused write has a time of its own, and holds up nothing else.
+        """
         if trouble is not None:
             log.warning("status not written", reconciler=self.reconciler.name, key=str(key), error=trouble)
-        if outcome.failed or trouble is not None:
-            self.queue.retry(
-                key, max((failure.retry_after or 0.0 for failure in outcome.failed), default=0.0)
-            )
+        failed = [failure.retry_after or 0.0 for failure in outcome.failed if not failure.is_refused]
+        refused = [failure.retry_after or 0.0 for failure in outcome.failed if failure.is_refused]
+        if refused:
+            self.queue.add(key, min(refused))
+        if failed or trouble is not None:
+            self.queue.retry(key, max(failed, default=0.0))
             return "failed"
         self.queue.forgive(key)
         look_again = plan.look_again.total_seconds() if plan.look_again is not None else None
         soonest = min((s for s in (look_again, self.requeue_after_seconds) if s is not None), default=None)
         if soonest is not None:
             self.queue.add(key, soonest)
+        if refused:
+            return "failed"
         return "done" if plan.is_idle else "acted"
 
     def _want_slurm(self, key: ObjectKey, clusters: tuple[ObjectKey, ...]) -> None:
@@ -204,6 +216,7 @@ class Loop:
         self._unread_since.pop(key, None)
         self.shell.known.forget((self.reconciler.name, key))
         self.shell.reporter.forget(self.reconciler.name, key)
+        self.shell.refusals.forget((self.reconciler.name, key))
 
 
 _NOT_YET = object()

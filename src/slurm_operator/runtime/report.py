@@ -23,6 +23,7 @@ from slurm_operator.runtime.known import Known
 from slurm_operator.runtime.news import News
 from slurm_operator.runtime.progress import Pace, is_mere_progress, is_on_its_way
 from slurm_operator.runtime.readiness import Readiness
+from slurm_operator.runtime.refusals import Asked, Refusals, is_refusal
 
 log = structlog.get_logger("slurm_operator.decisions")
 
@@ -46,6 +47,7 @@ class Reporter:
         self._news = News(recorder)
         self._pace = Pace()
         self._readiness = Readiness()
+        self._refusals = Refusals()
         self._waits_told: dict[tuple[str, ObjectKey], frozenset[Wait]] = {}
         self._without_effect: dict[str, str] = {}
         self._spoke: set[tuple[str, ObjectKey]] = set()
@@ -53,16 +55,17 @@ class Reporter:
     def tell(self, reconciler: Reconciler[Any], about: HasMeta, plan: Plan, outcome: Outcome) -> None:
         """Events and log lines for what this pass did, could not do, and newly waits for."""
         self._tell_waits(reconciler.name, key_of(about), plan)
-        if not (outcome.done or outcome.failed):
+        tried = [failure for failure in outcome.failed if not failure.is_held]
+        if not (outcome.done or tried):
             return
         where = regarding(reconciler.kind, about.metadata)
         say = log.bind(reconciler=reconciler.name, key=str(key_of(about)))
         done = [action for action in outcome.done if not isinstance(action, Wait)]
         for action in done:
             say.info(action.message, **_words(action))
-        for failure in outcome.failed:
+        for failure in tried:
             say.warning(failure.error, **_words(failure.action))
-        for words in news.of_pass(done, outcome.failed):
+        for words in news.of_pass(done, tried):
             self._news.tell(where, words)
 
     def _tell_waits(self, name: str, key: ObjectKey, plan: Plan) -> None:
@@ -77,6 +80,7 @@ class Reporter:
         self._waits_told.pop((name, key), None)
         self._spoke.discard((name, key))
         self._readiness.forget((name, key))
+        self._refusals.forget((name, key))
         self._pace.told((name, key))
 
     def flush(self) -> None:
@@ -110,6 +114,10 @@ class Reporter:
             left = self._pace.left_seconds(who, asyncio.get_running_loop().time())
             if left:
                 return Told(waits_seconds=left)
+        # Whatever it says: what is wrong with one is wrong with the next, until somebody changes something.
+        asked = Asked("status", lambda: f"{about.metadata.uid} {about.metadata.generation}")
+        if (held := self._refusals.held(who, asked)) is not None:
+            return Told(waits_seconds=held[1])
         try:
             written = await self._client.apply_status(
                 reconciler.kind, _status_manifest(reconciler, about, status)
@@ -117,7 +125,12 @@ class Reporter:
         except NotFound:
             return TOLD
         except KubeError as error:
-            return Told(trouble=str(error))
+            if not is_refusal(error):
+                return Told(trouble=str(error))
+            seconds = self._refusals.note(who, asked, str(error))
+            log.warning("status refused", reconciler=reconciler.name, key=str(who[1]), error=str(error))
+            return Told(waits_seconds=seconds)
+        self._refusals.taken(who, asked)
         self._pace.told(who)
         self._spoke.add(who)
         self._learn(about, status, written)

@@ -8,10 +8,8 @@ from slurm_operator import wire
 from slurm_operator.api import KINDS, reading
 from slurm_operator.api.kind import Kind
 from slurm_operator.api.meta import HasMeta
-from slurm_operator.manifests.events import Event
 from slurm_operator.manifests.meta import Child, Manifest
-from slurm_operator.manifests.objects import ConfigMap, KubeNode, Pod, Secret, Unread
-from slurm_operator.manifests.platform import Namespace, StorageClass
+from slurm_operator.manifests.objects import ConfigMap, Secret, Unread
 from slurm_operator.plan.world import World
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
 
@@ -21,21 +19,6 @@ A = TypeVar("A")
 
 Question = tuple[str, ...]
 
-_RECORDS = (
-    Child,
-    ConfigMap,
-    Event,
-    KubeNode,
-    Namespace,
-    Pod,
-    Secret,
-    Snapshot,
-    StorageClass,
-    Unreachable,
-    Unread,
-)
-_NAMED: tuple[type[Any], ...] = (*KINDS, *_RECORDS)
-_TYPES: dict[str, type[Any]] = {type_.__name__: type_ for type_ in _NAMED}
 _OURS = set(KINDS)
 
 
@@ -90,19 +73,32 @@ class NotRecorded(Exception):  # noqa: N818 - it says what is the case
     """A question that was not asked when this was recorded: the program has changed since."""
 
 
+class Answer:
+    """A recorded answer as it stands in the file, read once. Whoever asks knows what types it can have."""
+
+    def __init__(self, value: Any) -> None:
+        self._value = value
+        self._read: dict[tuple[type[Any], ...], Any] = {}
+
+    def of(self, *types: type[Any]) -> Any:
+        if types not in self._read:
+            self._read[types] = read(self._value, *types)
+        return self._read[types]
+
+
 class Retold:
     """A World that gives the recorded answers again, and no others."""
 
-    def __init__(self, now: datetime, answers: Mapping[Question, Any]) -> None:
+    def __init__(self, now: datetime, answers: Mapping[Question, Answer]) -> None:
         self.now = now
         self._answers = answers
 
     def get(self, type_: type[T], namespace: str, name: str) -> T | None:
-        found: T | None = self._answer(("get", type_.__name__, namespace, name))
+        found: T | None = self._answer(("get", type_.__name__, namespace, name), type_)
         return found
 
     def all(self, type_: type[T], namespace: str = "") -> Sequence[T]:
-        found: Sequence[T] = self._answer(("all", type_.__name__, namespace))
+        found: Sequence[T] = self._answer(("all", type_.__name__, namespace), type_)
         return found
 
     def unreadable(self, type_: type[T], namespace: str) -> Sequence[str]:
@@ -110,36 +106,36 @@ class Retold:
         return found
 
     def find(self, type_: type[T], index: str, value: str) -> Sequence[T]:
-        found: Sequence[T] = self._answer(("find", type_.__name__, index, value))
+        found: Sequence[T] = self._answer(("find", type_.__name__, index, value), type_)
         return found
 
     def child(self, kind: Kind, namespace: str, name: str) -> Child | None:
-        found: Child | None = self._answer(("child", str(kind), namespace, name))
+        found: Child | None = self._answer(("child", str(kind), namespace, name), Child)
         return found
 
     def children(self, kind: Kind, owner_uid: str) -> Sequence[Child]:
-        found: Sequence[Child] = self._answer(("children", str(kind), owner_uid))
+        found: Sequence[Child] = self._answer(("children", str(kind), owner_uid), Child)
         return found
 
     def secret(self, namespace: str, name: str) -> Secret | Unread | None:
-        found: Secret | Unread | None = self._answer(("secret", namespace, name))
+        found: Secret | Unread | None = self._answer(("secret", namespace, name), Secret, Unread)
         return found
 
     def config_map(self, namespace: str, name: str) -> ConfigMap | Unread | None:
-        found: ConfigMap | Unread | None = self._answer(("config_map", namespace, name))
+        found: ConfigMap | Unread | None = self._answer(("config_map", namespace, name), ConfigMap, Unread)
         return found
 
     def slurm(self, namespace: str, controller: str) -> Snapshot | Unreachable:
-        found: Snapshot | Unreachable = self._answer(("slurm", namespace, controller))
+        found: Snapshot | Unreachable = self._answer(("slurm", namespace, controller), Snapshot, Unreachable)
         return found
 
     def serves(self, kind: Kind) -> bool:
         return bool(self._answer(("serves", str(kind))))
 
-    def _answer(self, question: Question) -> Any:
+    def _answer(self, question: Question, *types: type[Any]) -> Any:
         if question not in self._answers:
             raise NotRecorded(" ".join(question))
-        return self._answers[question]
+        return self._answers[question].of(*types)
 
 
 def written(answer: Any) -> Manifest | list[Manifest | str] | bool | None:
@@ -157,13 +153,15 @@ def _one(thing: Any) -> Manifest:
     return {"type": type_.__name__, "value": wire.decode_any(wire.encode(value))}
 
 
-def read(answer: Any) -> Any:
-    """The answer that was written."""
+def read(answer: Any, *types: type[Any]) -> Any:
+    """The answer that was written, which is of one of these types."""
     if answer is None or isinstance(answer, bool | str):
         return answer
     if isinstance(answer, list):
-        return [read(item) for item in answer]
-    type_ = _TYPES[answer["type"]]
+        return [read(item, *types) for item in answer]
+    type_ = {one.__name__: one for one in types}.get(answer["type"])
+    if type_ is None:
+        raise NotRecorded(f"a record of type {answer['type']}, which it no longer looks at")
     if type_ in _OURS:
         return reading.read(type_, answer["value"])
     return wire.decode(wire.encode(answer["value"]), type_)

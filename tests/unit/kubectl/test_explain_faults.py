@@ -400,6 +400,47 @@ def test_a_worker_that_runs_again_but_is_not_ready_is_explained_by_its_last_word
     assert "cluster's DNS" in told
 
 
+def held_change(made: Picture, *jobs) -> Picture:
+    """The Controller has a correction that would cost the steps of jobs that have started."""
+    controller = made.get(Controller, NS, "demo")
+    lines = f"{controller.spec.extra_conf}\nCredType=cred/none\n"
+    made.put(wire.replace(controller, spec=wire.replace(controller.spec, extra_conf=lines)))
+    slurm(made, jobs=jobs)
+    return retold(made)
+
+
+def test_a_nodeset_that_needs_a_change_which_waits_for_jobs_names_both_and_what_to_do(
+    healthy: Picture,
+) -> None:
+    made = healthy.copy()
+    waiting(made, "demo-cpu-1", "slurmd", "CrashLoopBackOff", last="fatal: bad credentials plugin")
+    found = explanation(
+        held_change(made, job(7, "demo-cpu-0"), job(8, words=("PENDING",))), "nodeset/demo-cpu"
+    )
+    told = " ".join(text(found).plain.split())
+
+    assert "fatal: bad credentials plugin" in told
+    assert "If CredType changes, running steps are interrupted" in told
+    assert "jobs that have started: 7." in told
+    assert "If the change that is held back is the correction" in found.remedy.advice
+    assert "squeue --states=all" in found.remedy.commands
+
+
+def test_a_nodeset_that_is_well_tells_of_a_change_that_waits_for_jobs(healthy: Picture) -> None:
+    found = explanation(held_change(healthy.copy(), job(7, "demo-cpu-0")), "nodeset/demo-cpu")
+
+    assert found.is_well
+    [line] = [one for one in found.meanwhile if "held back" in one]
+    assert "If CredType changes" in line
+    assert line.endswith("jobs that have started: 7.")
+
+
+def test_a_change_that_waits_for_nobody_is_not_told(healthy: Picture) -> None:
+    found = explanation(held_change(healthy.copy(), job(8, words=("PENDING",))), "nodeset/demo-cpu")
+
+    assert not [one for one in found.meanwhile if "held back" in one]
+
+
 def test_every_moment_of_a_new_cluster_can_be_explained() -> None:
     """Parts wait for each other there, in every order."""
     made = empty()

@@ -6,16 +6,22 @@ from pathlib import Path
 import pytest
 
 from slurm_operator import wire
+from slurm_operator.api.controller import Controller
 from slurm_operator.api.images import PATTERN_VARIABLE, default_image, images_named
-from slurm_operator.api.meta import ObjectKey, key_of
+from slurm_operator.api.meta import Meta, ObjectKey, key_of
 from slurm_operator.api.nodeset import NodeSet
 from slurm_operator.kubectl.picture import Picture
 from slurm_operator.kubectl.record import decided, read_files, recorded, replay, taken
+from slurm_operator.manifests.meta import Child
 from slurm_operator.manifests.objects import Pod
+from slurm_operator.manifests.platform import VolumeClaim, VolumeClaimSpec
+from slurm_operator.operator import program
 from slurm_operator.plan.actions import Wait
 from slurm_operator.plan.plan import Plan, lane, plan
-from slurm_operator.runtime.recording import Recorder
-from slurm_operator.runtime.witness import NotRecorded, Retold, Witness
+from slurm_operator.runtime.recording import Flight, Recorder, lines
+from slurm_operator.runtime.settings import Settings
+from slurm_operator.runtime.sources import OWNER, Source
+from slurm_operator.runtime.witness import Answer, NotRecorded, Retold, Witness
 from support.pictures import NOON, NS, RECONCILERS, SLURM, job, slurm, state, working
 
 
@@ -92,6 +98,91 @@ def test_a_recording_of_now_replays_too(busy: Picture) -> None:
 
     assert len(found) == 6
     assert all(replay(one, RECONCILERS).is_same for one in found)
+
+
+def test_a_controller_with_a_standby_on_a_volume_of_its_user_replays(tmp_path: Path, busy: Picture) -> None:
+    """Its claim is a fact that no other kind of object needs."""
+    made = busy.copy()
+    [controller] = made.all(Controller)
+    spec = controller.spec
+    shared = wire.replace(spec.persistence, existing_claim="state")
+    made.put(
+        wire.replace(
+            controller,
+            spec=wire.replace(spec, ha=wire.replace(spec.ha, enabled=True), persistence=shared),
+        )
+    )
+    claim = VolumeClaimSpec(access_modes=("ReadWriteMany",))
+    made.put(VolumeClaim(metadata=Meta(name="state", namespace=NS, uid="claim"), spec=claim))
+    write(tmp_path, made)
+    found = list(recorded(read_files(tmp_path)))
+
+    [one] = [one for one in found if one.flight.reconciler == "controller"]
+    assert ("get", "VolumeClaim", NS, "state") in one.answers
+    assert [replay(one, RECONCILERS) for one in found if not replay(one, RECONCILERS).is_same] == []
+
+
+SOURCES = program(Settings()).sources
+
+
+@pytest.mark.parametrize("source", SOURCES.records, ids=lambda source: source.type.__name__)
+def test_every_record_that_the_operator_watches_can_be_recorded_and_read_again(source: Source) -> None:
+    made = Picture(now=NOON, is_whole=True)
+    meta = {"name": "one", "namespace": NS, "uid": "1", "ownerReferences": [OWNED]}
+    thing = source.decode(wire.encode({"metadata": meta, **LEAST.get(source.type.__name__, {})}))
+    made.put(thing)
+    questions = [
+        lambda world: world.get(source.type, NS, "one"),
+        lambda world: world.get(source.type, NS, "none"),
+        lambda world: world.all(source.type),
+        lambda world: world.find(source.type, OWNER, "owner"),
+        lambda world: world.unreadable(source.type, NS),
+    ]
+    told, [one] = recording(made, questions)
+
+    world = Retold(NOON, one.answers)
+    assert [question(world) for question in questions] == told == [thing, None, [thing], [thing], []]
+
+
+@pytest.mark.parametrize("kind", SOURCES.children, ids=lambda kind: kind.kind)
+def test_every_child_that_the_operator_watches_can_be_recorded_and_read_again(kind) -> None:
+    made = Picture(now=NOON, is_whole=True)
+    meta = {"name": "one", "namespace": NS, "uid": "1", "ownerReferences": [OWNED]}
+    body = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": meta}
+    child: Child = SOURCES.child_source(kind).decode(wire.encode(body))
+    made.put_child(kind, child)
+    questions = [lambda world: world.child(kind, NS, "one"), lambda world: world.children(kind, "owner")]
+    told, [one] = recording(made, questions)
+
+    world = Retold(NOON, one.answers)
+    assert [question(world) for question in questions] == told == [child, [child]]
+
+
+def test_a_record_of_a_type_that_nobody_asks_for_any_more_is_told() -> None:
+    with pytest.raises(NotRecorded, match="type Former"):
+        Answer({"type": "Former", "value": {}}).of(Pod)
+
+
+OWNED = {"apiVersion": "slinky.slurm.net/v1beta1", "kind": "NodeSet", "name": "n", "uid": "owner"}
+
+# What a record cannot do without.
+LEAST: dict[str, dict] = {
+    "Event": {"reason": "FailedCreate", "involvedObject": {"kind": "StatefulSet", "name": "x"}},
+    "NodeSet": {"spec": {"controllerRef": {"name": "demo"}}},
+    "LoginSet": {"spec": {"controllerRef": {"name": "demo"}, "sssdConfRef": {"name": "a", "key": "b"}}},
+    "RestApi": {"spec": {"controllerRef": {"name": "demo"}}},
+    "Token": {"spec": {"username": "slurm", "jwtKeyRef": {"name": "a", "key": "b"}}},
+}
+
+
+def recording(world: Picture, questions: list) -> tuple[list, list]:
+    """The answers to some questions, and the one decision of a file that was made from them."""
+    witness = Witness(world)
+    told = [question(witness) for question in questions]
+    flight = Flight(
+        reconciler="any", key=ObjectKey(NS, "one"), seen_at=NOON, decided_at=NOON, facts=(), plan=Plan()
+    )
+    return told, list(recorded([lines(flight, witness.answers, set())]))
 
 
 def test_another_decision_is_noticed(tmp_path: Path, busy: Picture) -> None:

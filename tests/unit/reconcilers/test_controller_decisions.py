@@ -7,6 +7,7 @@ import pytest
 from slurm_operator import wire
 from slurm_operator.api import names, reading
 from slurm_operator.api.accounting import AccountingStatus
+from slurm_operator.api.controller import Controller
 from slurm_operator.api.meta import Meta, ObjectKey
 from slurm_operator.api.nodeset import NodeSet
 from slurm_operator.manifests import kinds
@@ -40,7 +41,7 @@ from slurm_operator.reconcilers.controller.rehearsal import judged, rehearsal_po
 from slurm_operator.slurm.conf.lines import parse
 from slurm_operator.slurm.node import SlurmNode
 from slurm_operator.slurm.snapshot import Snapshot
-from slurm_operator.slurm.states import NodeState
+from slurm_operator.slurm.states import JobState, NodeState
 from support.controller_cases import CASES
 from support.controller_play import NOON, Play, crashing, job, parameters, running
 from support.controllers import KEY, NS, child, controller, files, put, secret, thing, world
@@ -517,6 +518,84 @@ def test_what_was_read_of_slurm_before_a_change_was_asked_for_does_not_tell_what
     assert "Slurm is read again" in waits(made.world, now)["JobsAtStake"]
 
 
+RUNS_OUT = "CredType=cred/none\n"  # Interrupts steps that run; jobs that have not begun lose nothing.
+FORGETS = "SelectType=select/linear\n"  # Loses all jobs, those in the queue too.
+RESTARTS = "SlurmctldPort=7817\n"  # Costs jobs only where slurmctld forgets them.
+FORGETFUL = {"persistence": {"enabled": False}}
+
+
+@pytest.mark.parametrize(
+    ("change", "spec", "words", "waits_for_it"),
+    [
+        pytest.param(RUNS_OUT, {}, ("PENDING",), False, id="pending: nothing to lose"),
+        pytest.param(RUNS_OUT, {}, ("PENDING", "REQUEUE_HOLD"), False, id="held in the queue"),
+        pytest.param(RUNS_OUT, {}, ("RUNNING",), True, id="running"),
+        pytest.param(RUNS_OUT, {}, ("RUNNING", "CONFIGURING"), True, id="its nodes are being prepared"),
+        pytest.param(RUNS_OUT, {}, ("PENDING", "CONFIGURING"), True, id="the same, as some versions say it"),
+        pytest.param(RUNS_OUT, {}, ("SUSPENDED",), True, id="suspended"),
+        pytest.param(RUNS_OUT, {}, ("COMPLETED", "COMPLETING"), True, id="its epilog runs"),
+        pytest.param(RUNS_OUT, {}, ("PENDING", "COMPLETING"), True, id="requeued, and not gone yet"),
+        pytest.param(RUNS_OUT, {}, ("COMPLETED", "STAGE_OUT"), True, id="its data is brought home"),
+        pytest.param(RUNS_OUT, {}, ("PENDING", "NEW_WORD"), True, id="a word that nobody knows"),
+        pytest.param(FORGETS, {}, ("PENDING",), True, id="a change that loses the queue"),
+        pytest.param("StateSaveLocation=/elsewhere\n", {}, ("PENDING",), True, id="another state directory"),
+        pytest.param(RESTARTS, {}, ("PENDING",), False, id="a restart"),
+        pytest.param(RESTARTS, FORGETFUL, ("PENDING",), True, id="a restart without persistence"),
+        pytest.param(RUNS_OUT, FORGETFUL, ("PENDING",), True, id="one that costs steps, without persistence"),
+        pytest.param("PartitionName=other Nodes=ALL\n", {}, ("PENDING",), True, id="its partition is removed"),
+    ],
+)  # fmt: skip
+def test_a_change_waits_for_the_jobs_that_it_would_cost(change, spec, words, waits_for_it):
+    made = up(spec={"extraConf": "PartitionName=debug Nodes=ALL\n", **spec}, jobs=(a_job(7, "debug", words),))
+    kept_partition = "" if change.startswith("PartitionName") else "PartitionName=debug Nodes=ALL\n"
+    made.spec(extraConf=kept_partition + change)
+    for _ in range(12):
+        made.round()
+
+    assert (change.strip() in made.running.texts["slurm.conf"]) is not waits_for_it
+    if waits_for_it:
+        assert ": 7." in waits(made.world, made.now)["JobsAtStake"]
+        made.jobs = ()
+        made.rounds()
+    assert change.strip() in made.running.texts["slurm.conf"]
+
+
+def a_job(job_id: int, partition: str, words: tuple[str, ...]):
+    return wire.replace(job(job_id, partition), state=JobState.of(*words))
+
+
+def test_a_job_that_begins_before_slurmctld_is_told_of_a_change_that_would_cost_it_keeps_the_former_files():
+    made = up(jobs=(a_job(7, "debug", ("PENDING",)),))
+    before = made.mounted()
+    made.spec(extraConf=RUNS_OUT)
+    for _ in range(12):
+        if made.mounted() == before:
+            made.round()
+    assert made.mounted() != before
+    made.jobs = (a_job(7, "debug", ("RUNNING",)),)
+    made._slurm()
+    for _ in range(6):
+        made.round()
+
+    assert made.mounted() == made.running == before
+    assert made.restarts == 0
+
+
+@pytest.mark.parametrize(("words", "restarts"), [(("PENDING",), 1), (("RUNNING",), 0), (("SUSPENDED",), 0)])
+def test_a_slurmctld_that_knows_one_key_is_replaced_once_no_job_has_started(words, restarts):
+    made = up(jobs=(a_job(7, "debug", words),))
+    [pod] = made.pods()
+    notes = {key: value for key, value in pod.metadata.annotations.items() if key != names.KEY_RING}
+    notes[names.SLURM_KEY_HASH] = "another"
+    labels = {**pod.metadata.labels, names.LABEL_REVISION: "of-before"}
+    metadata = wire.replace(pod.metadata, annotations=notes, labels=labels)
+    made._replace(wire.replace(pod, metadata=metadata))
+    for _ in range(4):
+        made.round()
+
+    assert made.restarts == restarts
+
+
 def leaving(extra: str = "", **more) -> Play:
     """Files without partition debug are in place, and slurmctld has not been told of them."""
     made = up(spec={"extraConf": "PartitionName=debug Nodes=ALL\n", **more})
@@ -942,3 +1021,32 @@ def test_slurmctlds_that_share_a_volume_need_one_that_can_be_shared(modes, is_re
     assert ("its accessModes must contain ReadWriteMany" in told.message) == is_refused
     assert list(sharing_volume(claim, world(controller(spec)))) == [KEY]
     assert list(sharing_volume(claim, world(controller()))) == []
+
+
+REFUSED = Failure(action=Wait(subject="x", reason="Updated", message="updated Service x"), error="forbidden.")
+
+
+def test_a_refused_write_hides_neither_a_refused_configuration_nor_a_held_deletion():
+    made = world(controller({"extraConf": "Nonsense=1"}), secret("slurm-auth-slurm", slurm_key="s"))
+    found = conditions(made, outcome=Outcome(failed=(REFUSED,)))
+    assert found["Degraded"].reason == "WriteFailed"
+    assert found["Degraded"].message.startswith("updated Service x: forbidden. Besides: ")
+    assert "line 1 of spec.extraConf" in found["Degraded"].message
+
+    going = {"deletionTimestamp": "2026-01-01T11:00:00Z", "finalizers": [FINALIZER]}
+    held = up(thing("NodeSet", "gpu", {"controllerRef": {"name": "slurm"}}))
+    leaving_ = reading.read(Controller, {**reading.plain(held.controller), "metadata": {**META, **going}})
+    held._replace(leaving_)
+    found = conditions(held.world, held.now, outcome=Outcome(failed=(REFUSED,)))
+    assert found["Progressing"].reason == "InUse"
+    assert "forbidden." in found["Degraded"].message
+
+
+META = {"name": "slurm", "namespace": "demo", "uid": "uid-of-slurm", "generation": 1}
+
+
+def test_every_refused_write_is_told():
+    other = wire.replace(REFUSED, action=wire.replace(REFUSED.action, message="updated Service y"))
+    found = conditions(up().world, outcome=Outcome(failed=(other, REFUSED)))
+
+    assert found["Degraded"].message == "updated Service x: forbidden.; updated Service y: forbidden."

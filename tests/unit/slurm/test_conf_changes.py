@@ -60,6 +60,27 @@ def test_a_partition_that_goes_away_says_what_it_does_to_jobs():
     assert "end at once" in change.rule.jobs
 
 
+# What costs jobs that wait in the queue too; all the others cost only what has started.
+LOSES_QUEUE = {"SelectType", "StateSaveLocation", "ClusterName", "PartitionName"}
+COSTS_STEPS = {
+    "AuthType",
+    "CredType",
+    "TLSType",
+    "SwitchType",
+    "SlurmdSpoolDir",
+    "NodeName",
+    "CgroupSlice",
+    "CgroupPlugin",
+}
+
+
+def test_each_change_that_costs_jobs_says_whether_those_in_the_queue_are_lost_too():
+    rules = {name: rule for rules in EXCEPTIONS.values() for name, rule in rules.items() if rule.jobs}
+
+    assert {name for name, rule in rules.items() if rule.loses_queue} == LOSES_QUEUE
+    assert {name for name, rule in rules.items() if not rule.loses_queue} == COSTS_STEPS
+
+
 def test_an_option_that_needs_a_restart_is_found_within_its_line():
     found = changed("Name=gpu File=/dev/null Cores=1\n", "gres.conf", "Name=gpu File=/dev/null Cores=0\n")
 

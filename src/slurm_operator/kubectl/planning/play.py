@@ -28,7 +28,7 @@ PATIENCE = timedelta(hours=1)
 
 A_SECOND = timedelta(seconds=1)
 
-_JOBS_IN_WORDS = re.compile(r"unfinished jobs: ([\d, ]+)")
+_JOBS_IN_WORDS = re.compile(r"(?:unfinished jobs|jobs that have started): ([\d, ]+)")
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from slurm_operator.manifests import parts
 from slurm_operator.manifests.compare import quantity
 from slurm_operator.manifests.meta import Manifest
 from slurm_operator.manifests.secrets import SecretHandle
-from slurm_operator.manifests.workloads import with_input
+from slurm_operator.manifests.workloads import Wish, with_input
 
 APP = "mariadb"
 USER = "slurm"
@@ -144,8 +144,8 @@ def stateful_set(accounting: Accounting, managed: ManagedDatabase, password: Sec
     return with_input(
         manifest,
         metadata,
-        reading.plain(managed.mariadb),
-        reading.plain(managed.template),
+        Wish(managed.mariadb),
+        Wish(managed.template),
         [managed.extra_conf, managed.storage.existing_claim],
     )
 

@@ -7,7 +7,7 @@ from slurm_operator.manifests import key_ring, parts
 from slurm_operator.manifests.digests import digest
 from slurm_operator.manifests.meta import Manifest
 from slurm_operator.manifests.secrets import SecretHandle
-from slurm_operator.manifests.workloads import with_input
+from slurm_operator.manifests.workloads import Wish, with_input
 from slurm_operator.reconcilers.accounting import check, conf
 from slurm_operator.reconcilers.accounting.database import Address, without_owner
 from slurm_operator.reconcilers.accounting.observe import APP, Seen
@@ -71,7 +71,7 @@ def stateful_set(seen: Seen, address: Address, config: Manifest) -> Manifest:
             "template": {"metadata": metadata, "spec": pod(seen.accounting, address, [*files, ring])},
         },
     }
-    return with_input(manifest, metadata, files, reading.plain(spec.slurmdbd), reading.plain(spec.template))
+    return with_input(manifest, metadata, files, Wish(spec.slurmdbd), Wish(spec.template))
 
 
 def pod(accounting: Accounting, address: Address, files: list[Manifest]) -> Manifest:

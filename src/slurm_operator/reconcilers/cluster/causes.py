@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from slurm_operator.api.conditions import Truth
 from slurm_operator.api.said import said
+from slurm_operator.plan import failing
 from slurm_operator.plan.actions import Apply, Create
 from slurm_operator.plan.conditions import DEGRADED, PROGRESSING, READY, Condition, false, true
 from slurm_operator.plan.plan import Outcome, Plan
@@ -39,7 +40,7 @@ def conditions(seen: Seen, plan: Plan, outcome: Outcome) -> Iterator[Condition]:
     states = [state(part) for part in parts(seen) if not part.metadata.is_terminating]
     yield _ready(seen, plan, states)
     yield _progressing(plan, outcome, states)
-    yield _degraded(seen, plan, outcome, states)
+    yield failing.degraded(outcome, _degraded(seen, plan, states))
     if not seen.cluster.spec.is_adopted:
         yield _isolation(seen)
         yield _persistent(seen)
@@ -106,8 +107,9 @@ def _counted(cause: State, waiting: list[State]) -> str:
 
 
 def _progressing(plan: Plan, outcome: Outcome, states: list[State]) -> Condition:
-    for failure in outcome.failed:
-        return true(PROGRESSING, "Retrying", f"{failure.error} It is tried again.")
+    if outcome.failed:
+        held = "".join(f" Besides: {wait.message}" for wait in plan.waits[:1])
+        return true(PROGRESSING, "Retrying", f"{failing.errors(outcome)} It is tried again.{held}")
     for wait in plan.waits:
         if wait.reason in _STUCK:
             return false(PROGRESSING, wait.reason, "Nothing happens until this is mended.")
@@ -121,9 +123,7 @@ def _progressing(plan: Plan, outcome: Outcome, states: list[State]) -> Condition
     return false(PROGRESSING, "UpToDate")
 
 
-def _degraded(seen: Seen, plan: Plan, outcome: Outcome, states: list[State]) -> Condition:
-    for failure in outcome.failed:
-        return true(DEGRADED, "WriteFailed", f"{failure.action.message}: {failure.error}")
+def _degraded(seen: Seen, plan: Plan, states: list[State]) -> Condition:
     for wait in plan.waits:
         if wait.reason in _STUCK:
             return true(DEGRADED, wait.reason, wait.message)

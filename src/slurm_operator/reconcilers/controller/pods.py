@@ -10,7 +10,7 @@ from slurm_operator.manifests.workloads import rollout
 from slurm_operator.plan.actions import Action, DeleteDaemonPod, PatchObject
 from slurm_operator.reconcilers.controller import live, stale_key
 from slurm_operator.reconcilers.controller.observe import Seen
-from slurm_operator.reconcilers.controller.stakes import at_stake_now, is_persistent, unfinished
+from slurm_operator.reconcilers.controller.stakes import at_stake_now, is_persistent, started, unfinished
 from slurm_operator.reconcilers.controller.step import NOTHING, Step, step, wait
 
 LOOK_SECONDS = 10.0
@@ -62,7 +62,7 @@ def why_not_replace(seen: Seen, pod: Pod, now: datetime) -> str:
         return ""
     if not is_persistent(seen) and (trouble := unfinished(seen, now)):
         return f"without persistence slurmctld would forget its jobs; {trouble}{_way_out(pod)}"
-    if signs_otherwise(seen, pod) and (trouble := unfinished(seen, now)):
+    if signs_otherwise(seen, pod) and (trouble := started(seen, now)):
         return f"with a new Slurm key it would not understand workers that still have the old one; {trouble}"
     return ""
 

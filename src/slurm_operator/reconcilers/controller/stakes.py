@@ -48,13 +48,32 @@ def is_persistent(seen: Seen) -> bool:
 
 def unfinished(seen: Seen, now: datetime) -> str:
     """Why a slurmctld that forgets its jobs must not be restarted now; empty when there are none."""
+    jobs = _jobs(seen, now)
+    if isinstance(jobs, str):
+        return jobs
+    return f"unfinished jobs: {told(jobs)}" if jobs else ""
+
+
+def started(seen: Seen, now: datetime) -> str:
+    """Why nothing may happen now that costs running steps; empty when no job has any.
+
+    A job that waits in the queue has nothing to lose, and may wait for this very change.
+    """
+    jobs = _jobs(seen, now)
+    if isinstance(jobs, str):
+        return jobs
+    begun = [job for job in jobs if job.state.holds_node]
+    return f"jobs that have started: {told(begun)}" if begun else ""
+
+
+def _jobs(seen: Seen, now: datetime) -> list[SlurmJob] | str:
+    """All jobs that slurmctld knows and that are not over, or why nobody can tell."""
     if not may_have_jobs(seen):
-        return ""
+        return []
     if trouble := _unseen(seen, now):
         return f"whether jobs are left {trouble}"
     assert isinstance(seen.slurm, Snapshot)
-    jobs = seen.slurm.jobs.values()
-    return f"unfinished jobs: {told(jobs)}" if jobs else ""
+    return list(seen.slurm.jobs.values())
 
 
 def leaves_out(old: Files, new: Files) -> list[str]:
@@ -103,8 +122,10 @@ def _stakes(seen: Seen, old: Files, new: Files, now: datetime) -> Iterator[str]:
         if trouble := _jobs_of(seen, now, f"node {node}", node=node):
             yield f"Without node {node} its jobs would end; {trouble}."
     for change in changes(old.texts, new.texts, TABLES):
-        if change.rule.jobs and change.key not in _BY_NAME and (trouble := unfinished(seen, now)):
-            yield f"If {change.key} changes, {change.rule.jobs}; {trouble}."
+        if change.rule.jobs and change.key not in _BY_NAME:
+            at_risk = unfinished if change.rule.loses_queue else started
+            if trouble := at_risk(seen, now):
+                yield f"If {change.key} changes, {change.rule.jobs}; {trouble}."
     if not is_persistent(seen):
         for change in needs_restart(seen, old, new):
             if trouble := unfinished(seen, now):

@@ -3,6 +3,7 @@
 from slurm_operator.api import names
 from slurm_operator.manifests.meta import Manifest
 from slurm_operator.manifests.troubles import troubles
+from slurm_operator.plan import failing
 from slurm_operator.plan.actions import Tell, Wait
 from slurm_operator.plan.conditions import DEGRADED, PROGRESSING, READY, Condition, false, true, unknown
 from slurm_operator.plan.plan import Outcome, Plan
@@ -39,7 +40,7 @@ def status(seen: Seen, plan: Plan, outcome: Outcome) -> StatusReport:
     conditions = [
         ready(seen, plan),
         progressing(seen, plan, outcome),
-        degraded(seen, plan, outcome, refusal),
+        failing.degraded(outcome, degraded(seen, plan, refusal)),
     ]
     return StatusReport(conditions=conditions, fields=facts(seen, refusal))
 
@@ -171,8 +172,11 @@ def _external_ready(seen: Seen, where: str) -> Condition:
 
 
 def progressing(seen: Seen, plan: Plan, outcome: Outcome) -> Condition:
-    for failure in outcome.failed:
-        return true(PROGRESSING, "Retrying", f"{failure.error} It is tried again.")
+    for wait in plan.waits:
+        if wait.reason == "InUse":
+            return true(PROGRESSING, wait.reason, wait.message)
+    if outcome.failed:
+        return true(PROGRESSING, "Retrying", f"{failing.errors(outcome)} It is tried again.")
     for wait in plan.waits:
         if wait.reason in _ON_ITS_WAY:
             return true(PROGRESSING, wait.reason, wait.message)
@@ -186,9 +190,7 @@ def progressing(seen: Seen, plan: Plan, outcome: Outcome) -> Condition:
     return false(PROGRESSING, "UpToDate")
 
 
-def degraded(seen: Seen, plan: Plan, outcome: Outcome, refusal: Refusal | None) -> Condition:
-    for failure in outcome.failed:
-        return true(DEGRADED, "WriteFailed", f"{failure.action.message}: {failure.error}")
+def degraded(seen: Seen, plan: Plan, refusal: Refusal | None) -> Condition:
     if lost := memory.told(seen):
         return true(DEGRADED, "StateLost", lost)
     if refusal is not None:

@@ -1,11 +1,10 @@
 """The StatefulSet of slurmctld."""
 
-from slurm_operator.api import names, reading
+from slurm_operator.api import names
 from slurm_operator.api.controller import Controller
 from slurm_operator.api.images import default_image
 from slurm_operator.manifests import key_ring, logs
-from slurm_operator.manifests.compare import INPUT_DIGEST, settled_template
-from slurm_operator.manifests.digests import digest
+from slurm_operator.manifests.compare import settled_template
 from slurm_operator.manifests.dns import worker_domain
 from slurm_operator.manifests.meta import Child, Manifest
 from slurm_operator.manifests.parts import (
@@ -19,6 +18,7 @@ from slurm_operator.manifests.parts import (
     secret_file,
     with_affinity,
 )
+from slurm_operator.manifests.workloads import Wish, input_notes
 from slurm_operator.reconcilers.controller.observe import Seen, replicas
 from slurm_operator.reconcilers.controller.services import PORT_NAME, owner
 from slurm_operator.reconcilers.controller.slurm_conf import (
@@ -64,7 +64,7 @@ def stateful_set(seen: Seen, port: int) -> Manifest:
     return {
         "apiVersion": "apps/v1",
         "kind": "StatefulSet",
-        "metadata": head.metadata(name, annotations={INPUT_DIGEST: input_digest(seen, port)}),
+        "metadata": head.metadata(name, annotations=input_notes(inputs(seen, port))),
         "spec": {
             "replicas": replicas(controller),
             "revisionHistoryLimit": 0,
@@ -91,27 +91,25 @@ def managed_as(there: Child | None, wanted: Manifest) -> Manifest:
     return wanted | {"spec": wanted["spec"] | {"podManagementPolicy": policy}}
 
 
-def input_digest(seen: Seen, port: int) -> str:
-    """Of what the pod template is made from. While it stays, a running slurmctld stays as it is.
+def inputs(seen: Seen, port: int) -> Manifest:
+    """What the pod template is made from. While it means the same, a running slurmctld stays as it is.
 
     What tools write on the Controller itself is left out: a label is no reason to restart slurmctld.
     """
     spec = seen.controller.spec
-    return digest(
-        {
-            "cluster": seen.controller.cluster_name,
-            "port": port,
-            "containers": [reading.plain(one) for one in (spec.slurmctld, spec.logfile, spec.reconfigure)],
-            "template": reading.plain(spec.template),
-            "inplace": spec.inplace_reconfigure,
-            "ha": spec.ha.enabled,
-            "state": [spec.persistence.enabled, spec.persistence.existing_claim],
-            "keys": [
-                [seen.slurm_key.ref.name, seen.slurm_key.ref.key, slurm_key_hash(seen)],
-                [seen.signing_key.ref.name, seen.signing_key.ref.key, seen.signing_key.digest],
-            ],
-        }
-    )
+    return {
+        "cluster": seen.controller.cluster_name,
+        "port": port,
+        "containers": [Wish(one) for one in (spec.slurmctld, spec.logfile, spec.reconfigure)],
+        "template": Wish(spec.template),
+        "inplace": spec.inplace_reconfigure,
+        "ha": spec.ha.enabled,
+        "state": [spec.persistence.enabled, spec.persistence.existing_claim],
+        "keys": [
+            [seen.slurm_key.ref.name, seen.slurm_key.ref.key, slurm_key_hash(seen)],
+            [seen.signing_key.ref.name, seen.signing_key.ref.key, seen.signing_key.digest],
+        ],
+    }
 
 
 def slurm_key_hash(seen: Seen) -> str:

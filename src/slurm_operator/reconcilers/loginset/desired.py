@@ -10,7 +10,7 @@ from slurm_operator.manifests.dns import controller_address, worker_domain
 from slurm_operator.manifests.meta import Manifest
 from slurm_operator.manifests.objects import Secret
 from slurm_operator.manifests.secrets import SecretHandle
-from slurm_operator.manifests.workloads import with_input
+from slurm_operator.manifests.workloads import Wish, with_input
 from slurm_operator.reconcilers.loginset.observe import APP, SSSD_CONF, Seen
 
 INITCONF = "initconf"
@@ -110,7 +110,7 @@ def deployment(seen: Seen) -> Manifest:
             "template": {"metadata": metadata, "spec": pod(loginset, address, with_ring(seen, volumes))},
         },
     }
-    wishes = [reading.plain(one) for one in (spec.login, spec.initconf, spec.template)]
+    wishes = [Wish(one) for one in (spec.login, spec.initconf, spec.template)]
     return with_input(manifest, metadata, wishes, volumes, address)
 
 

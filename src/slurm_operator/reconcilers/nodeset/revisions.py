@@ -8,8 +8,10 @@ from typing import Any
 from slurm_operator.api import names, reading
 from slurm_operator.api.meta import key_of
 from slurm_operator.api.nodeset import NodeSet
+from slurm_operator.api.workers import WorkerSsh
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.digests import digest
+from slurm_operator.manifests.meaning import EMPTY_COUNTS, meant
 from slurm_operator.manifests.meta import Child, Manifest
 from slurm_operator.manifests.owners import owner_reference
 from slurm_operator.plan.actions import PatchObject
@@ -17,9 +19,13 @@ from slurm_operator.plan.actions import PatchObject
 # The parts of a spec that a worker is made from; the rest is about how many there are and how they go.
 INTENT = ("template", "slurmd", "logfile", "ssh", "extraConf", "ordinalPadding", "oversubscribeNode")
 
+# Those of them that are laid over containers of ours, in the words of Kubernetes.
+_LAID_OVER = ("slurmd", "logfile")
+_NO_SSH = reading.plain(WorkerSsh())
 
-# On revisions of ours: they keep what the user wrote exactly.
+# On revisions of ours: they keep what the user wrote exactly. Those with 1 have no empty map at all.
 INTENT_NOTE = "slinky.slurm.net/intent"
+_WITHOUT_EMPTIES, _NOTED = "1", "2"
 
 
 @dataclass(frozen=True)
@@ -36,33 +42,66 @@ class Revision:
 def current(nodeset: NodeSet, there: Sequence[Child]) -> Revision:
     """The revision of the spec as it is. One that means the same keeps its hash, whoever made it."""
     spec = reading.plain(nodeset.spec)
-    meant = intent(spec)
+    intended = intent(spec, amounts=False)
     newest = max((_number(child) for child in there), default=0)
     for child in sorted(there, key=_number, reverse=True):
-        is_loose = INTENT_NOTE not in child.metadata.annotations
-        if intent(_stored(child), loose=is_loose) == (intent(spec, loose=True) if is_loose else meant):
+        if _is_of(child, spec):
             former = child if _number(child) < newest else None
             return Revision(_hash(child, nodeset), _number(child), is_new=False, former=former)
     taken = {_hash(child, nodeset) for child in there}
-    collisions = next(n for n in itertools.count() if _hashed(meant, n) not in taken)
-    return Revision(_hashed(meant, collisions), newest + 1, is_new=True, collisions=collisions)
+    collisions = next(n for n in itertools.count() if _hashed(intended, n) not in taken)
+    return Revision(_hashed(intended, collisions), newest + 1, is_new=True, collisions=collisions)
 
 
-def intent(spec: Mapping[str, Any], *, loose: bool = False) -> Manifest:
-    """What the user meant, without empty values: writing out an empty map is no change.
+def _is_of(child: Child, spec: Mapping[str, Any]) -> bool:
+    """Whether this revision means the same, as far as whoever wrote it kept what was meant."""
+    note = child.metadata.annotations.get(INTENT_NOTE)
+    if note is None:
+        return intent(_stored(child), loose=True) == intent(spec, loose=True)
+    empties = note != _WITHOUT_EMPTIES
+    return intent(_stored(child), empties=empties) == intent(spec, empties=empties)
+
+
+def intent(
+    spec: Mapping[str, Any], *, loose: bool = False, empties: bool = True, amounts: bool = True
+) -> Manifest:
+    """What the user meant: writing out what is so anyway, as typed clients do, is no change.
 
     The operator before us dropped each `false` and `0` that a user wrote; `loose` compares with what it kept.
     """
-    bare = {field: _bare(spec.get(field), loose) for field in INTENT}
+    said = dict(spec)
+    for field in _LAID_OVER:
+        said[field] = meant(spec.get(field), empties=empties, amounts=amounts)
+    if isinstance(template := spec.get("template"), Mapping):
+        said["template"] = {
+            **template,
+            "spec": meant(template.get("spec"), empties=empties, amounts=amounts),
+        }
+    if isinstance(ssh := spec.get("ssh"), Mapping):
+        said["ssh"] = {**_NO_SSH, **meant(ssh)}
+    return _bared(said, loose, empties and not loose)
+
+
+def written(spec: Mapping[str, Any]) -> Manifest:
+    """What the user wrote, for whoever compares with it later."""
+    return _bared(spec, False, True)
+
+
+def _bared(spec: Mapping[str, Any], loose: bool, empties: bool) -> Manifest:
+    bare = {field: _bare(spec.get(field), loose, empties) for field in INTENT}
     return {field: value for field, value in bare.items() if not _is_blank(value, True)}
 
 
-def _bare(value: Any, loose: bool) -> Any:
+def _bare(value: Any, loose: bool, empties: bool) -> Any:
     if isinstance(value, Mapping):
-        kept = {key: _bare(inner, loose) for key, inner in value.items() if key != "$patch"}
-        return {key: inner for key, inner in kept.items() if not _is_blank(inner, loose)}
+        kept = {key: _bare(inner, loose, empties) for key, inner in value.items() if key != "$patch"}
+        return {
+            key: inner
+            for key, inner in kept.items()
+            if not _is_blank(inner, loose) or (empties and inner == {} and key in EMPTY_COUNTS)
+        }
     if isinstance(value, list | tuple):
-        return [_bare(item, loose) for item in value]
+        return [_bare(item, loose, empties) for item in value]
     return value
 
 
@@ -84,11 +123,11 @@ def manifest(nodeset: NodeSet, revision: Revision) -> Manifest:
             "name": f"{nodeset.metadata.name}-{revision.hash}",
             "namespace": nodeset.metadata.namespace,
             "labels": labels,
-            "annotations": {INTENT_NOTE: "1"},
+            "annotations": {INTENT_NOTE: _NOTED},
             "ownerReferences": [owner_reference(nodeset.KIND, nodeset.metadata)],
         },
         "revision": revision.number,
-        "data": {"spec": intent(reading.plain(nodeset.spec))},
+        "data": {"spec": written(reading.plain(nodeset.spec))},
     }
 
 

@@ -9,6 +9,7 @@ from slurm_operator.api.nodeset_status import NodeSetStatus
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.meta import Manifest
 from slurm_operator.manifests.troubles import troubles
+from slurm_operator.plan import failing
 from slurm_operator.plan.actions import Action, Create
 from slurm_operator.plan.conditions import DEGRADED, READY, Condition, false, true
 from slurm_operator.plan.gate import told
@@ -126,13 +127,11 @@ def conditions(seen: Seen, plan: Plan, outcome: Outcome, facts: Manifest) -> Ite
     for one in (maintenance.condition(seen), probes.condition(seen)):
         if one is not None:
             yield one
-    yield _degraded(seen, outcome, facts["mismatches"])
+    otherwise = _degraded(seen, facts["mismatches"])
+    yield failing.degraded(outcome, otherwise, "ActionFailed", " It is tried again.")
 
 
-def _degraded(seen: Seen, outcome: Outcome, wrong: list[Manifest]) -> Condition:
-    if outcome.failed:
-        first = outcome.failed[0]
-        return true(DEGRADED, "ActionFailed", f"{first.action.message}: {first.error} It is tried again.")
+def _degraded(seen: Seen, wrong: list[Manifest]) -> Condition:
     if isinstance(seen.slurm, Unreachable) and seen.members and not _is_slurm_starting(seen):
         return true(
             DEGRADED,

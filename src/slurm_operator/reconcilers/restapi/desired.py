@@ -7,7 +7,7 @@ from slurm_operator.manifests import parts
 from slurm_operator.manifests.digests import digest
 from slurm_operator.manifests.meta import Manifest
 from slurm_operator.manifests.secrets import SecretHandle
-from slurm_operator.manifests.workloads import with_input
+from slurm_operator.manifests.workloads import Wish, with_input
 from slurm_operator.plan.needs import Need
 from slurm_operator.reconcilers.restapi.observe import APP, Seen
 from slurm_operator.slurm.conf.rest import has_slurmdbd
@@ -52,8 +52,8 @@ def deployment(seen: Seen) -> Manifest:
     return with_input(
         manifest,
         metadata,
-        reading.plain(spec.slurmrestd),
-        reading.plain(spec.template),
+        Wish(spec.slurmrestd),
+        Wish(spec.template),
         [spec.controller_ref.name, seen.slurm_key.name, seen.slurm_key.key],
     )
 

@@ -1,6 +1,7 @@
 """What a Token says about itself."""
 
 from slurm_operator.manifests.meta import Manifest
+from slurm_operator.plan import failing
 from slurm_operator.plan.conditions import DEGRADED, PROGRESSING, READY, Condition, false, true
 from slurm_operator.plan.plan import Outcome, Plan
 from slurm_operator.plan.wiring import StatusReport
@@ -24,7 +25,7 @@ def facts(seen: Seen) -> Manifest:
 
 def conditions(seen: Seen, plan: Plan, outcome: Outcome) -> list[Condition]:
     if outcome.failed:
-        error = outcome.failed[0].error
+        error = failing.errors(outcome)
         message = f"{error} It is tried again; while the old token lasts it stays in the Secret."
         return [
             _ready(seen.issued) if seen.issued is not None else false(READY, "NotSigned", message),

@@ -27,12 +27,16 @@ class Daemon(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What a change of one key needs: which daemons must restart, and what becomes of jobs, if it hurts."""
+    """What a change of one key needs: which daemons must restart, and what becomes of jobs, if it hurts.
+
+    Jobs that have not started lose nothing by most of them; `loses_queue` says where they do.
+    """
 
     cost: Cost
     learnt: str
     daemons: tuple[Daemon, ...] = ()
     jobs: str = ""
+    loses_queue: bool = False
 
 
 _ALL = (Daemon.SLURMCTLD, Daemon.SLURMD, Daemon.SLURMRESTD, Daemon.SACKD)
@@ -68,6 +72,7 @@ EXCEPTIONS: Mapping[str, Mapping[str, Rule]] = {
             'slurm.conf(5): "When changed, all job information (running and pending) will be lost"',
             (Daemon.SLURMCTLD,),
             "all jobs, running and pending, are lost",
+            loses_queue=True,
         ),
         "SwitchType": Rule(
             Cost.RESTART,
@@ -80,12 +85,14 @@ EXCEPTIONS: Mapping[str, Mapping[str, Rule]] = {
             "seen on 26.05.5: a reconfigure takes it and begins with what is there",
             (Daemon.SLURMCTLD,),
             "all jobs and dynamic nodes are lost where the new place is empty",
+            loses_queue=True,
         ),
         "ClusterName": Rule(
             Cost.RESTART,
             "seen on 26.05.5: slurmctld refuses the state of another name (CLUSTER NAME MISMATCH)",
             (*_ALL, Daemon.SLURMDBD),
             "their accounting goes to another cluster",
+            loses_queue=True,
         ),
         "SlurmUser": Rule(
             Cost.RESTART,
@@ -107,6 +114,7 @@ EXCEPTIONS: Mapping[str, Mapping[str, Rule]] = {
             Cost.RECONFIGURE,
             "seen on 26.05.5: a reconfigure without a partition ends its jobs at once",
             jobs="jobs of a partition that is gone end at once, running and pending",
+            loses_queue=True,
         ),
         "NodeName": Rule(
             Cost.RECONFIGURE,

@@ -1,0 +1,36 @@
+"""What could not be done, all of it, and beside it what else is wrong."""
+
+from slurm_operator.api.conditions import Truth
+from slurm_operator.plan.conditions import DEGRADED, Condition, true
+from slurm_operator.plan.plan import Failure, Outcome
+
+FAILURES_TOLD = 3
+
+
+def told(outcome: Outcome) -> str:
+    """Every failed action with what was said about it, in an order that stays while they do."""
+    return _listed(sorted({_sentence(failure) for failure in outcome.failed}))
+
+
+def errors(outcome: Outcome) -> str:
+    """The same without what was attempted."""
+    return _listed(sorted({failure.error for failure in outcome.failed}))
+
+
+def degraded(
+    outcome: Outcome, otherwise: Condition, reason: str = "WriteFailed", more: str = ""
+) -> Condition:
+    """What could not be done. It does not hide what would be said otherwise, nor the other way round."""
+    if not outcome.failed:
+        return otherwise
+    beside = f" Besides: {otherwise.message}" if otherwise.status is Truth.TRUE else ""
+    return true(DEGRADED, reason, f"{told(outcome)}{more}{beside}")
+
+
+def _sentence(failure: Failure) -> str:
+    return f"{failure.action.message}: {failure.error}"
+
+
+def _listed(sentences: list[str]) -> str:
+    more = len(sentences) - FAILURES_TOLD
+    return "; ".join(sentences[:FAILURES_TOLD]) + (f"; and {more} more" if more > 0 else "")

@@ -1,0 +1,102 @@
+"""A write that a real API server refuses for good: how often it is sent, what is told, and that it is made in the end."""
+
+import json
+import threading
+import time
+import uuid
+from contextlib import contextmanager
+
+import pytest
+from kinds_rig import apply, condition, get, merge, operator, ours, plane
+
+from support.audit import changes_by
+from support.managers import running_manager, until
+
+__all__ = ["plane"]
+
+SECONDS = 25.0
+BUDGET = "slurm-workers-pdb-slurm"
+
+
+@pytest.fixture
+def ns(plane) -> str:
+    name = f"refused-{uuid.uuid4().hex[:8]}"
+    plane.caller.call("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
+    return name
+
+
+def asked(plane, user: str, ns: str) -> list[int]:
+    """The answers to every write of the operator about the budget."""
+    return [
+        entry["responseStatus"]["code"]
+        for entry in changes_by(plane.audit_log, user)
+        if entry["objectRef"].get("name") == BUDGET and entry["objectRef"].get("namespace") == ns
+    ]
+
+
+def events(plane, ns: str) -> list[dict]:
+    found = json.loads(plane.kubectl("get", "events.events.k8s.io", "-n", ns, "-o", "json"))["items"]
+    return [event for event in found if "minAvailable and maxUnavailable" in event.get("note", "")]
+
+
+@contextmanager
+def restless(plane, ns: str):
+    """Something about the Controller changes several times a second, and means nothing."""
+    over = threading.Event()
+    path = f"/apis/slinky.slurm.net/v1beta1/namespaces/{ns}/controllers/slurm"
+
+    def touch() -> None:
+        for number in range(10_000):
+            if over.is_set():
+                return
+            note = {"metadata": {"annotations": {"example.com/touched": str(number)}}}
+            plane.caller.call("PATCH", path, note, kind="application/merge-patch+json")
+            time.sleep(0.25)
+
+    thread = threading.Thread(target=touch)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+@pytest.mark.timeout(300)
+def test_a_refused_write_is_repeated_ever_more_seldom_shown_and_made_when_it_can_be(plane, ns, tmp_path):
+    user = f"operator-{ns}"
+    theirs = {"maxUnavailable": 1, "selector": {"matchLabels": {"hers": "yes"}}}
+    budget = {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": BUDGET, "namespace": ns},
+    }
+    apply(plane, {**budget, "spec": theirs}, ours("Controller", ns, "slurm", {"extraConf": "Nonsense=1\n"}))
+
+    with running_manager(operator(plane, user), tmp_path / "log", "--namespaces", ns) as manager:
+        manager.wait_ready()
+        until(lambda: asked(plane, user, ns), what="the operator to try it")
+        with restless(plane, ns):
+            time.sleep(SECONDS)
+        tried = asked(plane, user, ns)
+        assert set(tried) == {422}
+        assert 2 <= len(tried) <= 8, "once a second or more, it would be dozens"
+
+        status, reason, told = condition(plane, ns, "controller", "slurm", "Degraded")
+        assert (status, reason) == ("True", "WriteFailed")
+        assert "minAvailable and maxUnavailable" in told
+        assert "line 1 of spec.extraConf" in told, "a refused configuration is not hidden"
+        assert sum((one.get("series") or {"count": 1})["count"] for one in events(plane, ns)) <= len(tried)
+
+        merge(plane, ns, "controller", "slurm", {"spec": {"extraConf": "KillWait=5"}})
+        until(lambda: len(asked(plane, user, ns)) > len(tried), seconds=8, what="a try for the new spec")
+
+        # Nobody watches an object without our labels, so its removal alone would not be seen.
+        plane.kubectl("delete", "pdb", BUDGET, "-n", ns)
+        merge(plane, ns, "controller", "slurm", {"spec": {"extraConf": ""}})
+        until(lambda: get(plane, ns, "pdb", BUDGET) is not None, seconds=8, what="the budget, at once")
+        assert asked(plane, user, ns)[-1] in (200, 201)
+        until(
+            lambda: condition(plane, ns, "controller", "slurm", "Degraded")[1] != "WriteFailed",
+            what="all well",
+        )

@@ -1,0 +1,53 @@
+"""Writes that an API server refuses for good: they are repeated ever more seldom, and shown all the while."""
+
+import pytest
+
+from simulation.deeds import Happening
+from simulation.mutants import mutated
+from simulation.refusing import WRITES
+from simulation.runs import Story, play
+from simulation.scenes import PARTS, Scene
+from slurm_operator.runtime.refusals import Refusals
+
+ALONE = Scene(PARTS, has_login=False, has_token=False)
+WORKERS = Scene(nodeset=(("replicas", 3),))
+
+
+def told(scene: Scene, *happenings: tuple, seed: int = 2) -> Story:
+    return Story(seed, tuple(Happening(*happening) for happening in happenings), scene=scene)
+
+
+def number(verb: str, kind: str) -> int:
+    return next(place for place, write in enumerate(WRITES) if (write[0], write[1].kind) == (verb, kind))
+
+
+# A job that is suspended on a worker that has to leave keeps everybody looking at Slurm, every second.
+BUSY = ((10, "submit", 1, 39), (1, "suspend"))
+
+# fmt: off
+NO_PODS = told(WORKERS, *BUSY, (2, "refuse_writes", number("create", "Pod"), 0), (1, "fail_worker", 1), (2, "change_image", 0, 3), (120, "calm"))
+NO_NOTES = told(WORKERS, (10, "refuse_writes", number("patch", "Pod"), 1), (5, "submit", 1, 30), (2, "scale", 0, 0), (90, "calm"))
+NO_DELETES = told(WORKERS, *BUSY, (2, "refuse_writes", number("delete", "Pod"), 0), (2, "scale", 0, 0), (90, "calm"))
+NO_FILES = told(ALONE, (50, "refuse_writes", number("apply", "ConfigMap"), 1), (2, "edit_config", 0, 5), (120, "calm"))
+NO_WORKLOAD = told(ALONE, (50, "refuse_writes", number("apply", "StatefulSet"), 1), (2, "change_daemon_image", 0, 3), (140, "calm"))
+# fmt: on
+
+
+@pytest.mark.parametrize(
+    "story",
+    [
+        pytest.param(NO_PODS, id="no room for workers"),
+        pytest.param(NO_NOTES, id="no notes on workers"),
+        pytest.param(NO_DELETES, id="workers may not be deleted"),
+        pytest.param(NO_FILES, id="no new configuration"),
+        pytest.param(NO_WORKLOAD, id="no slurmctld"),
+    ],
+)
+def test_a_refused_write_is_repeated_ever_more_seldom_and_made_in_the_end(story):
+    assert play(story).broken is None
+
+
+@pytest.mark.parametrize("story", [NO_PODS, NO_NOTES], ids=["workers", "notes"])
+def test_a_write_that_is_sent_whenever_a_pass_plans_it_is_noticed(story):
+    with mutated(Refusals.held, "if left > 0 and", "if False and"):
+        assert "is sent again after" in (play(story).broken or "")
