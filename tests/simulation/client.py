@@ -89,7 +89,7 @@ class SimulatedClient:
 
     async def apply(self, kind: Kind, manifest: Object, *, force: bool = True) -> Object:
         key = key_of(manifest)
-        return await self._write("apply", kind, key, lambda: self.server.apply(kind, manifest), manifest)
+        return await self._write("apply", kind, key, lambda: self.server.apply(kind, manifest), said=manifest)
 
     async def apply_status(self, kind: Kind, manifest: Object, *, force: bool = True) -> Object:
         key = key_of(manifest)
@@ -98,7 +98,7 @@ class SimulatedClient:
     async def create(self, kind: Kind, manifest: Object) -> Object:
         key = key_of(manifest)
         made = partial(self.server.create, kind, manifest, OPERATOR)
-        return await self._write("create", kind, key, made, manifest)
+        return await self._write("create", kind, key, made, said=manifest)
 
     async def create_undecoded(self, kind: Kind, manifest: Object) -> bytes:
         return wire.encode(await self.create(kind, manifest))

@@ -40,6 +40,15 @@ def commands(page: Path) -> list[Block]:
     return [each for block in sorted(typed, key=lambda block: block.line) for each in _split(block)]
 
 
+def section(page: Path, title: str) -> list[Block]:
+    """The commands between one heading and the next."""
+    lines = page.read_text().splitlines()
+    heads = {number: line.lstrip("# ") for number, line in enumerate(lines, 1) if re.match("##+ ", line)}
+    [first] = [number for number in heads if heads[number] == title]
+    last = min((number for number in heads if number > first), default=len(lines) + 1)
+    return [command for command in commands(page) if first < command.line < last]
+
+
 def _prompted(block: Block) -> Block:
     """The same block without what is printed. Where nothing has a prompt, nothing is printed."""
     if "$ " not in {line[:2] for line in block.text.splitlines()}:

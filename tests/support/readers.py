@@ -25,8 +25,10 @@ ON_AN_API_SERVER = (
     "docs/guides/installation.md",
     "docs/guides/monitoring.md",
     "docs/guides/upgrades.md",
-    "docs/guides/from-slinky.md",
 )
+
+# Section by section, each on an API server of its own with stand-ins for Slinky's charts.
+GUIDE_FROM_SLINKY = "docs/guides/from-slinky.md"
 
 TUTORIAL = "docs/tutorial/first-cluster.md"
 
@@ -60,6 +62,9 @@ OWN_NAMES = {
     "nodeset cpu": "nodeset demo-cpu",
     "pod cpu-0": "pod demo-cpu-0",
     "controller slurm": "controller demo",
+    "SLINKY-CHART": "slinky/slurm-operator",
+    "SLINKY-WEBHOOK-IMAGE": "ghcr.io/slinkyproject/slurm-operator-webhook:1.3.0",
+    "SLINKY-IMAGE": "ghcr.io/slinkyproject/slurm-operator:1.3.0",
     "WEBHOOK-IMAGE": "docker.io/local/slurm-operator-webhook:0",
     "=IMAGE": "=docker.io/local/slurm-operator:0",
     "registry.example/": "docker.io/local/",
@@ -101,16 +106,11 @@ TWISTS = {
     ),
     # Either with Helm or without.
     "slurm-operator manifests": Twist(
-        before="helm uninstall slurm -n slurm; helm uninstall slurm-operator -n slurm-operator;"
-        "helm uninstall slurm-operator-crds; slurm-operator crds | kubectl delete -f -",
-        after="slurm-operator manifests | kubectl delete -f -;"
+        before="! kubectl get crd -o name | grep slinky; ! helm list -A -q | grep .",
+        after="kubectl get crd -o name | xargs kubectl annotate slinky.slurm.net/allow-deletion=true;"
+        "slurm-operator manifests | kubectl delete -f -;"
         "helm install slurm-operator-crds charts/slurm-operator-crds;"
         "helm install slurm-operator charts/slurm-operator -n slurm-operator --create-namespace",
-    ),
-    # Our charts stand in for those of the operator before us: same release, same names.
-    "kubectl -n slinky set image deployment/slurm-operator manager": Twist(
-        before="helm uninstall slurm-operator -n slurm-operator; helm uninstall slurm-operator-crds;"
-        "helm install slurm-operator charts/slurm-operator -n slinky --create-namespace"
     ),
 }
 

@@ -17,6 +17,12 @@ def unchanged(expression: str) -> str:
     return f"{_before(expression)} in [{expression}]"
 
 
+def unchanged_list(expression: str) -> str:
+    """The list has the same entries before and after; null and a missing list have none."""
+    before, none = _before(expression), "[dyn(null), dyn([])]"
+    return f"{before} in {none} ? {expression} in {none} : {before} in [{expression}]"
+
+
 def kept_once_set(expression: str) -> str:
     """The expression may get a value, and then keeps it."""
     return f"{_before(expression)} in ['', {expression}]"

@@ -77,15 +77,19 @@ class ControllerSettings:
     ha: HighAvailability = prop("Backup controllers.", default=HighAvailability())
     persistence: Persistence = prop("Where slurmctld keeps its state.", default=Persistence())
     config_file_refs: list[Reference] = prop(
-        "ConfigMaps whose entries become files in /etc/slurm, such as gres.conf.", default=[]
+        "ConfigMaps whose entries become files in /etc/slurm, such as gres.conf.", default=[], nullable=True
     )
-    prolog_script_refs: list[Reference] = prop("ConfigMaps with scripts for Prolog.", default=[])
-    epilog_script_refs: list[Reference] = prop("ConfigMaps with scripts for Epilog.", default=[])
+    prolog_script_refs: list[Reference] = prop(
+        "ConfigMaps with scripts for Prolog.", default=[], nullable=True
+    )
+    epilog_script_refs: list[Reference] = prop(
+        "ConfigMaps with scripts for Epilog.", default=[], nullable=True
+    )
     prolog_slurmctld_script_refs: list[Reference] = prop(
-        "ConfigMaps with scripts for PrologSlurmctld.", default=[]
+        "ConfigMaps with scripts for PrologSlurmctld.", default=[], nullable=True
     )
     epilog_slurmctld_script_refs: list[Reference] = prop(
-        "ConfigMaps with scripts for EpilogSlurmctld.", default=[]
+        "ConfigMaps with scripts for EpilogSlurmctld.", default=[], nullable=True
     )
     service: Service = prop("Laid over the Service that clients use.", default=Service())
     metrics: Metrics = prop("Metrics of jobs, nodes, partitions and the scheduler.", default=Metrics())

@@ -53,6 +53,7 @@ class Prop(wire.Record):
     keys: tuple[str, ...] = ()
     rules: tuple[Rule, ...] = ()
     shape: type | None = None
+    nullable: bool = False
     deprecated: str = ""
 
     @property
@@ -69,7 +70,8 @@ def prop(description: str, **facts: Any) -> Any:
 
     `immutable`, `minimum`, `maximum`, `pattern`, `rules` and limits of lengths: what the API server refuses.
     `keys`: the list is a map with these keys. `shape`: the field is plain JSON that we pass on untouched, and
-    this model describes the parts of it that are worth checking. `deprecated`: what to do instead; whoever
+    this model describes the parts of it that are worth checking. `nullable`: an explicit null is taken too,
+    and means absent. `deprecated`: what to do instead; whoever
     sets the field is told.
     """
     for name in ("keys", "rules"):

@@ -48,6 +48,7 @@ KEY_RING: Final = "slinky.slurm.net/key-ring"  # on pods that find their Slurm k
 DEFAULT_CONTAINER: Final = "kubectl.kubernetes.io/default-container"
 
 # Everything else with a fixed name
+CRD_ALLOW_DELETION: Final = "slinky.slurm.net/allow-deletion"  # on a CRD: delete it with all its objects
 FORCE_DELETION: Final = "slinky.slurm.net/force-deletion"  # delete an object though others depend on it
 IN_USE_FINALIZER: Final = "slinky.slurm.net/in-use"
 WORKERS_FINALIZER: Final = "nodeset.slinky.slurm.net/workers"

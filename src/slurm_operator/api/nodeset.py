@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Self
 
 from slurm_operator.api import names
 from slurm_operator.api.affinity import unreadable
-from slurm_operator.api.cel import looks_like, matches, stays, unchanged
+from slurm_operator.api.cel import looks_like, matches, stays, unchanged, unchanged_list
 from slurm_operator.api.crd import METADATA, STATUS, Column, Definition
 from slurm_operator.api.kind import Kind
 from slurm_operator.api.meta import Meta
@@ -39,7 +39,7 @@ class NodeSetSettings:
 
     RULES: ClassVar[tuple[Rule, ...]] = (
         Rule(
-            expression=unchanged("self.?volumeClaimTemplates.orValue([])"),
+            expression=unchanged_list("self.?volumeClaimTemplates.orValue([])"),
             message="volumeClaimTemplates cannot change: the volumes exist; make a new NodeSet for others",
             path=".volumeClaimTemplates",
             holds=stays(lambda spec: spec.volume_claim_templates),
@@ -86,7 +86,11 @@ class NodeSetSettings:
         "How many former revisions to keep for rollbacks.", default=0, minimum=0
     )
     volume_claim_templates: list[dict[str, Any]] = prop(
-        "Volumes that each worker has of its own.", default=[], shape=ClaimTemplate, max_items=64
+        "Volumes that each worker has of its own.",
+        default=[],
+        shape=ClaimTemplate,
+        max_items=64,
+        nullable=True,
     )
     persistent_volume_claim_retention_policy: ClaimRetention = prop(
         "What becomes of these volumes.", default=ClaimRetention()

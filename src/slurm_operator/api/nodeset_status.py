@@ -74,7 +74,9 @@ class NodeSetStatus:
     slurm_drain: int = prop("Slurm nodes that take no new jobs.", default=0)
     node_set_hash: str = prop("Newest revision.", default="")
     collision_count: int | None = prop("How often two revisions had the same hash.", default=None)
-    ordinal_to_node: dict[str, str] = prop("Kubernetes node of each ordinal, with pinToNode.", default={})
+    ordinal_to_node: dict[str, str] = prop(
+        "Kubernetes node of each ordinal, with pinToNode.", default={}, nullable=True
+    )
     failures: dict[str, int] = prop(
         "How often in a row the pod of this name ended by itself; the next one comes later each time.",
         default={},

@@ -142,8 +142,8 @@ class PodSpec:
 class Metadata:
     """Labels and annotations to put on a generated object."""
 
-    labels: dict[str, str] = prop("Labels.", default={})
-    annotations: dict[str, str] = prop("Annotations.", default={})
+    labels: dict[str, str] = prop("Labels.", default={}, nullable=True)
+    annotations: dict[str, str] = prop("Annotations.", default={}, nullable=True)
 
 
 @model

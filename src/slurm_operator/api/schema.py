@@ -56,10 +56,10 @@ def _field(field: Field, defaults: bool, is_override: bool) -> Schema:
     facts = field.prop
     body = _of_type(field.type, facts, defaults)
     default = published_default(field) if defaults else None
-    if is_override:
+    if is_override or facts.nullable or (defaults and can_be_emptied(field)):
         body["nullable"] = True
-        if "additionalProperties" in body:
-            body["additionalProperties"]["nullable"] = True
+    if is_override and "additionalProperties" in body:
+        body["additionalProperties"]["nullable"] = True
     return {
         "description": describe(field),
         **body,
@@ -67,6 +67,18 @@ def _field(field: Field, defaults: bool, is_override: bool) -> Schema:
         **_validations([*_rules(field), *getattr(field.type, "RULES", ())]),
         **({} if default is None else {"default": default}),
     }
+
+
+def can_be_emptied(field: Field) -> bool:
+    """Whether an empty object there says the same as none, and server-side apply may leave null in its place.
+
+    It does when somebody applied entries of an object and then an empty one. Where an empty object says
+    something, such as `managed: {}`, null stays refused. Where there is a default, it is filled in.
+    """
+    is_object = get_origin(field.type) is dict or is_model(field.type)
+    is_atomic = getattr(field.type, "ATOMIC", False)
+    means_nothing = not field.prop.is_required and field.prop.default is not None
+    return is_object and not is_atomic and means_nothing and published_default(field) is None
 
 
 def describe(field: Field) -> str:

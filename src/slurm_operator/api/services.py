@@ -63,12 +63,14 @@ class ServiceMonitor:
     """A ServiceMonitor of the Prometheus operator; skipped where that is not installed."""
 
     enabled: bool = prop("Whether to make one.", default=False)
-    labels: dict[str, str] = prop("Labels, often needed so that Prometheus picks it up.", default={})
-    annotations: dict[str, str] = prop("Annotations.", default={})
+    labels: dict[str, str] = prop(
+        "Labels, often needed so that Prometheus picks it up.", default={}, nullable=True
+    )
+    annotations: dict[str, str] = prop("Annotations.", default={}, nullable=True)
     interval: str = prop("How often to scrape.", default="", pattern=_PROMETHEUS_DURATION)
     scrape_timeout: str = prop("Time limit of one scrape.", default="", pattern=_PROMETHEUS_DURATION)
     endpoints: list[MetricEndpoint] = prop(
-        "Paths to scrape; jobs, nodes, partitions and scheduler if left out.", default=[]
+        "Paths to scrape; jobs, nodes, partitions and scheduler if left out.", default=[], nullable=True
     )
 
 
@@ -77,4 +79,4 @@ class Metrics:
     """Slurm's own OpenMetrics, served by slurmctld."""
 
     enabled: bool = prop("Whether slurmctld serves metrics.", default=False)
-    service_monitor: ServiceMonitor | None = prop("Have Prometheus scrape them.", default=None)
+    service_monitor: ServiceMonitor | None = prop("Have Prometheus scrape them.", default=None, nullable=True)

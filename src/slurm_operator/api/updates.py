@@ -61,7 +61,7 @@ class ScheduledUpdate:
             )
         ],
     )
-    flags: list[str] = prop("More flags of the reservation, such as WEEKLY.", default=[])
+    flags: list[str] = prop("More flags of the reservation, such as WEEKLY.", default=[], nullable=True)
 
 
 @model

@@ -25,7 +25,7 @@ WEBHOOK_IMAGE = f"docker.io/local/slurm-operator-webhook:{slurm_operator.__versi
     "--protection/--no-protection",
     default=True,
     show_default=True,
-    help="With the policy that keeps workers from being deleted under their jobs.",
+    help="With the policies that protect workers with jobs, and CRDs with all their objects, from deletion.",
 )
 @click.option(
     "--image-pull-policy",

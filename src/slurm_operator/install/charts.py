@@ -9,6 +9,7 @@ from slurm_operator.api.crd import crd
 from slurm_operator.install import rights
 from slurm_operator.manifests.admission import mutating, validating
 from slurm_operator.manifests.admission import service as through
+from slurm_operator.manifests.crd_protection import crd_protection
 from slurm_operator.manifests.protection import protection
 
 _MADE = "# Made from the code by tests/unit/charts; change it there.\n"
@@ -25,6 +26,7 @@ def generated() -> dict[str, str]:
         "slurm-operator/files/rights.yaml": _MADE + _yaml([_rights()]),
         "slurm-operator/files/admission.yaml": _MADE + _yaml(_admission()),
         "slurm-operator/files/protection.yaml": _MADE + _yaml(_protection()),
+        "slurm-operator/files/crd-protection.yaml": _MADE + _yaml(crd_protection()),
     }
 
 

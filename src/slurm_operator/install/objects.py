@@ -12,6 +12,7 @@ from slurm_operator.install.pods import (
     deployment,
     network_policy,
 )
+from slurm_operator.manifests.crd_protection import crd_protection
 from slurm_operator.manifests.protection import protection, service_account
 
 
@@ -57,9 +58,9 @@ def access(chosen: Installation) -> list[Manifest]:
 
 
 def protected(chosen: Installation) -> list[Manifest]:
-    """The policy that keeps workers from being deleted under their jobs."""
+    """The policies: workers are not deleted under their jobs, and CRDs not with every cluster."""
     operator = service_account(chosen.namespace, NAME)
-    made = protection(operator, namespaces=chosen.namespaces)
+    made = [*protection(operator, namespaces=chosen.namespaces), *crd_protection()]
     return [thing | {"metadata": thing["metadata"] | {"labels": labels(NAME)}} for thing in made]
 
 

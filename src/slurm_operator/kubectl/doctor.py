@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from rich.text import Text
 
-from slurm_operator.kubectl import doctor_installation, doctor_kubernetes, doctor_slurm
+from slurm_operator.kubectl import doctor_crds, doctor_installation, doctor_kubernetes, doctor_slurm
 from slurm_operator.kubectl.doctor_facts import Facts
 from slurm_operator.kubectl.doctor_finding import Finding, Level
 from slurm_operator.kubectl.show import BAD, BUSY, DIM, GOOD, Cell, counted, joined, paragraph
@@ -25,6 +25,7 @@ CHECKS: tuple[Check, ...] = (
     doctor_installation.operators,
     doctor_installation.webhooks,
     doctor_installation.protection,
+    doctor_crds.deletion,
     doctor_slurm.databases,
     doctor_slurm.images,
     doctor_slurm.probes,

@@ -1,4 +1,4 @@
-"""What stands between a request and our kinds: webhooks."""
+"""What stands between a request and our kinds: webhooks, and the policy about CRDs."""
 
 from collections.abc import Iterable
 
@@ -9,6 +9,11 @@ from slurm_operator.kube.client import Client
 from slurm_operator.kube.errors import KubeError
 from slurm_operator.kube.request import Request
 from slurm_operator.kubectl.doctor_facts import Webhook
+from slurm_operator.manifests.kinds import (
+    ADMISSION_POLICY,
+    ADMISSION_POLICY_BINDING,
+    CUSTOM_RESOURCE_DEFINITION,
+)
 from slurm_operator.manifests.meta import Manifest
 
 _ADMISSION = "/apis/admissionregistration.k8s.io/v1"
@@ -53,6 +58,25 @@ async def _trouble(client: Client, namespace: str) -> str:
         said = str(error)
         return said if "webhook" in said and "failed calling" in said else ""
     return ""
+
+
+async def are_crds_protected(client: Client) -> bool:
+    """Whether a policy about deleting our CRDs is there and bound. Raises KubeError."""
+    policies = await client.request("GET", ADMISSION_POLICY.path())
+    bindings = await client.request("GET", ADMISSION_POLICY_BINDING.path())
+    bound = {one["spec"].get("policyName") for one in bindings["items"]}
+    return any(_keeps_crds(one) and one["metadata"]["name"] in bound for one in policies["items"])
+
+
+def _keeps_crds(policy: Manifest) -> bool:
+    spec = policy["spec"]
+    rules = (spec.get("matchConstraints") or {}).get("resourceRules") or ()
+    is_about_crds = any(
+        "DELETE" in rule.get("operations", ())
+        and CUSTOM_RESOURCE_DEFINITION.plural in rule.get("resources", ())
+        for rule in rules
+    )
+    return is_about_crds and names.GROUP.encode() in wire.encode(spec.get("matchConditions") or [])
 
 
 def _ours(configuration: Manifest) -> Iterable[Manifest]:

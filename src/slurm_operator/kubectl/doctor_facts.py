@@ -93,6 +93,7 @@ class Facts(wire.Record):
     operators: tuple[Operator, ...] | Unread
     webhooks: tuple[Webhook, ...] | Unread
     is_protected: bool | Unread
+    are_crds_protected: bool | Unread
     has_monitoring: bool | Unread
     dns: tuple[Serving, ...] | Unread
     accountings: tuple[Accounting, ...] | Unread

@@ -15,7 +15,7 @@ from slurm_operator.api.meta import ObjectKey
 from slurm_operator.kube.client import Client
 from slurm_operator.kube.discovery import Discovery
 from slurm_operator.kube.errors import Forbidden, KubeError, NotFound
-from slurm_operator.kubectl.doctor_admission import webhooks
+from slurm_operator.kubectl.doctor_admission import are_crds_protected, webhooks
 from slurm_operator.kubectl.doctor_facts import Facts, Machine, Operator, Serving
 from slurm_operator.kubectl.doctor_rights import missing, needed_rights, operators_needs, user_name
 from slurm_operator.manifests import kinds
@@ -44,6 +44,7 @@ async def facts(client: Client, namespace: str) -> Facts:
         storage, home = start(_tried(look.storage_classes())), start(_tried(look.home()))
         crds, hooks = start(_tried(look.crds())), start(_tried(webhooks(client, namespace)))
         protected = start(_tried(is_protected(client)))
+        crds_protected = start(_tried(are_crds_protected(client)))
         monitoring = start(_tried(Discovery(client).serves(kinds.SERVICE_MONITOR)))
         dns, pods = start(_tried(look.dns())), start(_tried(look.pods()))
         cgroups = start(look.cgroups(await machines))
@@ -61,6 +62,7 @@ async def facts(client: Client, namespace: str) -> Facts:
         operators=operators.result(),
         webhooks=hooks.result(),
         is_protected=protected.result(),
+        are_crds_protected=crds_protected.result(),
         has_monitoring=monitoring.result(),
         dns=dns.result(),
         accountings=accountings.result(),

@@ -74,8 +74,8 @@ class Everything:
         ("time", {"type": "string", "format": "date-time"}),
         ("share", {"x-kubernetes-int-or-string": True, "default": "25%"}),
         ("words", {"type": "array", "items": {"type": "string"}, "maxItems": 3}),
-        ("labels", {"type": "object", "additionalProperties": {"type": "string"}}),
-        ("any", {"type": "object", "x-kubernetes-preserve-unknown-fields": True}),
+        ("labels", {"type": "object", "nullable": True, "additionalProperties": {"type": "string"}}),
+        ("any", {"type": "object", "nullable": True, "x-kubernetes-preserve-unknown-fields": True}),
         ("old", {"description": "Was.\nDeprecated: use another", "type": "boolean"}),
         (
             "ruled",

@@ -5,6 +5,7 @@ import re
 from support.docs import PAGES, ROOT, blocks, commands
 from support.readers import (
     ELSEWHERE,
+    GUIDE_FROM_SLINKY,
     ON_A_CLUSTER,
     ON_AN_API_SERVER,
     PAGES_ELSEWHERE,
@@ -17,7 +18,7 @@ TOOLS = re.compile(r"^(\$ |(kubectl|helm|make|slurm-operator|\.venv/bin/\S+|curl
 
 
 def test_every_page_with_commands_is_typed_by_a_test():
-    assert pages_with_commands() == {*ON_A_CLUSTER, *ON_AN_API_SERVER, TUTORIAL}
+    assert pages_with_commands() == {*ON_A_CLUSTER, *ON_AN_API_SERVER, TUTORIAL, GUIDE_FROM_SLINKY}
 
 
 def test_what_is_not_typed_still_stands_somewhere():

@@ -107,6 +107,7 @@ FIT = Facts(
     operators=(OPERATOR,),
     webhooks=(),
     is_protected=True,
+    are_crds_protected=True,
     has_monitoring=True,
     dns=(Serving(namespace="kube-system", name="kube-dns", ready=2),),
     accountings=(),
@@ -130,7 +131,14 @@ def test_a_cluster_that_fits():
 
 def test_a_bare_kubernetes_is_told_what_to_install():
     bare = wire.replace(
-        FIT, crds={}, operators=(), is_protected=False, has_monitoring=False, storage_classes=(), home=None
+        FIT,
+        crds={},
+        operators=(),
+        is_protected=False,
+        are_crds_protected=False,
+        has_monitoring=False,
+        storage_classes=(),
+        home=None,
     )
 
     assert not is_fit(findings(bare))
@@ -200,6 +208,41 @@ def test_a_definition_of_another_version_is_noticed():
     level, message = told(wire.replace(FIT, crds=older), "CRDs")
 
     assert (level, "another version than this program: NodeSet." in message) == (Level.WARN, True)
+
+
+def made_by_helm(crds: dict, *, policy: str = "", by: str = "helm") -> dict:
+    """The same CRDs as they are after `helm install`; `by` wrote what becomes of them when it is uninstalled."""
+    notes = {"meta.helm.sh/release-name": "slurm-operator", "meta.helm.sh/release-namespace": "slinky"}
+    kept = {"f:metadata": {"f:annotations": {"f:helm.sh/resource-policy": {}}}} if policy else {}
+    fields = {"helm": {"f:spec": {}}}
+    fields[by] = fields.get(by, {}) | kept
+    managed = [{"manager": manager, "fieldsV1": owned} for manager, owned in fields.items()]
+    notes |= {"helm.sh/resource-policy": policy} if policy else {}
+    return {
+        name: {**crd, "metadata": {"name": name, "annotations": notes, "managedFields": managed}}
+        for name, crd in crds.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("changes", "level", "words"),
+    [
+        pytest.param({}, Level.OK, "A policy keeps the CRDs", id="kept"),
+        pytest.param({"crds": made_by_helm(FIT.crds, policy="keep")}, Level.OK, "A policy keeps", id="our chart"),
+        pytest.param({"crds": made_by_helm(FIT.crds)}, Level.WARN, "`helm uninstall slurm-operator -n slinky` deletes accountings.slinky.slurm.net, ", id="a chart without keep"),
+        pytest.param({"crds": made_by_helm(FIT.crds, policy="delete")}, Level.WARN, "does not say helm.sh/resource-policy: keep", id="another word"),
+        pytest.param({"crds": made_by_helm(FIT.crds, policy="keep", by="kubectl-annotate")}, Level.NOTE, "which cannot be seen here", id="kept by hand: the release may not know"),
+        pytest.param({"are_crds_protected": False}, Level.WARN, "No policy protects the CRDs", id="no policy"),
+        pytest.param({"are_crds_protected": DENIED}, Level.WARN, "forbidden", id="nobody knows"),
+        pytest.param({"crds": {name: {**crd, "metadata": {"annotations": {"slinky.slurm.net/allow-deletion": "true"}}} for name, crd in FIT.crds.items()}}, Level.WARN, "may be deleted", id="left allowed"),
+    ],
+)  # fmt: skip
+def test_crds_that_could_be_deleted_by_mistake_are_told_beforehand(changes, level, words):
+    facts = wire.replace(FIT, **changes)
+
+    assert told(facts, "CRD deletion")[0] is level
+    assert words in told(facts, "CRD deletion")[1]
+    assert all(one.remedy for one in findings(facts) if one.level is not Level.OK)
 
 
 @pytest.mark.parametrize(
