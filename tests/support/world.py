@@ -18,7 +18,7 @@ class HandmadeWorld:
 
     things: list[Any] = field(default_factory=list)
     children_: dict[Kind, list[Child]] = field(default_factory=dict)
-    named: dict[tuple[type, ObjectKey], Secret | ConfigMap | Unread] = field(default_factory=dict)
+    named: dict[tuple[type, ObjectKey], Secret | ConfigMap | Child | Unread] = field(default_factory=dict)
     served: set[Kind] = field(default_factory=lambda: {KUBE_NODE})
     slurms: dict[ObjectKey, Snapshot | Unreachable] = field(default_factory=dict)
     undecoded: list[tuple[type, ObjectKey]] = field(default_factory=list)
@@ -57,6 +57,9 @@ class HandmadeWorld:
 
     def config_map(self, namespace, name):
         return self.named.get((ConfigMap, ObjectKey(namespace, name)))
+
+    def revision(self, namespace, name):
+        return self.named.get((Child, ObjectKey(namespace, name)))
 
     def slurm(self, namespace, controller):
         nothing = Unreachable(since=datetime(2026, 1, 1, tzinfo=UTC), why="there is no RestApi")

@@ -57,6 +57,10 @@ class World(Protocol):
         """A referenced ConfigMap."""
         ...
 
+    def revision(self, namespace: str, name: str) -> Child | Unread | None:
+        """A ControllerRevision by its name: one of the operator before us has no label that we watch for."""
+        ...
+
     def slurm(self, namespace: str, controller: str) -> Snapshot | Unreachable:
         """What is known of the Slurm cluster behind a Controller, or why nothing is."""
         ...

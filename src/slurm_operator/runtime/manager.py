@@ -168,6 +168,7 @@ class Manager:
             await stack.enter_async_context(self._running(f"cache of {kind}", cache.run()))
         await stack.enter_async_context(self._running("Secrets", self.known.secrets.run()))
         await stack.enter_async_context(self._running("ConfigMaps", self.known.config_maps.run()))
+        await stack.enter_async_context(self._running("revisions", self.known.revisions.run()))
 
     async def _lead(self) -> int:
         """Wait for the caches and the lease, then work until told to stop or replaced."""

@@ -75,6 +75,9 @@ class Witness:
     def config_map(self, namespace: str, name: str) -> ConfigMap | Unread | None:
         return self._keep(("config_map", namespace, name), self._world.config_map(namespace, name))
 
+    def revision(self, namespace: str, name: str) -> Child | Unread | None:
+        return self._keep(("revision", namespace, name), self._world.revision(namespace, name))
+
     def slurm(self, namespace: str, controller: str) -> Snapshot | Unreachable:
         return self._keep(("slurm", namespace, controller), self._world.slurm(namespace, controller))
 
@@ -127,6 +130,10 @@ class Retold:
 
     def config_map(self, namespace: str, name: str) -> ConfigMap | Unread | None:
         found: ConfigMap | Unread | None = self._answer(("config_map", namespace, name))
+        return found
+
+    def revision(self, namespace: str, name: str) -> Child | Unread | None:
+        found: Child | Unread | None = self._answer(("revision", namespace, name))
         return found
 
     def slurm(self, namespace: str, controller: str) -> Snapshot | Unreachable:
