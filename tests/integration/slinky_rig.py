@@ -1,16 +1,20 @@
 """Loads what Slinky's operator leaves behind into a real API server, as its field manager wrote it."""
 
 import base64
-import json
 from typing import Any
 
-from kinds_rig import get, merge
-
+from slurm_operator.api import KINDS as OUR_KINDS
 from slurm_operator.local.controlplane import Plane
+from slurm_operator.manifests import kinds
 from support import slinky
 
 OURS = ("Controller", "RestApi", "NodeSet", "LoginSet", "Accounting", "Token")
 LAST = ("Pod",)
+_OTHERS = (
+    kinds.CONFIG_MAP, kinds.SECRET, kinds.SERVICE, kinds.PERSISTENT_VOLUME_CLAIM, kinds.STATEFUL_SET,
+    kinds.DEPLOYMENT, kinds.DISRUPTION_BUDGET, kinds.CONTROLLER_REVISION, kinds.POD,
+)  # fmt: skip
+KINDS = {kind.kind: kind for kind in (*_OTHERS, *(one.KIND for one in OUR_KINDS))}
 
 
 def load(plane: Plane, ns: str, objects: list[slinky.Object]) -> None:
@@ -24,16 +28,19 @@ def load(plane: Plane, ns: str, objects: list[slinky.Object]) -> None:
             if owner["uid"] in uids
         ]
         _fill(made)
-        text = json.dumps(made)
-        plane.kubectl("create", f"--field-manager={slinky.MANAGER}", "-f", "-", stdin=text)
-        uids[one["metadata"].get("uid", "")] = uid_of(plane, ns, made)
+        there = call(plane, "POST", made["kind"], ns, body=made)
+        uids[one["metadata"].get("uid", "")] = there["metadata"]["uid"]
         if one["kind"] == "Pod":
             pretend_running(plane, ns, one)
 
 
-def uid_of(plane: Plane, ns: str, made: dict) -> str:
-    found = get(plane, ns, made["kind"], made["metadata"]["name"])
-    return str(found["metadata"]["uid"])
+def call(
+    plane: Plane, method: str, kind: str, ns: str, name: str = "", body: object = None, **more: str
+) -> Any:
+    """As the field manager of Slinky's operator; a process of kubectl for each would take minutes."""
+    path = KINDS[kind].path(ns, name, more.get("subresource", ""))
+    content = more.get("content", "application/json")
+    return plane.caller.call(method, f"{path}?fieldManager={slinky.MANAGER}", body, kind=content)
 
 
 def _fill(made: dict) -> None:
@@ -56,19 +63,20 @@ def pretend_running(plane: Plane, ns: str, pod: dict) -> None:
             for one in pod["spec"]["containers"]
         ],
     }  # fmt: skip
-    merge(plane, ns, "pod", pod["metadata"]["name"], {"status": status}, "--subresource=status")
+    name, merge = pod["metadata"]["name"], "application/merge-patch+json"
+    call(plane, "PATCH", "Pod", ns, name, {"status": status}, subresource="status", content=merge)
 
 
-def lives(plane: Plane, ns: str) -> dict[str, tuple[str, str]]:
+def lives(plane: Plane, ns: str) -> dict[str, str]:
     """Every pod with its uid, and every revision of workers with its own."""
     found = {}
-    for kind in ("pods", "controllerrevisions"):
-        for one in json.loads(plane.kubectl("get", kind, "-n", ns, "-o", "json"))["items"]:
+    for kind in ("Pod", "ControllerRevision"):
+        for one in call(plane, "GET", kind, ns)["items"]:
             found[f"{kind}/{one['metadata']['name']}"] = one["metadata"]["uid"]
     return found
 
 
 def templates(plane: Plane, ns: str) -> dict[str, Any]:
     """What Kubernetes makes pods from, by workload: a change of it replaces them."""
-    out = json.loads(plane.kubectl("get", "deployments,statefulsets", "-n", ns, "-o", "json"))
-    return {one["metadata"]["name"]: one["spec"]["template"] for one in out["items"]}
+    found = [*call(plane, "GET", "Deployment", ns)["items"], *call(plane, "GET", "StatefulSet", ns)["items"]]
+    return {one["metadata"]["name"]: one["spec"]["template"] for one in found}

@@ -4,13 +4,12 @@ There and back: on the way back a stand-in does what Slinky would do to our obje
 here; with both, and a job, it is done in the end-to-end tests.
 """
 
-import json
 import time
 from contextlib import contextmanager
 
 import pytest
 from kinds_rig import get, merge, ns, operator, secret, wait_for, writes_by
-from slinky_rig import lives, load, templates
+from slinky_rig import call, lives, load, templates
 
 from slurm_operator.api import names
 from support import slinky
@@ -32,7 +31,7 @@ IMAGES = (
 
 
 def everything(plane, ns: str, *, existing_claim: bool) -> None:
-    plane.kubectl("create", "-f", "-", stdin=json.dumps(secret(ns, "db", password="x")))
+    call(plane, "POST", "Secret", ns, body=secret(ns, "db", password="x"))
     load(
         plane,
         ns,
@@ -76,10 +75,18 @@ def kept(plane, ns: str, before: dict) -> dict:
 
 
 def new_revisions(plane, ns: str, before: dict) -> list[str]:
-    return [name for name in lives(plane, ns) if name.startswith("controllerrev") and name not in before]
+    return [
+        name for name in lives(plane, ns) if name.startswith("ControllerRevision/") and name not in before
+    ]
 
 
-@pytest.mark.parametrize("existing_claim", [False, True], ids=["claim by template", "existing claim"])
+@pytest.mark.parametrize(
+    "existing_claim",
+    [
+        pytest.param(False, id="claim by template"),
+        pytest.param(True, id="existing claim", marks=pytest.mark.full),
+    ],
+)
 def test_a_cluster_of_slinky_is_taken_over_given_back_and_taken_over_again(
     plane, ns, tmp_path, existing_claim
 ):
@@ -110,6 +117,7 @@ def test_a_cluster_of_slinky_is_taken_over_given_back_and_taken_over_again(
         assert templates(plane, ns) == made_from
 
 
+@pytest.mark.full
 def test_a_change_after_the_swap_arrives(plane, ns, tmp_path):
     everything(plane, ns, existing_claim=False)
     before = lives(plane, ns)
@@ -139,7 +147,7 @@ def test_a_change_after_the_swap_arrives(plane, ns, tmp_path):
 
     before = lives(plane, ns)
     with our_operator(plane, ns, tmp_path, f"again-{ns}"):
-        workers = [name for name in before if name.startswith("pods/w-")]
+        workers = [name for name in before if name.startswith("Pod/w-")]
         assert {name: lives(plane, ns).get(name) for name in workers} == {
             name: before[name] for name in workers
         }

@@ -9,6 +9,7 @@ from slurm_operator.api.meta import ObjectKey, key_of
 from slurm_operator.manifests.kinds import KUBE_NODE
 from slurm_operator.manifests.meta import Child
 from slurm_operator.manifests.objects import ConfigMap, Secret, Unread
+from slurm_operator.plan.world import Protection
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
 
 
@@ -22,6 +23,7 @@ class HandmadeWorld:
     served: set[Kind] = field(default_factory=lambda: {KUBE_NODE})
     slurms: dict[ObjectKey, Snapshot | Unreachable] = field(default_factory=dict)
     undecoded: list[tuple[type, ObjectKey]] = field(default_factory=list)
+    protection: Protection = Protection.NOT_LOOKED
     now: datetime = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
     def get(self, type_, namespace, name):

@@ -12,6 +12,7 @@ from slurm_operator.install.pods import (
     deployment,
     network_policy,
 )
+from slurm_operator.manifests.protection import NAME as POLICY
 from slurm_operator.manifests.protection import protection, service_account
 
 
@@ -56,10 +57,10 @@ def access(chosen: Installation) -> list[Manifest]:
     ]
 
 
-def protected(chosen: Installation) -> list[Manifest]:
-    """The policy that keeps workers from being deleted under their jobs."""
-    operator = service_account(chosen.namespace, NAME)
-    made = protection(operator, namespaces=chosen.namespaces)
+def protected(chosen: Installation, account: str = NAME, name: str = POLICY) -> list[Manifest]:
+    """The policy that keeps workers from being deleted under their jobs, by others than the operator."""
+    operator = service_account(chosen.namespace, account)
+    made = protection(operator, namespaces=chosen.namespaces, name=name)
     return [thing | {"metadata": thing["metadata"] | {"labels": labels(NAME)}} for thing in made]
 
 

@@ -9,6 +9,7 @@ from slurm_operator.api.kind import Kind
 from slurm_operator.api.meta import HasMeta, ObjectKey, key_of
 from slurm_operator.manifests.meta import Child
 from slurm_operator.manifests.objects import ConfigMap, Secret, Unread
+from slurm_operator.plan.world import Protection
 from slurm_operator.runtime.sources import OWNER, owner_uids
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
 
@@ -38,6 +39,7 @@ class Picture:
     slurms: dict[ObjectKey, Snapshot | Unreachable] = field(default_factory=dict)
     served: set[Kind] = field(default_factory=set)
     undecoded: dict[type, set[ObjectKey]] = field(default_factory=dict)
+    protection: Protection = Protection.NOT_LOOKED
     is_whole: bool = False
     taken_at: datetime | None = None  # When `now` has moved on since.
     missed_secrets: set[ObjectKey] = field(default_factory=set)
@@ -121,6 +123,7 @@ class Picture:
             slurms=dict(self.slurms),
             served=set(self.served),
             undecoded=self.undecoded,
+            protection=self.protection,
             is_whole=self.is_whole,
             taken_at=self.taken_at,
             missed_secrets=self.missed_secrets,

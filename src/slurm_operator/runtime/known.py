@@ -14,6 +14,7 @@ from slurm_operator.manifests import kinds
 from slurm_operator.manifests.labels import matches as labels_match
 from slurm_operator.manifests.meta import Child, Manifest
 from slurm_operator.manifests.objects import ConfigMap, Secret, Unread
+from slurm_operator.plan.world import Protection
 from slurm_operator.runtime.slurm_clusters import SlurmClusters
 from slurm_operator.runtime.sources import OWNER, Sources, child_indexes
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
@@ -56,6 +57,7 @@ class Known:
         self.secrets: Referenced[Secret] = secrets(client)
         self.config_maps: Referenced[ConfigMap] = config_maps(client)
         self.revisions: Referenced[Child] = revisions(client)
+        self.protection = Protection.NOT_LOOKED
         self.optional = {source.kind for source in sources.records if source.is_optional}
         self.optional.update(sources.optional_children)
         self._wanted: dict[Pass, frozenset[ObjectKey]] = {}
@@ -135,6 +137,7 @@ class View:
     def __init__(self, known: Known) -> None:
         self._known = known
         self.now = datetime.now(UTC)
+        self.protection = known.protection
         self.secrets_asked: set[ObjectKey] = set()
         self.config_maps_asked: set[ObjectKey] = set()
         self.revisions_asked: set[ObjectKey] = set()

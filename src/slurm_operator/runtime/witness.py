@@ -12,7 +12,7 @@ from slurm_operator.manifests.events import Event
 from slurm_operator.manifests.meta import Child, Manifest
 from slurm_operator.manifests.objects import ConfigMap, KubeNode, Pod, Secret, Unread
 from slurm_operator.manifests.platform import Namespace, StorageClass
-from slurm_operator.plan.world import World
+from slurm_operator.plan.world import Protection, World
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
 
 T = TypeVar("T", bound=HasMeta)
@@ -49,6 +49,10 @@ class Witness:
     @property
     def now(self) -> datetime:
         return self._world.now
+
+    @property
+    def protection(self) -> Protection:
+        return self._keep(("protection",), self._world.protection)
 
     def get(self, type_: type[T], namespace: str, name: str) -> T | None:
         return self._keep(("get", type_.__name__, namespace, name), self._world.get(type_, namespace, name))
@@ -100,6 +104,10 @@ class Retold:
         self.now = now
         self._answers = answers
 
+    @property
+    def protection(self) -> Protection:
+        return Protection(self._answers.get(("protection",), ""))
+
     def get(self, type_: type[T], namespace: str, name: str) -> T | None:
         found: T | None = self._answer(("get", type_.__name__, namespace, name))
         return found
@@ -149,9 +157,9 @@ class Retold:
         return self._answers[question]
 
 
-def written(answer: Any) -> Manifest | list[Manifest | str] | bool | None:
+def written(answer: Any) -> Manifest | list[Manifest | str] | bool | str | None:
     """An answer as plain data that says of what type it is; names and yes or no speak for themselves."""
-    if answer is None or isinstance(answer, bool):
+    if answer is None or isinstance(answer, bool | str):
         return answer
     if isinstance(answer, list | tuple):
         return [item if isinstance(item, str) else _one(item) for item in answer]

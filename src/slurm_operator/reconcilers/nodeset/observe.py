@@ -18,7 +18,7 @@ from slurm_operator.manifests.meta import Child
 from slurm_operator.manifests.objects import KubeNode, Pod, Secret, Unread
 from slurm_operator.plan.leaving import Stays, is_configured, may_leave_config
 from slurm_operator.plan.needs import with_shared_keys
-from slurm_operator.plan.world import NOBODY, OWNER, World
+from slurm_operator.plan.world import NOBODY, OWNER, Protection, World
 from slurm_operator.reconcilers.nodeset import identity, revisions
 from slurm_operator.reconcilers.nodeset.abandoned import is_abandoned, is_cut_off
 from slurm_operator.reconcilers.nodeset.members import Member
@@ -49,6 +49,7 @@ class Seen:
     in_config: Stays | None = None
     is_configured: bool = False
     unread_revisions: frozenset[str] = frozenset()  # By hash: what some workers were made from.
+    protection: Protection = Protection.NOT_LOOKED
     is_abandoned: bool = False
     is_cut_off: bool = False
     sees_machines: bool = True
@@ -127,6 +128,7 @@ def observe(key: ObjectKey, world: World, propagated: tuple[str, ...] = ()) -> S
         sees_machines=world.serves(kinds.KUBE_NODE),
         in_config=may_leave_config(nodeset, world),
         is_configured=is_configured(nodeset, world),
+        protection=world.protection,
         is_abandoned=is_abandoned(nodeset, world),
         is_cut_off=is_cut_off(nodeset, world),
         awaits_keys_of=_awaited(controller, world) if controller is not None else "",

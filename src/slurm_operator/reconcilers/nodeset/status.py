@@ -15,7 +15,7 @@ from slurm_operator.plan.gate import told
 from slurm_operator.plan.needs import Need
 from slurm_operator.plan.plan import Outcome, Plan
 from slurm_operator.plan.wiring import StatusReport
-from slurm_operator.reconcilers.nodeset import cordons, failures, maintenance, ssh
+from slurm_operator.reconcilers.nodeset import cordons, failures, maintenance, protection_told, ssh
 from slurm_operator.reconcilers.nodeset.choices import desired
 from slurm_operator.reconcilers.nodeset.forecasts import TOLD, forecasts
 from slurm_operator.reconcilers.nodeset.members import Member
@@ -119,6 +119,9 @@ def conditions(seen: Seen, plan: Plan, outcome: Outcome, facts: Manifest) -> Ite
     window = maintenance.condition(seen)
     if window is not None:
         yield window
+    protected = protection_told.condition(seen)
+    if protected is not None:
+        yield protected
     yield _degraded(seen, outcome, facts["mismatches"])
 
 
