@@ -1,6 +1,7 @@
 """Loads what Slinky's operator leaves behind into a real API server, as its field manager wrote it."""
 
 import base64
+from pathlib import Path
 from typing import Any
 
 from slurm_operator.api import KINDS as OUR_KINDS
@@ -80,3 +81,40 @@ def templates(plane: Plane, ns: str) -> dict[str, Any]:
     """What Kubernetes makes pods from, by workload: a change of it replaces them."""
     found = [*call(plane, "GET", "Deployment", ns)["items"], *call(plane, "GET", "StatefulSet", ns)["items"]]
     return {one["metadata"]["name"]: one["spec"]["template"] for one in found}
+
+
+# The rules of the ClusterRole in Slinky's chart: an image that is swapped has these rights and no others.
+_KEEP = ["create", "delete", "get", "list", "patch", "update", "watch"]
+_KINDS = [kind.KIND.plural for kind in OUR_KINDS if kind.KIND.kind != "Cluster"]
+_CORE = ["configmaps", "events", "persistentvolumeclaims", "pods", "secrets", "services"]
+RULES = (
+    ("", _CORE, _KEEP),
+    ("", ["nodes"], ["get", "list", "watch"]),
+    ("", ["pods/status"], ["get", "patch", "update"]),
+    ("", ["secrets/finalizers"], ["update"]),
+    ("apps", ["controllerrevisions", "deployments", "statefulsets"], _KEEP),
+    ("authentication.k8s.io", ["tokenreviews"], ["create"]),
+    ("authorization.k8s.io", ["subjectaccessreviews"], ["create"]),
+    ("coordination.k8s.io", ["leases"], ["create", "get", "patch", "update"]),
+    ("events.k8s.io", ["events"], ["create", "patch"]),
+    ("monitoring.coreos.com", ["servicemonitors"], _KEEP),
+    ("policy", ["poddisruptionbudgets"], _KEEP),
+    ("slinky.slurm.net", _KINDS, _KEEP),
+    ("slinky.slurm.net", [f"{plural}/finalizers" for plural in _KINDS], ["update"]),
+    ("slinky.slurm.net", [f"{plural}/status" for plural in _KINDS], ["get", "patch", "update"]),
+)
+
+
+def swapped_operator(plane: Plane, user: str) -> Path:
+    """A kubeconfig for a manager with the rights that Slinky's chart gives."""
+    rbac, name = "rbac.authorization.k8s.io", f"slinky-{user}"
+    rules = [{"apiGroups": [group], "resources": what, "verbs": verbs} for group, what, verbs in RULES]
+    role = {"metadata": {"name": name}, "rules": rules}
+    binding = {
+        "metadata": {"name": name},
+        "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": name},
+        "subjects": [{"apiGroup": rbac, "kind": "User", "name": user}],
+    }
+    plane.caller.call("POST", f"/apis/{rbac}/v1/clusterroles", role)
+    plane.caller.call("POST", f"/apis/{rbac}/v1/clusterrolebindings", binding)
+    return plane.kubeconfig_for(user, "swapped")

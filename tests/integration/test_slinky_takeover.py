@@ -8,8 +8,8 @@ import time
 from contextlib import contextmanager
 
 import pytest
-from kinds_rig import get, merge, ns, operator, secret, wait_for, writes_by
-from slinky_rig import call, lives, load, templates
+from kinds_rig import condition, get, merge, ns, operator, secret, wait_for, writes_by
+from slinky_rig import call, lives, load, swapped_operator, templates
 
 from slurm_operator.api import names
 from support import slinky
@@ -40,9 +40,9 @@ def everything(plane, ns: str, *, existing_claim: bool) -> None:
 
 
 @contextmanager
-def our_operator(plane, ns: str, tmp_path, user: str):
+def our_operator(plane, ns: str, tmp_path, user: str, rights=operator):
     """Runs until the block ends; by then nothing of what it wrote was refused, and it writes no more."""
-    with running_manager(operator(plane, user), tmp_path / user, "--namespaces", ns) as manager:
+    with running_manager(rights(plane, user), tmp_path / user, "--namespaces", ns) as manager:
         manager.wait_ready()
         settle(plane, user)
         yield manager
@@ -72,6 +72,10 @@ def settle(plane, user: str, seconds: float = 3.0) -> None:
 
 def kept(plane, ns: str, before: dict) -> dict:
     return {name: uid for name, uid in lives(plane, ns).items() if name in before}
+
+
+def owners(plane, ns: str, kind: str, name: str) -> list[dict]:
+    return get(plane, ns, kind, name)["metadata"]["ownerReferences"]
 
 
 def new_revisions(plane, ns: str, before: dict) -> list[str]:
@@ -104,6 +108,7 @@ def test_a_cluster_of_slinky_is_taken_over_given_back_and_taken_over_again(
         assert get(plane, ns, "statefulset", "slurm-controller")["spec"]["updateStrategy"] == {
             "type": "OnDelete"
         }
+        assert [one["kind"] for one in owners(plane, ns, "secret", "tok-jwt-ada")] == ["Token"]
         merge(plane, ns, "nodeset", "w", {"spec": {"replicas": 4}})
         wait_for(plane, ns, "pod", "w-3")
     before = lives(plane, ns)
@@ -115,6 +120,18 @@ def test_a_cluster_of_slinky_is_taken_over_given_back_and_taken_over_again(
         assert kept(plane, ns, before) == before
         assert new_revisions(plane, ns, before) == []
         assert templates(plane, ns) == made_from
+
+
+@pytest.mark.full
+def test_with_the_rights_of_slinkys_chart_nothing_is_refused_and_protection_is_unknown(plane, ns, tmp_path):
+    everything(plane, ns, existing_claim=False)
+    before = lives(plane, ns)
+    with our_operator(plane, ns, tmp_path, f"op-{ns}", swapped_operator) as manager:
+        status, reason, message = condition(plane, ns, "nodeset", "w", "Protected")
+        assert (status, reason) == ("Unknown", "NotAllowedToLook")
+        assert "kubectl create clusterrolebinding" in message
+        assert "unknown whether a policy protects workers" in manager.log.read_text()
+    assert kept(plane, ns, before) == before
 
 
 @pytest.mark.full

@@ -168,8 +168,9 @@ def accounting(namespace: str, uid: str = "accounting-uid") -> list[Object]:
     ]  # fmt: skip
 
 
-def token(namespace: str, key_uid: str = "key-uid") -> list[Object]:
+def token(namespace: str) -> list[Object]:
     """Not recorded: a Token and its Secret, which the Secret with the signing key owns."""
+    key_uid = named(recorded(), "Secret", "jwt-key")["metadata"]["uid"]
     owner = [{
         "apiVersion": "v1", "kind": "Secret", "name": "jwt-key", "uid": key_uid,
         "controller": True, "blockOwnerDeletion": True,
