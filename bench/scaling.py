@@ -15,6 +15,7 @@ from slurm_operator.api.meta import ObjectKey
 from slurm_operator.api.nodeset import NodeSet
 from slurm_operator.manifests.kinds import POD
 from slurm_operator.manifests.meta import Manifest
+from slurm_operator.reconcilers.nodeset import revisions
 from slurm_operator.reconcilers.nodeset.pod import Slot, WorkerPods
 
 CONNECTIONS = 32
@@ -217,7 +218,7 @@ async def pods_of(rig: Rig, count: int) -> list[Manifest]:
     """As the operator would make them, under names of their own."""
     live = reading.read(NodeSet, await rig.nodeset())
     found = await rig.client.get(Controller.KIND, ObjectKey(NAMESPACE, "slurm"))
-    pods = WorkerPods(live, reading.read(Controller, found), "0")
+    pods = WorkerPods(live, reading.read(Controller, found), revisions.current(live, ()))
     made = []
     for number in range(count):
         name = f"floor-{_floors}-{number}"

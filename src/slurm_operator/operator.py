@@ -96,7 +96,7 @@ def program(settings: Settings) -> Program:
             child_selector=OUR_CHILDREN,
             # They come with the Prometheus operator, maybe long after us.
             optional_children=(kinds.SERVICE_MONITOR,),
-            # The operator before us labelled them like the pods of its users.
+            # Those of the operator before us have no label of ours until we have found them by their name.
             other_children={
                 kinds.CONTROLLER_REVISION: ChildSource(
                     names.LABEL_REVISION, decode_of_owner(NodeSet.KIND.kind)

@@ -1,7 +1,8 @@
-"""A Slurm cluster as the operator before us leaves it behind: its objects, labels, hashes and habits, word for word.
+"""A Slurm cluster as Slinky's operator leaves it behind: labels, hashes and habits as they were recorded.
 
 The pods run our images, which follow the same conventions; everything about them is written here as that operator
-writes it, and sent as its field manager.
+writes it, and sent as its field manager. `tests/slinky_objects` has the objects themselves: what has no labels there
+has none here, and templates carry the names that they carry there.
 """
 
 import base64
@@ -11,10 +12,13 @@ import secrets
 
 from operator_rig import PROCESS_CONF, Slurm
 
+from slurm_operator.api import reading
+from slurm_operator.api.names import LABEL_HASH as HASH
+from slurm_operator.api.nodeset import NodeSet
 from slurm_operator.local.image.images import slurm_image
+from slurm_operator.reconcilers.nodeset.their_hash import patch, their_hash
 
 MANAGER = "manager"  # What a Go program without a name of its own is called in managedFields.
-REVISION = "6f7b9c5d84"
 SERVER = "slurm-controller"
 NEVER = "Never"
 CONF = PROCESS_CONF + "PartitionName=all Nodes=ALL Default=YES State=UP MaxTime=UNLIMITED\n"
@@ -93,6 +97,8 @@ class Inherited:
         selector = {key: marks[key] for key in ("app.kubernetes.io/name", "app.kubernetes.io/instance")}
         pod = {
             "metadata": {
+                "name": SERVER,
+                "namespace": self.slurm.namespace,
                 "labels": marks,
                 "annotations": {
                     "kubectl.kubernetes.io/default-container": "slurmctld",
@@ -104,7 +110,7 @@ class Inherited:
             "spec": self._slurmctld_pod(selector),
         }
         claim = {
-            "metadata": {"name": "statesave"},
+            "metadata": {"name": "statesave", "namespace": self.slurm.namespace},
             "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
         }
         return [
@@ -202,7 +208,10 @@ class Inherited:
             "volumeMounts": [{"name": "slurm-etc", "mountPath": "/etc/slurm", "readOnly": True}],
         }  # fmt: skip
         pod = {
-            "metadata": {"labels": marks, "annotations": {"kubectl.kubernetes.io/default-container": "slurmrestd"}},
+            "metadata": {
+                "name": "slurm-restapi", "namespace": self.slurm.namespace, "labels": marks,
+                "annotations": {"kubectl.kubernetes.io/default-container": "slurmrestd"},
+            },
             "spec": {
                 "automountServiceAccountToken": False, "containers": [container],
                 "securityContext": {"runAsNonRoot": True, "runAsUser": 65534, "runAsGroup": 65534, "fsGroup": 65534},
@@ -221,42 +230,38 @@ class Inherited:
 
     def _shared(self) -> list[dict]:
         """The Service and the budget of all workers: owned by every NodeSet, and by none of them in charge."""
-        owner, marks = self._owner("nodeset", "cpu", is_controller=False), labels("slurmd", "worker", "cpu")
+        owner = self._owner("nodeset", "cpu", is_controller=False)
         mine = {"slinky.slurm.net/cluster": "slurm"}
         budget = {"matchLabels": {**mine, "nodeset.slinky.slurm.net/pod-protect": "true"}}
         selector = {**mine, "app.kubernetes.io/name": "slurmd"}
         return [
-            self._service("slurm-workers-slurm", marks | mine, owner, selector, "slurmd", 6818, headless=True),
+            self._service("slurm-workers-slurm", {}, owner, selector, "slurmd", 6818, headless=True),
             {
                 "apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
-                "metadata": self._meta("slurm-workers-pdb-slurm", marks | mine, owner),
+                "metadata": self._meta("slurm-workers-pdb-slurm", {}, owner),
                 "spec": {"maxUnavailable": 0, "selector": budget},
             },
         ]  # fmt: skip
 
     def _workers(self) -> list[dict]:
         owner = self._owner("nodeset", "cpu")
-        spec = json.loads(
-            self.slurm.cluster.kubectl("get", "nodeset", "cpu", "-n", self.slurm.namespace, "-o", "json")
-        )["spec"]
-        kept = {
-            key: spec[key] for key in ("template", "slurmd", "logfile", "oversubscribeNode") if spec.get(key)
-        }
-        kept = {
-            key: {**value, "$patch": "replace"} if isinstance(value, dict) else value
-            for key, value in kept.items()
-        }
+        nodeset = self.nodeset()
         revision = {
             "apiVersion": "apps/v1", "kind": "ControllerRevision", "revision": 1,
-            "metadata": self._meta(f"cpu-{REVISION}", {"controller-revision-hash": REVISION}, owner),
-            "data": {"spec": kept},
+            "metadata": self._meta(f"cpu-{their_hash(nodeset)}", {HASH: their_hash(nodeset)}, owner),
+            "data": patch(nodeset.spec),
         }  # fmt: skip
-        return [revision, *(self._worker(number, owner) for number in range(2))]
+        return [revision, *(self._worker(number, owner, their_hash(nodeset)) for number in range(2))]
 
-    def _worker(self, number: int, owner: list[dict]) -> dict:
+    def nodeset(self) -> NodeSet:
+        """As the API server has it."""
+        found = self.slurm.cluster.kubectl("get", "nodeset", "cpu", "-n", self.slurm.namespace, "-o", "json")
+        return reading.read(NodeSet, json.loads(found))
+
+    def _worker(self, number: int, owner: list[dict], hash_: str) -> dict:
         ns, name, image = self.slurm.namespace, f"cpu-{number}", slurm_image("slurmd")
         marks = labels("slurmd", "worker", "cpu") | {
-            "slinky.slurm.net/cluster": "slurm", "controller-revision-hash": REVISION,
+            "slinky.slurm.net/cluster": "slurm", HASH: hash_,
             "nodeset.slinky.slurm.net/pod-name": name, "nodeset.slinky.slurm.net/pod-index": str(number),
             "nodeset.slinky.slurm.net/pod-hostname": name, "nodeset.slinky.slurm.net/scaling-mode": "StatefulSet",
         }  # fmt: skip

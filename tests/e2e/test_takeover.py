@@ -14,7 +14,9 @@ from test_control_plane_ha import clients_find_it, next_step, settle, state_clai
 
 from slurm_operator.api import KINDS
 from slurm_operator.api.crd import crd
+from slurm_operator.api.names import LABEL_HASH
 from slurm_operator.local.operated import OPERATOR_NAMESPACE, wait_established
+from slurm_operator.reconcilers.nodeset.their_hash import their_hash
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -132,15 +134,16 @@ def test_a_live_cluster_is_taken_over_and_given_back_with_its_job_running(inheri
     after = lives(slurm)
     assert {name: after.get(name) for name in before} == before
     assert ACTIVE not in selector(slurm)
+    hash_ = their_hash(Inherited(slurm).nodeset())
     revisions = slurm.cluster.kubectl("get", "controllerrevisions", "-n", "inherited", "-o", "name").split()
-    assert [name for name in revisions if "cpu" in name] == ["controllerrevision.apps/cpu-6f7b9c5d84"]
+    assert [name for name in revisions if "cpu" in name] == [f"controllerrevision.apps/cpu-{hash_}"]
 
     halt(slurm.cluster)  # And back: what the other operator looks for is still as it left it.
     assert job.is_running()
     pods = json.loads(slurm.cluster.kubectl("get", "pods", "-n", "inherited", "-o", "json"))["items"]
     labels = {pod["metadata"]["name"]: pod["metadata"]["labels"] for pod in pods}
     assert labels["slurm-controller-0"][ACTIVE] == "true"
-    assert labels["cpu-0"]["controller-revision-hash"] == "6f7b9c5d84"
+    assert {labels[name][LABEL_HASH] for name in ("cpu-0", "cpu-1")} == {hash_}
     job.wait_ended_by_itself()
     assert {name: lives(slurm).get(name) for name in before} == before
 

@@ -109,6 +109,7 @@ class OperatorProcess(Manager):
                 tasks.create_task(cache.run())
             tasks.create_task(self.known.secrets.run())
             tasks.create_task(self.known.config_maps.run())
+            tasks.create_task(self.known.revisions.run())
             for _, cache in self.known.caches:
                 await cache.synced.wait()
             async with self._working():

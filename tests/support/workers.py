@@ -76,7 +76,7 @@ def worker(ordinal, *, on="n1", ready=True, revision="r1", phase="Running", star
            mode="StatefulSet", name="", hostname="", annotations=None, protected=True, terminating=False, grace=3600, ready_for=None, unready_for=None) -> Pod:  # fmt: skip
     name = name or f"gpu-{ordinal}"
     labels = {
-        names.APP_NAME: "slurmd", names.LABEL_SCALING_MODE: mode, names.LABEL_REVISION: revision,
+        names.APP_NAME: "slurmd", names.LABEL_SCALING_MODE: mode, names.LABEL_REVISION: revision, names.LABEL_HASH: "theirs",
         names.LABEL_POD_HOSTNAME: hostname or name, **({names.LABEL_POD_PROTECT: "true"} if protected else {}),
     }  # fmt: skip
     running = ContainerState(running=ContainerStateRunning(started_at=STARTED))

@@ -9,6 +9,7 @@ from slurm_operator.api.meta import ObjectKey, key_of
 from slurm_operator.manifests.kinds import KUBE_NODE
 from slurm_operator.manifests.meta import Child
 from slurm_operator.manifests.objects import ConfigMap, Secret, Unread
+from slurm_operator.plan.world import Protection
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
 
 
@@ -18,10 +19,11 @@ class HandmadeWorld:
 
     things: list[Any] = field(default_factory=list)
     children_: dict[Kind, list[Child]] = field(default_factory=dict)
-    named: dict[tuple[type, ObjectKey], Secret | ConfigMap | Unread] = field(default_factory=dict)
+    named: dict[tuple[type, ObjectKey], Secret | ConfigMap | Child | Unread] = field(default_factory=dict)
     served: set[Kind] = field(default_factory=lambda: {KUBE_NODE})
     slurms: dict[ObjectKey, Snapshot | Unreachable] = field(default_factory=dict)
     undecoded: list[tuple[type, ObjectKey]] = field(default_factory=list)
+    protection: Protection = Protection.NOT_LOOKED
     now: datetime = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
     def get(self, type_, namespace, name):
@@ -57,6 +59,9 @@ class HandmadeWorld:
 
     def config_map(self, namespace, name):
         return self.named.get((ConfigMap, ObjectKey(namespace, name)))
+
+    def revision(self, namespace, name):
+        return self.named.get((Child, ObjectKey(namespace, name)))
 
     def slurm(self, namespace, controller):
         nothing = Unreachable(since=datetime(2026, 1, 1, tzinfo=UTC), why="there is no RestApi")

@@ -8,6 +8,7 @@ from slurm_operator.api.model import Choice, model, prop
 READY: Final = "Ready"
 PROGRESSING: Final = "Progressing"
 DEGRADED: Final = "Degraded"
+PROTECTED: Final = "Protected"  # on NodeSets
 
 
 class Truth(Choice):

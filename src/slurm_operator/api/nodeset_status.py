@@ -56,7 +56,10 @@ class NodeSetStatus:
 
     observed_generation: int = prop("Generation of the spec this is about.", default=0, format="int64")
     conditions: list[Condition] = prop(
-        "Ready, Progressing, Degraded; ReservationCreated with ScheduledUpdate.", default=[], keys=["type"]
+        "Ready, Progressing, Degraded; Protected: whether a policy keeps workers from being deleted by hand; "
+        "ReservationCreated with ScheduledUpdate.",
+        default=[],
+        keys=["type"],
     )
     desired: int = prop("Workers that should run.", default=0)
     replicas: int = prop("Worker pods.", default=0)

@@ -1,5 +1,7 @@
 """`slurm-operator manifests`: the whole installation, without Helm."""
 
+from collections.abc import Iterable
+
 import click
 import yaml
 
@@ -8,6 +10,9 @@ from slurm_operator.api import KINDS
 from slurm_operator.api.crd import crd
 from slurm_operator.cli.flags import comma_separated
 from slurm_operator.install import Installation, installation
+from slurm_operator.install.objects import protected
+from slurm_operator.manifests.meta import Manifest
+from slurm_operator.manifests.protection import NAME as POLICY
 
 # A megabyte of YAML: seconds in Python, a blink where PyYAML comes with libyaml.
 _DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
@@ -51,6 +56,17 @@ WEBHOOK_IMAGE = f"docker.io/local/slurm-operator-webhook:{slurm_operator.__versi
     help="With --namespaces: whether a ClusterRole lets the operator look at machines and storage classes.",
 )
 @click.option("--record", is_flag=True, help="Keep the last decisions, for `kubectl slurm record fetch`.")
+@click.option(
+    "--only-protection",
+    is_flag=True,
+    help="Only the policy that protects workers, for an operator that was installed otherwise.",
+)
+@click.option(
+    "--service-account",
+    default="slurm-operator",
+    show_default=True,
+    help="With --only-protection: the operator's ServiceAccount, which may delete workers.",
+)
 @click.option("--crds/--no-crds", default=True, show_default=True, help="With the resource definitions.")
 def manifests(
     namespace: str,
@@ -61,7 +77,9 @@ def manifests(
     slurm_images: str,
     mariadb_image: str,
     namespaces: str,
+    service_account: str,
     *,
+    only_protection: bool,
     webhook: bool,
     protection: bool,
     cluster_reader: bool,
@@ -82,8 +100,16 @@ def manifests(
         mariadb_image=mariadb_image,
         namespaces=comma_separated(namespaces),
     )
+    if only_protection:
+        # By a name of its own, so that a chart with the policy can be installed beside it, or after it.
+        click.echo(_yaml(protected(chosen, service_account, f"{POLICY}-{namespace}")), nl=False)
+        return
     objects = [*([crd(kind) for kind in KINDS] if crds else []), *installation(chosen)]
-    click.echo(yaml.dump_all(objects, Dumper=_Plain, sort_keys=False, width=110), nl=False)
+    click.echo(_yaml(objects), nl=False)
+
+
+def _yaml(objects: Iterable[Manifest]) -> str:
+    return str(yaml.dump_all(objects, Dumper=_Plain, sort_keys=False, width=110))
 
 
 class _Plain(_DUMPER):  # type: ignore[misc,valid-type]

@@ -13,6 +13,7 @@ from slurm_operator.install.pods import (
     network_policy,
 )
 from slurm_operator.manifests.crd_protection import crd_protection
+from slurm_operator.manifests.protection import NAME as POLICY
 from slurm_operator.manifests.protection import protection, service_account
 
 
@@ -57,10 +58,10 @@ def access(chosen: Installation) -> list[Manifest]:
     ]
 
 
-def protected(chosen: Installation) -> list[Manifest]:
+def protected(chosen: Installation, account: str = NAME, name: str = POLICY) -> list[Manifest]:
     """The policies: workers are not deleted under their jobs, and CRDs not with every cluster."""
-    operator = service_account(chosen.namespace, NAME)
-    made = [*protection(operator, namespaces=chosen.namespaces), *crd_protection()]
+    operator = service_account(chosen.namespace, account)
+    made = [*protection(operator, namespaces=chosen.namespaces, name=name), *crd_protection()]
     return [thing | {"metadata": thing["metadata"] | {"labels": labels(NAME)}} for thing in made]
 
 

@@ -60,7 +60,8 @@ IN_NAMESPACES: Final = (
     Right(group="apps", resources=("statefulsets",), verbs=KEEP),
     # They go with their owner, by Kubernetes' own hand.
     Right(group="apps", resources=("deployments",), verbs=("create", "list", "patch", "watch")),
-    Right(group="apps", resources=("controllerrevisions",), verbs=KEEP),
+    # Those of the operator before us are read by name: many of them in one namespace one by one.
+    Right(group="apps", resources=("controllerrevisions",), verbs=(*KEEP, "get")),
     Right(group="events.k8s.io", resources=("events",), verbs=("create", "list", "patch", "watch")),
     Right(group="monitoring.coreos.com", resources=("servicemonitors",), verbs=KEEP),
     Right(group="policy", resources=("poddisruptionbudgets",), verbs=("create", "list", "patch", "watch")),

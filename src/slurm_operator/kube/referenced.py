@@ -1,4 +1,4 @@
-"""Secrets and ConfigMaps that others name: only those, never all Secrets of a cluster."""
+"""Secrets, ConfigMaps and revisions that others name: only those, never all of a cluster."""
 
 import asyncio
 from collections import Counter
@@ -23,7 +23,7 @@ from slurm_operator.kube.secret_values import value_digest as value_digest
 from slurm_operator.kube.sinks import Listener
 from slurm_operator.kube.versions import is_older
 from slurm_operator.manifests import kinds
-from slurm_operator.manifests.meta import Manifest
+from slurm_operator.manifests.meta import Child, Manifest, decode_child
 from slurm_operator.manifests.objects import ConfigMap, Secret
 
 T = TypeVar("T", bound=HasMeta)
@@ -243,3 +243,8 @@ def secrets(client: Client) -> Referenced[Secret]:
 def config_maps(client: Client) -> Referenced[ConfigMap]:
     """ConfigMaps, whole."""
     return Referenced(client, kinds.CONFIG_MAP, wire.decoder(ConfigMap))
+
+
+def revisions(client: Client) -> Referenced[Child]:
+    """ControllerRevisions, whole."""
+    return Referenced(client, kinds.CONTROLLER_REVISION, decode_child)

@@ -26,6 +26,7 @@ from slurm_operator.kubectl.picture import Picture
 from slurm_operator.kubectl.proxied import slurm_through
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.events import Event
+from slurm_operator.manifests.meta import decode_child
 from slurm_operator.manifests.objects import ConfigMap, Unread
 from slurm_operator.manifests.secrets import bytes_of
 from slurm_operator.plan.wiring import SlurmServer
@@ -103,7 +104,7 @@ class Looker:
         return sight
 
     async def complete(self, sight: Sight) -> None:
-        """Read every Secret and ConfigMap that a reconciler asks for by name."""
+        """Read everything that a reconciler asks for by name."""
         for _ in range(_MOST_ROUNDS):
             self._observe_everything(sight.picture)
             if not await self.read_missed(sight):
@@ -111,12 +112,15 @@ class Looker:
 
     async def read_missed(self, sight: Sight) -> bool:
         """Read what was asked for by name and is not in the picture; whether there was anything."""
-        missed = set(sight.picture.missed_secrets), set(sight.picture.missed_config_maps)
-        sight.picture.missed_secrets.clear()
-        sight.picture.missed_config_maps.clear()
+        picture = sight.picture
+        sets = picture.missed_secrets, picture.missed_config_maps, picture.missed_revisions
+        missed = [set(one) for one in sets]
+        for one in sets:
+            one.clear()
         await asyncio.gather(
             *(self._read_secret(sight, key) for key in missed[0]),
             *(self._read_config_map(sight, key) for key in missed[1]),
+            *(self._read_revision(sight, key) for key in missed[2]),
         )
         return any(missed)
 
@@ -198,6 +202,16 @@ class Looker:
         except KubeError as error:
             sight.picture.config_maps[key] = Unread(why=str(error))
             sight.unseen.append(_unread(kinds.CONFIG_MAP, key, error))
+
+    async def _read_revision(self, sight: Sight, key: ObjectKey) -> None:
+        kind = kinds.CONTROLLER_REVISION
+        try:
+            sight.picture.revisions[key] = await self.client.read(kind, key, decode_child)
+        except NotFound:
+            sight.picture.revisions[key] = None
+        except KubeError as error:
+            sight.picture.revisions[key] = Unread(why=str(error))
+            sight.unseen.append(_unread(kind, key, error))
 
     async def _ask_slurms(self, sight: Sight) -> None:
         servers = self.servers(sight.picture)

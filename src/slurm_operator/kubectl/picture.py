@@ -9,6 +9,7 @@ from slurm_operator.api.kind import Kind
 from slurm_operator.api.meta import HasMeta, ObjectKey, key_of
 from slurm_operator.manifests.meta import Child
 from slurm_operator.manifests.objects import ConfigMap, Secret, Unread
+from slurm_operator.plan.world import Protection
 from slurm_operator.runtime.sources import OWNER, owner_uids
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
 
@@ -34,13 +35,16 @@ class Picture:
     parts: dict[Kind, dict[ObjectKey, Child]] = field(default_factory=dict)
     secrets: dict[ObjectKey, Secret | Unread | None] = field(default_factory=dict)
     config_maps: dict[ObjectKey, ConfigMap | Unread | None] = field(default_factory=dict)
+    revisions: dict[ObjectKey, Child | Unread | None] = field(default_factory=dict)
     slurms: dict[ObjectKey, Snapshot | Unreachable] = field(default_factory=dict)
     served: set[Kind] = field(default_factory=set)
     undecoded: dict[type, set[ObjectKey]] = field(default_factory=dict)
+    protection: Protection = Protection.NOT_LOOKED
     is_whole: bool = False
     taken_at: datetime | None = None  # When `now` has moved on since.
     missed_secrets: set[ObjectKey] = field(default_factory=set)
     missed_config_maps: set[ObjectKey] = field(default_factory=set)
+    missed_revisions: set[ObjectKey] = field(default_factory=set)
 
     def get(self, type_: type[T], namespace: str, name: str) -> T | None:
         found: T | None = self.records.get(type_, {}).get(ObjectKey(namespace, name))
@@ -78,6 +82,13 @@ class Picture:
             return Unread(why=_NOT_ASKED)
         return self.config_maps.get(key)
 
+    def revision(self, namespace: str, name: str) -> Child | Unread | None:
+        key = ObjectKey(namespace, name)
+        if key not in self.revisions and not self.is_whole:
+            self.missed_revisions.add(key)
+            return Unread(why=_NOT_ASKED)
+        return self.revisions.get(key)
+
     def slurm(self, namespace: str, controller: str) -> Snapshot | Unreachable:
         nothing = Unreachable(since=self.taken_at or self.now, why=_NOBODY)
         return self.slurms.get(ObjectKey(namespace, controller), nothing)
@@ -108,13 +119,16 @@ class Picture:
             parts={kind: dict(children) for kind, children in self.parts.items()},
             secrets=dict(self.secrets),
             config_maps=dict(self.config_maps),
+            revisions=dict(self.revisions),
             slurms=dict(self.slurms),
             served=set(self.served),
             undecoded=self.undecoded,
+            protection=self.protection,
             is_whole=self.is_whole,
             taken_at=self.taken_at,
             missed_secrets=self.missed_secrets,
             missed_config_maps=self.missed_config_maps,
+            missed_revisions=self.missed_revisions,
         )
 
 

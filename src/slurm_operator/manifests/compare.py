@@ -22,6 +22,10 @@ INPUT_DIGEST_AS_WRITTEN = "slinky.slurm.net/input-digest-as-written"
 # Beside it, the digest of the template that was built from that: tells a newer builder from a foreign edit.
 TEMPLATE_DIGEST = "slinky.slurm.net/template-digest"
 
+# Beside the first, the digest of a template that the operator before us made and that we go on with: when it
+# makes another one while we are away, that is the one to go on with.
+KEPT_TEMPLATE = "slinky.slurm.net/kept-template"
+
 # Fields under which strings are quantities: "1000m" is "1" there, "1024Mi" is "1Gi".
 QUANTITY_MAPS = {"limits", "requests", "capacity", "hard", "allocatable"}
 QUANTITY_FIELDS = {"sizeLimit", "storage", "divisor"}
@@ -69,11 +73,21 @@ def settled_template(desired: Manifest, live: Child | None) -> Manifest:
     built = digest(desired["spec"]["template"])
     noted = live.metadata.annotations if live is not None else {}
     is_kept = noted.get(INPUT_DIGEST) in same or _is_inherited(desired, live)
-    if live is None or not is_kept or noted.get(TEMPLATE_DIGEST) == built:
+    if live is None or not is_kept:
         return _annotated(desired, {TEMPLATE_DIGEST: built})
-    kept = {TEMPLATE_DIGEST: noted[TEMPLATE_DIGEST]} if TEMPLATE_DIGEST in noted else {}
     template = live.body["spec"]["template"]
+    if _is_theirs(template):
+        kept = {KEPT_TEMPLATE: digest(template)}
+    elif noted.get(TEMPLATE_DIGEST) == built:
+        return _annotated(desired, {TEMPLATE_DIGEST: built})
+    else:
+        kept = {TEMPLATE_DIGEST: noted[TEMPLATE_DIGEST]} if TEMPLATE_DIGEST in noted else {}
     return _annotated(desired | {"spec": {**desired["spec"], "template": template}}, kept)
+
+
+def _is_theirs(template: Mapping[str, Any]) -> bool:
+    """The operator before us built it: it writes name and namespace into a template, and nobody else does."""
+    return "namespace" in (template.get("metadata") or {})
 
 
 def _is_inherited(desired: Manifest, live: Child | None) -> bool:
@@ -81,9 +95,13 @@ def _is_inherited(desired: Manifest, live: Child | None) -> bool:
 
     It left no digest of its input. Images are what people change most, so they tell whether it had kept up.
     """
-    if live is None or {INPUT_DIGEST, APPLIED_DIGEST} & live.metadata.annotations.keys():
+    if live is None:
         return False
-    ours, theirs = _images(desired["spec"]["template"]), _images(live.body["spec"]["template"])
+    notes, template = live.metadata.annotations, live.body["spec"]["template"]
+    is_seen = bool({INPUT_DIGEST, APPLIED_DIGEST} & notes.keys())
+    if is_seen and not (_is_theirs(template) and notes.get(KEPT_TEMPLATE, "") not in ("", digest(template))):
+        return False
+    ours, theirs = _images(desired["spec"]["template"]), _images(template)
     shared = ours.keys() & theirs.keys()
     return bool(shared) and all(ours[name] == theirs[name] for name in shared)
 

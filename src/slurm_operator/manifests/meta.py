@@ -9,6 +9,7 @@ from slurm_operator.api.meta import Meta as Meta
 from slurm_operator.api.meta import ObjectKey as ObjectKey
 from slurm_operator.api.meta import OwnerReference as OwnerReference
 from slurm_operator.api.meta import key_of as key_of
+from slurm_operator.manifests.managers import has_theirs
 
 # An object we are about to write: plain JSON data, exactly the fields we want to own.
 Manifest = dict[str, Any]
@@ -19,6 +20,7 @@ class Child(wire.Record):
 
     metadata: Meta
     body: Manifest
+    has_others: bool = False  # The operator before us wrote fields of it, which an apply leaves as they are.
 
 
 class _JustMeta(wire.CamelRecord):
@@ -45,5 +47,5 @@ def decode_of_owner(kind: str) -> Callable[[bytes | bytearray | memoryview], Chi
 
 def decode_child(data: bytes | bytearray | memoryview) -> Child:
     body = wire.decode_any(bytes(data))
-    body.get("metadata", {}).pop("managedFields", None)
-    return Child(metadata=_decode_meta(data).metadata, body=body)
+    managed = body.get("metadata", {}).pop("managedFields", None) or ()
+    return Child(metadata=_decode_meta(data).metadata, body=body, has_others=has_theirs(managed))

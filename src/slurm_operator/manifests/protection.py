@@ -14,6 +14,17 @@ from slurm_operator.manifests.meta import Manifest
 
 NAME: Final = "slurm-operator-workers"
 
+# For people: what installs the policy, and what lets the operator see it. NAMESPACE is the operator's.
+INSTALL: Final = "slurm-operator manifests --only-protection --namespace NAMESPACE | kubectl apply -f -"
+_RESOURCES: Final = ",".join(
+    f"{kind.plural}.{kind.group}" for kind in (ADMISSION_POLICY, ADMISSION_POLICY_BINDING)
+)
+LET_LOOK: Final = (
+    f"kubectl create clusterrole slurm-operator-policies --verb=list --resource={_RESOURCES}; "
+    "kubectl create clusterrolebinding slurm-operator-policies --clusterrole=slurm-operator-policies "
+    "--serviceaccount=NAMESPACE:slurm-operator"
+)
+
 # It deletes pods whose machine is gone, and nobody else may know that.
 POD_GARBAGE_COLLECTOR: Final = "system:serviceaccount:kube-system:pod-garbage-collector"
 

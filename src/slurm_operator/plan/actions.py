@@ -20,12 +20,16 @@ from slurm_operator.slurm.writes import CancelJob, RequeueJob, SlurmWrite, subje
 
 
 class Apply(wire.Record, tag="Apply"):
-    """Server-side apply: afterwards the object has these fields, and they are ours."""
+    """Server-side apply: afterwards the object has these fields, and they are ours.
+
+    With `takes_over`, so are those that the operator before us wrote: what is not among these is gone.
+    """
 
     manifest: Manifest
     reason: str
     message: str
     is_housekeeping: bool = False
+    takes_over: bool = False
 
 
 class Create(wire.Record, tag="Create"):

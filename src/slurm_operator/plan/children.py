@@ -60,7 +60,12 @@ def missing_write(manifest: Manifest, live: Live) -> Apply | None:
     if not fields:
         return None
     reason = "Created" if there is None else "Updated"
-    return Apply(manifest=wanted, reason=reason, message=_told(reason, manifest, fields))
+    return Apply(
+        manifest=wanted,
+        reason=reason,
+        message=_told(reason, manifest, fields),
+        takes_over=there is not None and there.has_others,
+    )
 
 
 def before_writing(writes: Iterable[Action], live: Live) -> list[PatchObject]:

@@ -76,6 +76,8 @@ class Reconciler(Generic[Seen]):
 
     `decided_by` are the fields of the status that somebody decides by, this reconciler in its next pass or
     another one: they are written at once, also while the object is on its way.
+
+    One that `tells_protection` is looked at again when that of workers changes.
     """
 
     name: str
@@ -89,3 +91,4 @@ class Reconciler(Generic[Seen]):
     children: tuple[Kind, ...] = ()
     judges: bool = False
     decided_by: tuple[str, ...] = ()
+    tells_protection: bool = False

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from enum import StrEnum
 from typing import Protocol, TypeVar
 
 from slurm_operator.api.kind import Kind
@@ -11,6 +12,16 @@ from slurm_operator.manifests.objects import ConfigMap, Secret, Unread
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
 
 T = TypeVar("T", bound=HasMeta)
+
+
+class Protection(StrEnum):
+    """Whether a policy of the API server keeps workers from being deleted by hand."""
+
+    NOT_LOOKED = ""  # Not yet, since we started.
+    PROTECTED = "Protected"
+    UNPROTECTED = "Unprotected"  # There is none.
+    UNKNOWN = "Unknown"  # We may not look.
+
 
 # The index of pods by the uid of who owns them; what nobody owns is under NOBODY.
 OWNER = "owner"
@@ -23,6 +34,11 @@ class World(Protocol):
     @property
     def now(self) -> datetime:
         """When this view was taken."""
+        ...
+
+    @property
+    def protection(self) -> Protection:
+        """Whether a policy keeps workers from being deleted by hand, as far as we may see that."""
         ...
 
     def get(self, type_: type[T], namespace: str, name: str) -> T | None:
@@ -55,6 +71,10 @@ class World(Protocol):
 
     def config_map(self, namespace: str, name: str) -> ConfigMap | Unread | None:
         """A referenced ConfigMap."""
+        ...
+
+    def revision(self, namespace: str, name: str) -> Child | Unread | None:
+        """A ControllerRevision by its name: one of the operator before us has no label that we watch for."""
         ...
 
     def slurm(self, namespace: str, controller: str) -> Snapshot | Unreachable:

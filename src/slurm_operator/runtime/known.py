@@ -1,6 +1,6 @@
 """Everything we know, in memory: the watch caches, the referenced objects, and a view of them per pass."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from slurm_operator import wire
@@ -8,11 +8,12 @@ from slurm_operator.api.kind import Kind
 from slurm_operator.api.meta import HasMeta, ObjectKey, key_of
 from slurm_operator.kube.cache import Cache
 from slurm_operator.kube.client import Client
-from slurm_operator.kube.referenced import Referenced, config_maps, secrets
+from slurm_operator.kube.referenced import Referenced, config_maps, revisions, secrets
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.labels import matches as labels_match
 from slurm_operator.manifests.meta import Child, Manifest
 from slurm_operator.manifests.objects import ConfigMap, Secret, Unread
+from slurm_operator.plan.world import Protection
 from slurm_operator.runtime.clock import Clock, PassClock, SystemClock
 from slurm_operator.runtime.slurm_clusters import SlurmClusters
 from slurm_operator.runtime.sources import OWNER, Sources, child_indexes
@@ -61,6 +62,8 @@ class Known:
         }
         self.secrets: Referenced[Secret] = secrets(client)
         self.config_maps: Referenced[ConfigMap] = config_maps(client)
+        self.revisions: Referenced[Child] = revisions(client)
+        self.protection = Protection.NOT_LOOKED
         self.optional = {source.kind for source in sources.records if source.is_optional}
         self.optional.update(sources.optional_children)
         self._wanted: dict[Pass, frozenset[ObjectKey]] = {}
@@ -100,6 +103,8 @@ class Known:
             self.secrets.note_answer(body)
         elif kind == kinds.CONFIG_MAP:
             self.config_maps.note_answer(body)
+        elif kind == kinds.CONTROLLER_REVISION:
+            self.revisions.note_answer(body)
         showing = [cache for selector, cache in self._by_kind.get(kind, ()) if labels_match(selector, labels)]
         for cache in showing:
             cache.note_answer(body)
@@ -114,18 +119,19 @@ class Known:
 
     def want(self, owner: Pass, view: "View") -> None:
         """Watch exactly what this pass asked for by name, and no longer what the last one did."""
-        asked = view.secrets_asked | view.config_maps_asked
+        asked = view.secrets_asked | view.config_maps_asked | view.revisions_asked
         if not asked and owner not in self._wanted:
             return
         self._remember(owner, asked)
         self.secrets.want(owner, view.secrets_asked)
         self.config_maps.want(owner, view.config_maps_asked)
+        self.revisions.want(owner, view.revisions_asked)
 
     def forget(self, owner: Pass) -> None:
         self.want(owner, View(self))
 
     def referrers(self, key: ObjectKey) -> Sequence[Pass]:
-        """Whose last pass asked for the Secret or ConfigMap of this name."""
+        """Whose last pass asked for the Secret, ConfigMap or revision of this name."""
         return list(self._wanted_by.get(key, ()))
 
     def _remember(self, owner: Pass, asked: set[ObjectKey]) -> None:
@@ -146,8 +152,10 @@ class View:
         self._known = known
         self.clock = PassClock(known.clock)
         self.now = self.clock.now()
+        self.protection = known.protection
         self.secrets_asked: set[ObjectKey] = set()
         self.config_maps_asked: set[ObjectKey] = set()
+        self.revisions_asked: set[ObjectKey] = set()
         self.slurms_asked: set[ObjectKey] = set()
 
     def get(self, type_: type[T], namespace: str, name: str) -> T | None:
@@ -177,6 +185,9 @@ class View:
     def config_map(self, namespace: str, name: str) -> ConfigMap | Unread | None:
         return self._referenced(self._known.config_maps, self.config_maps_asked, ObjectKey(namespace, name))
 
+    def revision(self, namespace: str, name: str) -> Child | Unread | None:
+        return self._referenced(self._known.revisions, self.revisions_asked, ObjectKey(namespace, name))
+
     def slurm(self, namespace: str, controller: str) -> Snapshot | Unreachable:
         key = ObjectKey(namespace, controller)
         self.slurms_asked.add(key)
@@ -191,24 +202,21 @@ class View:
 
     def unread(self) -> list[ObjectKey]:
         """What was asked for by name and has not been answered yet."""
-        known = self._known
-        return [
-            *(key for key in self.secrets_asked if not known.secrets.knows(key)),
-            *(key for key in self.config_maps_asked if not known.config_maps.knows(key)),
-        ]
+        return [key for _, key in self._unanswered()]
 
     def is_refused(self) -> bool:
         """Whether the server has said why something that was asked for by name cannot be read."""
+        return any(referenced.trouble(key) is not None for referenced, key in self._unanswered())
+
+    def _unanswered(self) -> Iterator[tuple[Referenced[Any], ObjectKey]]:
         known = self._known
-        troubles = (
-            *(known.secrets.trouble(key) for key in self.secrets_asked if not known.secrets.knows(key)),
-            *(
-                known.config_maps.trouble(key)
-                for key in self.config_maps_asked
-                if not known.config_maps.knows(key)
-            ),
+        asked: tuple[tuple[Referenced[Any], set[ObjectKey]], ...] = (
+            (known.secrets, self.secrets_asked),
+            (known.config_maps, self.config_maps_asked),
+            (known.revisions, self.revisions_asked),
         )
-        return any(trouble is not None for trouble in troubles)
+        for referenced, keys in asked:
+            yield from ((referenced, key) for key in keys if not referenced.knows(key))
 
     def _referenced(
         self, referenced: Referenced[T], asked: set[ObjectKey], key: ObjectKey

@@ -25,7 +25,7 @@ from slurm_operator.kube.errors import Forbidden, NotFound
 from slurm_operator.kube.events import Recorder
 from slurm_operator.kube.lease import Elector
 from slurm_operator.plan.wiring import Reconciler, SlurmServer
-from slurm_operator.plan.world import World
+from slurm_operator.plan.world import Protection, World
 from slurm_operator.runtime.guard import MetricsGuard, self_signed_context
 from slurm_operator.runtime.known import Known
 from slurm_operator.runtime.lag import LagMeter
@@ -168,6 +168,7 @@ class Manager:
             await stack.enter_async_context(self._running(f"cache of {kind}", cache.run()))
         await stack.enter_async_context(self._running("Secrets", self.known.secrets.run()))
         await stack.enter_async_context(self._running("ConfigMaps", self.known.config_maps.run()))
+        await stack.enter_async_context(self._running("revisions", self.known.revisions.run()))
 
     async def _lead(self) -> int:
         """Wait for the caches and the lease, then work until told to stop or replaced."""
@@ -224,11 +225,19 @@ class Manager:
             await stack.enter_async_context(self._running("connections to Slurm", self._keep_connected()))
             await self._first_look()
             await stack.enter_async_context(self._running("kinds that come late", self._await_late_kinds()))
-            told = tell_of_protection(self._client, self.metrics.workers_protected)
+            told = tell_of_protection(self._client, self.metrics.workers_protected, self._note_protection)
             await stack.enter_async_context(self._running("protection of workers", told))
             for name, loop in self.loops.items():
                 await stack.enter_async_context(self._running(f"queue {name}", loop.queue.run(loop.work)))
             yield
+
+    def _note_protection(self, found: Protection) -> None:
+        """Show it to every pass; who has workers says so."""
+        self.known.protection = found
+        for loop in self.loops.values():
+            if loop.reconciler.tells_protection:
+                for thing in self.known.records[loop.reconciler.about].values():
+                    loop.queue.add(key_of(thing), calm=True)
 
     async def _await_late_kinds(self) -> None:
         """When the server gets a kind that it lacked, look again at all who would have had some of it."""

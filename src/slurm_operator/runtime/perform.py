@@ -19,12 +19,14 @@ from slurm_operator.kube.errors import (
     AlreadyExists,
     ApiError,
     Conflict,
+    Invalid,
     KubeError,
     NamespaceEnding,
     NotFound,
     NotLeader,
 )
 from slurm_operator.kube.referenced import read_secret, value_digest
+from slurm_operator.kube.takeover import take_over
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.meta import Manifest
 from slurm_operator.manifests.objects import Pod
@@ -136,8 +138,8 @@ class Performer:
 
     async def _dispatch(self, action: Action) -> None:
         match action:
-            case Apply(manifest=manifest):
-                await self._apply(manifest)
+            case Apply(manifest=manifest, takes_over=takes_over):
+                await self._apply(manifest, takes_over=takes_over)
             case Create(manifest=manifest, may_exist=may_exist):
                 with contextlib.suppress(*([AlreadyExists] if may_exist else [])):
                     kind = kinds.kind_of(manifest)
@@ -172,11 +174,21 @@ class Performer:
             case Wait() | Tell():
                 pass
 
-    async def _apply(self, manifest: Manifest) -> None:
+    async def _apply(self, manifest: Manifest, *, takes_over: bool) -> None:
         if "stringData" in manifest:
             manifest = await self._filled(manifest)
         kind = kinds.kind_of(manifest)
-        self._note(kind, await self._client.apply(kind, manifest))
+        key = ObjectKey(manifest["metadata"].get("namespace", ""), manifest["metadata"]["name"])
+        if takes_over:
+            await take_over(self._client, kind, key)
+        try:
+            made = await self._client.apply(kind, manifest)
+        except Invalid:
+            # It may be beside fields that we could not see: our caches only have what is labelled as ours.
+            if takes_over or not await take_over(self._client, kind, key):
+                raise
+            made = await self._client.apply(kind, manifest)
+        self._note(kind, made)
 
     async def _filled(self, manifest: Manifest) -> Manifest:
         """A Secret with its values, and a note by which a foreign edit of them shows."""

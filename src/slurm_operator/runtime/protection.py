@@ -1,6 +1,8 @@
 """Whether the API server keeps workers from being deleted by hand. The operator says so when it does not."""
 
 import asyncio
+import math
+from collections.abc import Callable
 from typing import Final
 
 import structlog
@@ -9,14 +11,21 @@ from prometheus_client import Gauge
 from slurm_operator import wire
 from slurm_operator.api import names
 from slurm_operator.kube.client import Client
-from slurm_operator.kube.errors import KubeError
+from slurm_operator.kube.errors import Forbidden, KubeError, NotFound
 from slurm_operator.manifests.kinds import ADMISSION_POLICY, ADMISSION_POLICY_BINDING
 from slurm_operator.manifests.meta import Manifest
+from slurm_operator.manifests.protection import INSTALL, LET_LOOK
+from slurm_operator.plan.world import Protection
 
 log = structlog.get_logger(__name__)
 
 # Policies are made by people, and rarely; to watch them would cost two connections for ever.
 LOOK_SECONDS: Final = 600
+LOOK_AGAIN_SECONDS: Final = (
+    60  # While there is none, or nobody can tell: somebody may be about to change that.
+)
+
+_GAUGE: Final = {Protection.PROTECTED: 1.0, Protection.UNPROTECTED: 0.0, Protection.UNKNOWN: math.nan}
 
 REMEDY: Final = "It comes with `slurm-operator manifests --no-crds`, and with the chart unless turned off."
 
@@ -40,20 +49,40 @@ def _protects(policy: Manifest) -> bool:
     return is_about_pods and names.LABEL_POD_PROTECT.encode() in selector
 
 
-async def tell_of_protection(client: Client, gauge: Gauge) -> None:
-    """Keeps the gauge, and logs every new answer. Where nobody may look, nothing is said."""
-    told = True
+async def protection_of(client: Client) -> Protection:
+    """What can be told about it. Raises KubeError when that says nothing: the server was away, or busy."""
+    try:
+        return Protection.PROTECTED if await is_protected(client) else Protection.UNPROTECTED
+    except Forbidden:
+        return Protection.UNKNOWN
+    except NotFound:
+        return Protection.UNPROTECTED  # A Kubernetes without such policies.
+
+
+async def tell_of_protection(client: Client, gauge: Gauge, note: Callable[[Protection], None]) -> None:
+    """Keeps the gauge, notes and logs every new answer."""
+    told = Protection.NOT_LOOKED
     while True:
         try:
-            found = await is_protected(client)
-            gauge.set(found)
-            if told and not found:
-                log.warning(
-                    "no policy protects workers: deleting the pod of one ends its jobs", remedy=REMEDY
-                )
-            elif found and not told:
-                log.info("a policy protects workers again")
-            told = found
+            found = await protection_of(client)
         except KubeError as error:
             log.debug("whether a policy protects workers cannot be seen", why=str(error))
-        await asyncio.sleep(LOOK_SECONDS)
+        else:
+            gauge.set(_GAUGE[found])
+            if found is not told:
+                note(found)
+                _log(found, told)
+            told = found
+        await asyncio.sleep(LOOK_SECONDS if told is Protection.PROTECTED else LOOK_AGAIN_SECONDS)
+
+
+def _log(found: Protection, told: Protection) -> None:
+    match found:
+        case Protection.UNPROTECTED:
+            log.warning("no policy protects workers: deleting the pod of one ends its jobs", remedy=INSTALL)
+        case Protection.UNKNOWN:
+            log.warning(
+                "unknown whether a policy protects workers: the operator may not look", remedy=LET_LOOK
+            )
+        case Protection.PROTECTED if told is not Protection.NOT_LOOKED:
+            log.info("a policy protects workers again")

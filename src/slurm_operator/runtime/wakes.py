@@ -45,6 +45,7 @@ def wire(loop: Loop, known: Known, slurms: SlurmClusters) -> None:
         known.records[wake.type].subscribe(_neighbour(wake, queue, known))
     known.secrets.subscribe(wake_referrers)
     known.config_maps.subscribe(wake_referrers)
+    known.revisions.subscribe(wake_referrers)
     if reconciler.slurm_wake is not None:
         slurms.subscribe(_slurm(reconciler.slurm_wake, loop, known))
     starting = False

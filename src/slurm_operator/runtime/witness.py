@@ -10,7 +10,7 @@ from slurm_operator.api.kind import Kind
 from slurm_operator.api.meta import HasMeta
 from slurm_operator.manifests.meta import Child, Manifest
 from slurm_operator.manifests.objects import ConfigMap, Secret, Unread
-from slurm_operator.plan.world import World
+from slurm_operator.plan.world import Protection, World
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
 
 T = TypeVar("T", bound=HasMeta)
@@ -32,6 +32,10 @@ class Witness:
     @property
     def now(self) -> datetime:
         return self._world.now
+
+    @property
+    def protection(self) -> Protection:
+        return self._keep(("protection",), self._world.protection)
 
     def get(self, type_: type[T], namespace: str, name: str) -> T | None:
         return self._keep(("get", type_.__name__, namespace, name), self._world.get(type_, namespace, name))
@@ -57,6 +61,9 @@ class Witness:
 
     def config_map(self, namespace: str, name: str) -> ConfigMap | Unread | None:
         return self._keep(("config_map", namespace, name), self._world.config_map(namespace, name))
+
+    def revision(self, namespace: str, name: str) -> Child | Unread | None:
+        return self._keep(("revision", namespace, name), self._world.revision(namespace, name))
 
     def slurm(self, namespace: str, controller: str) -> Snapshot | Unreachable:
         return self._keep(("slurm", namespace, controller), self._world.slurm(namespace, controller))
@@ -93,6 +100,10 @@ class Retold:
         self.now = now
         self._answers = answers
 
+    @property
+    def protection(self) -> Protection:
+        return Protection(self._answers.get(("protection",), ""))
+
     def get(self, type_: type[T], namespace: str, name: str) -> T | None:
         found: T | None = self._answer(("get", type_.__name__, namespace, name), type_)
         return found
@@ -125,6 +136,10 @@ class Retold:
         found: ConfigMap | Unread | None = self._answer(("config_map", namespace, name), ConfigMap, Unread)
         return found
 
+    def revision(self, namespace: str, name: str) -> Child | Unread | None:
+        found: Child | Unread | None = self._answer(("revision", namespace, name))
+        return found
+
     def slurm(self, namespace: str, controller: str) -> Snapshot | Unreachable:
         found: Snapshot | Unreachable = self._answer(("slurm", namespace, controller), Snapshot, Unreachable)
         return found
@@ -138,9 +153,9 @@ class Retold:
         return self._answers[question].of(*types)
 
 
-def written(answer: Any) -> Manifest | list[Manifest | str] | bool | None:
+def written(answer: Any) -> Manifest | list[Manifest | str] | bool | str | None:
     """An answer as plain data that says of what type it is; names and yes or no speak for themselves."""
-    if answer is None or isinstance(answer, bool):
+    if answer is None or isinstance(answer, bool | str):
         return answer
     if isinstance(answer, list | tuple):
         return [item if isinstance(item, str) else _one(item) for item in answer]

@@ -111,6 +111,18 @@ def test_manifests_prints_the_definitions_and_then_the_installation():
     assert list(yaml.safe_load_all(found + rest)) == installation(WHOLE)
 
 
+def test_only_the_policy_is_printed_for_an_operator_that_was_installed_otherwise():
+    said = CliRunner().invoke(main, ["manifests", "--only-protection", "--namespace", "slinky"])
+    policy, binding = yaml.safe_load_all(said.output)
+
+    assert (policy["kind"], binding["kind"]) == (
+        "ValidatingAdmissionPolicy",
+        "ValidatingAdmissionPolicyBinding",
+    )
+    assert "system:serviceaccount:slinky:slurm-operator" in str(policy["spec"]["matchConditions"])
+    assert binding["spec"]["policyName"] == policy["metadata"]["name"] == "slurm-operator-workers-slinky"
+
+
 def test_the_api_server_asks_about_our_kinds_where_the_webhook_answers_and_goes_on_without_it():
     [configuration] = made(WHOLE, "ValidatingWebhookConfiguration")
     asked = {hook["clientConfig"]["service"]["path"]: hook for hook in configuration["webhooks"]}

@@ -5,49 +5,13 @@ import copy
 from slurm_operator import wire
 from slurm_operator.api import names
 from slurm_operator.manifests import kinds
-from slurm_operator.plan.actions import Apply, DeleteDaemonPod, DeleteObject, PatchObject
+from slurm_operator.plan.actions import Apply, DeleteDaemonPod, DeleteObject
 from slurm_operator.reconcilers.controller import RECONCILER
 from support.controller_play import NOON, Play
-from support.controllers import KEY, NS, controller, put, thing, world
+from support.controllers import KEY, controller, put, thing, world
 
 RESTAPI = thing("RestApi", "rest", {"controllerRef": {"name": "slurm"}})
 HA = {"ha": {"enabled": True}, "persistence": {"enabled": True, "existingClaim": "shared"}}
-
-
-def budget(**spec) -> dict:
-    return {
-        "apiVersion": "policy/v1",
-        "kind": "PodDisruptionBudget",
-        "metadata": {"name": names.worker_budget("slurm"), "namespace": NS},
-        "spec": spec,
-    }
-
-
-def network(made) -> list:
-    seen = RECONCILER.observe(KEY, made)
-    [lane] = [lane for lane in RECONCILER.decide(seen, NOON).lanes if lane.name == "network"]
-    return [list(stage) for stage in lane.stages]
-
-
-def test_a_budget_with_max_unavailable_is_changed_before_ours_is_applied():
-    made = world(controller())
-    put(made, budget(maxUnavailable=0))
-
-    first, second = network(made)
-
-    [patch] = first
-    assert isinstance(patch, PatchObject)
-    [operation] = patch.operations
-    assert (operation["op"], operation["path"]) == ("replace", "/spec")
-    assert "maxUnavailable" not in operation["value"]
-    assert any(isinstance(one, Apply) and one.manifest["kind"] == "PodDisruptionBudget" for one in second)
-
-
-def test_a_budget_of_ours_needs_no_such_change():
-    made = world(controller())
-    put(made, budget(minAvailable=1_000_000))
-
-    assert not any(isinstance(one, PatchObject) for stage in network(made) for one in stage)
 
 
 def pair() -> Play:

@@ -5,11 +5,14 @@ import pytest
 from slurm_operator.api import names
 from slurm_operator.reconcilers.nodeset import revisions
 from slurm_operator.reconcilers.nodeset.pod import RESOURCES_DIGEST, Slot, WorkerPods, resources_digest
+from slurm_operator.reconcilers.nodeset.revisions import Revision
 from support.workers import controller, nodeset, revision_of, told, worker, world
 
 
 def slurmd(**spec) -> dict:
-    spec = WorkerPods(nodeset(**spec), controller(), "r1").pod(Slot("gpu-0", "gpu-0", ordinal=0))["spec"]
+    spec = WorkerPods(nodeset(**spec), controller(), Revision("r1", 1, is_new=True)).pod(
+        Slot("gpu-0", "gpu-0", ordinal=0)
+    )["spec"]
     return next(container for container in spec["containers"] if container["name"] == "slurmd")
 
 

@@ -10,12 +10,13 @@ from slurm_operator.manifests.objects import Pod, PodSpec
 from slurm_operator.manifests.worker_names import slurm_node_name
 from slurm_operator.plan.gate import is_record_of
 from slurm_operator.reconcilers.nodeset.pod import Slot, WorkerPods
+from slurm_operator.reconcilers.nodeset.revisions import Revision
 from support.workers import STARTED, controller, nodeset, slurm_node, worker
 
 
 def pod(slot: Slot, **template) -> dict:
     made = nodeset(template={"spec": template}, slurmd={"args": ["-v"]})
-    return WorkerPods(made, controller(), "r1").pod(slot)["spec"]
+    return WorkerPods(made, controller(), Revision("r1", 1, is_new=True)).pod(slot)["spec"]
 
 
 def slurmd(spec: dict) -> dict:

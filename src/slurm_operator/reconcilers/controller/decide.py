@@ -11,7 +11,7 @@ from slurm_operator.api.meta import key_of
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.compare import changes
 from slurm_operator.manifests.meta import Child, Manifest
-from slurm_operator.plan.actions import Action, Apply, DeleteObject, PatchObject, Wait
+from slurm_operator.plan.actions import Action, Apply, DeleteObject, Wait
 from slurm_operator.plan.children import before_writing, missing_writes, surplus
 from slurm_operator.plan.holding import holding
 from slurm_operator.plan.plan import Plan, lane, plan
@@ -67,7 +67,7 @@ def decide(seen: Seen, now: datetime) -> Plan:
         lane("keys", keys(seen), put_back),
         lane("signing keys", signing.copies(seen)),
         ring.lane("key ring"),
-        lane("network", inherited_budget(seen), connected(seen)),
+        lane("network", connected(seen)),
         files.lane("config"),
         told.lane("delivery"),
         lane("workload", before_writing(made, seen.live), made),
@@ -96,24 +96,6 @@ def connected(seen: Seen) -> list[Action]:
     wanted = network(seen, port(seen))
     gone = surplus(kinds.SERVICE, seen.members, wanted, "there are fewer backups now")
     return [*missing_writes(wanted, seen.live), *gone]
-
-
-def inherited_budget(seen: Seen) -> list[Action]:
-    """The operator before us wrote `maxUnavailable`, which cannot stand beside our `minAvailable`."""
-    there = seen.live(kinds.DISRUPTION_BUDGET, seen.namespace, names.worker_budget(seen.name))
-    if there is None or "maxUnavailable" not in there.body["spec"]:
-        return []
-    spec = services.worker_budget(seen.controller)["spec"]
-    return [
-        PatchObject(
-            kind=kinds.DISRUPTION_BUDGET,
-            key=key_of(there),
-            uid=there.metadata.uid,
-            operations=({"op": "replace", "path": "/spec", "value": spec},),
-            reason="Updated",
-            message=f"took over PodDisruptionBudget {there.metadata.name}",
-        )
-    ]
 
 
 def keys(seen: Seen) -> list[Action]:

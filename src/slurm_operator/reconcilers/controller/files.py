@@ -20,6 +20,7 @@ from slurm_operator.plan.needs import Need
 from slurm_operator.reconcilers.controller.marks import DIGEST_WORD
 from slurm_operator.reconcilers.controller.observe import Seen
 from slurm_operator.reconcilers.controller.slurm_conf import CGROUP_CONF, Scripts, parts, slurm_conf
+from slurm_operator.reconcilers.controller.workload import ETC_VOLUME
 from slurm_operator.slurm.conf import grammar
 
 SLURM_CONF = "slurm.conf"
@@ -81,6 +82,35 @@ def files_of(child: Child | None) -> Files | None:
     if child is None or SLURM_CONF not in child.body.get("data", {}):
         return None
     return Files(child.body["data"], child.body.get("binaryData") or {})
+
+
+def with_mounted(files: Files, seen: Seen) -> Files:
+    """The same with the files of users that the pods find beside them.
+
+    The operator before us mounts each ConfigMap that the spec names. Here they are copied into ours.
+    """
+    texts: dict[str, str] = {}
+    binaries: dict[str, str] = {}
+    for found, paths in _mounted(seen):
+        texts |= _at(found.data, paths)
+        binaries |= _at(found.binary_data, paths)
+    return Files({**texts, **files.texts}, {**binaries, **files.binaries})
+
+
+def _at(entries: Mapping[str, str], paths: Mapping[str, str]) -> dict[str, str]:
+    """Entries by the names of their files: all of them, or those with a path."""
+    return {paths.get(key, key): entry for key, entry in entries.items() if key in paths or not paths}
+
+
+def _mounted(seen: Seen) -> Iterator[tuple[ConfigMap, Mapping[str, str]]]:
+    """ConfigMaps of users in /etc/slurm of the pods, and under which names, if not all entries are there."""
+    template = seen.workload.body["spec"]["template"] if seen.workload is not None else {}
+    for volume in (template.get("spec") or {}).get("volumes") or ():
+        for source in (volume.get("projected") or {}).get("sources") or ():
+            mounted = source.get("configMap") or {}
+            found = seen.references.get(mounted.get("name", ""))
+            if volume["name"] == ETC_VOLUME and isinstance(found, ConfigMap):
+                yield found, {one["key"]: one["path"] for one in mounted.get("items") or ()}
 
 
 def missing(seen: Seen) -> list[Need]:

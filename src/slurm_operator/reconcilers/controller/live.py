@@ -10,7 +10,7 @@ from slurm_operator.manifests.meta import Child
 from slurm_operator.manifests.moments import moment
 from slurm_operator.manifests.objects import ContainerStatus, Pod
 from slurm_operator.plan.actions import PatchObject
-from slurm_operator.reconcilers.controller.files import Files, digest_in, files_of
+from slurm_operator.reconcilers.controller.files import Files, digest_in, files_of, with_mounted
 from slurm_operator.reconcilers.controller.marks import FILES_SENT, RECONFIGURE_ASKED, WRITTEN_AT
 from slurm_operator.reconcilers.controller.observe import Seen
 from slurm_operator.reconcilers.controller.workload import CONTAINER
@@ -28,7 +28,8 @@ def config_child(seen: Seen) -> Child | None:
 
 def held(seen: Seen) -> Files | None:
     """The files that slurmctld mounts, and would read if it started now."""
-    return files_of(config_child(seen))
+    files = files_of(config_child(seen))
+    return with_mounted(files, seen) if files is not None else None
 
 
 def good(seen: Seen) -> Files | None:

@@ -4,7 +4,7 @@ from slurm_operator.api import names
 from slurm_operator.api.controller import Controller
 from slurm_operator.api.images import default_image
 from slurm_operator.manifests import key_ring, logs
-from slurm_operator.manifests.compare import settled_template
+from slurm_operator.manifests.compare import changes, settled_template
 from slurm_operator.manifests.dns import worker_domain
 from slurm_operator.manifests.meta import Child, Manifest
 from slurm_operator.manifests.parts import (
@@ -85,10 +85,25 @@ def managed_as(there: Child | None, wanted: Manifest) -> Manifest:
 
     The operator before us makes them in order, which nobody can change, and with its template that works.
     """
-    if there is None or settled_template(wanted, there)["spec"]["template"] == wanted["spec"]["template"]:
+    if there is None:
+        return wanted
+    wanted = _with_claims_of(there, wanted)
+    if settled_template(wanted, there)["spec"]["template"] == wanted["spec"]["template"]:
         return wanted
     policy = there.body["spec"].get("podManagementPolicy", "OrderedReady")
     return wanted | {"spec": wanted["spec"] | {"podManagementPolicy": policy}}
+
+
+def _with_claims_of(there: Child, wanted: Manifest) -> Manifest:
+    """Claim templates are one value that nobody can change. Where they mean the same, they stay as they are.
+
+    The operator before us writes the namespace into them.
+    """
+    ours, live = (spec.get("volumeClaimTemplates") or [] for spec in (wanted["spec"], there.body["spec"]))
+    is_plain = all(one["metadata"].keys() <= {"name"} for one in live)
+    if is_plain or changes({"spec": {"volumeClaimTemplates": ours}}, there):
+        return wanted
+    return wanted | {"spec": wanted["spec"] | {"volumeClaimTemplates": live}}
 
 
 def inputs(seen: Seen, port: int) -> Manifest:

@@ -99,6 +99,7 @@ def reconciler(propagated_conditions: tuple[str, ...] = ()) -> Reconciler[Seen]:
         ),
         slurm_wake=SlurmWake(sets_in_slurm),
         children=(kinds.CONTROLLER_REVISION, kinds.CONFIG_MAP, kinds.PERSISTENT_VOLUME_CLAIM),
+        tells_protection=True,
         decided_by=("collisionCount", "cordoned", "failures", "ordinalToNode", "replicas", "reservation"),
     )
 

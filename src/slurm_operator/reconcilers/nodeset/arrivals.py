@@ -42,7 +42,7 @@ def arrivals(seen: Seen, choices: Choices, revision: Revision) -> list[Lane]:
     if seen.awaits_keys_of:
         return [lane(NEW, [_no_accounting(seen)])]
     cordoned = frozenset(seen.nodeset.status.cordoned)
-    pods = WorkerPods(seen.nodeset, seen.controller, revision.hash, ssh.notes(seen))
+    pods = WorkerPods(seen.nodeset, seen.controller, revision, ssh.notes(seen))
     together: list[Action] = []
     alone: list[Lane] = []
     for slot in choices.create:

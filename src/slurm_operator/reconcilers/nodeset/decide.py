@@ -31,6 +31,7 @@ from slurm_operator.reconcilers.nodeset.drains import keep
 from slurm_operator.reconcilers.nodeset.facts import facts, written
 from slurm_operator.reconcilers.nodeset.ghosts import forgotten
 from slurm_operator.reconcilers.nodeset.maintenance import arranged
+from slurm_operator.reconcilers.nodeset.marks import marked
 from slurm_operator.reconcilers.nodeset.members import Member
 from slurm_operator.reconcilers.nodeset.mismatches import REGISTERS_WITHIN, unregistered_for
 from slurm_operator.reconcilers.nodeset.observe import Seen
@@ -149,13 +150,25 @@ def _workers(
         if is_going:
             may_go -= 1
         elif may_note > 0:
-            notes = facts(member, at)
+            notes = [*facts(member, at), *_known_to_others(member, seen)]
             may_note -= len(notes)
             lanes += notes
             if not lanes and cause is None:
                 came_to_rest.append(member)
         yield from lanes
     settled.note(seen, still, came_to_rest)
+
+
+def _known_to_others(member: Member, seen: Seen) -> list[Lane]:
+    """One that was made without the label by which the operator before us finds it up to date."""
+    labels, revision = member.pod.metadata.labels, seen.revision
+    is_known = names.LABEL_HASH in labels or member.revision != revision.hash
+    if is_known or member.is_terminating or seen.nodeset.metadata.is_terminating:
+        return []
+    message = f"{member.name} is up to date for the operator before us, too"
+    label = {names.LABEL_HASH: revision.theirs}
+    noted = marked(member, "Labelled", message, labels=label, is_housekeeping=True)
+    return [lane(f"revision of {member.slurm_node}", noted, is_note=True)]
 
 
 def _in_turn(member: Member) -> Wait:
@@ -298,6 +311,12 @@ def _history(seen: Seen, revision: Revision) -> Lane:
         return lane("revisions")
     if orphans := adopted_revisions(seen):
         return lane("revisions", orphans)
+    if unseen := [
+        revisions.labelled(one, seen.nodeset) for one in seen.revisions if not revisions.is_found(one)
+    ]:
+        return lane("revisions", unseen)
+    if seen.unread_revisions:
+        return lane("revisions", [_unread(seen)])
     if revision.is_new:
         manifest = revisions.manifest(seen.nodeset, revision)
         message = f"revision {revision.hash}: what workers are made from has changed"
@@ -307,7 +326,7 @@ def _history(seen: Seen, revision: Revision) -> Lane:
         return lane("revisions", [made])
     if revision.former is not None:
         return lane("revisions", [revisions.renewal(revision.former, seen.revisions)])
-    in_use = {revision.hash, *(member.revision for member in seen.members)}
+    in_use = {revision.hash, *revision.names, *(member.revision for member in seen.members)}
     return lane(
         "revisions",
         [
@@ -321,6 +340,15 @@ def _history(seen: Seen, revision: Revision) -> Lane:
             for child in revisions.surplus(seen.nodeset, seen.revisions, in_use)
         ],
     )
+
+
+def _unread(seen: Seen) -> Wait:
+    name = f"{seen.nodeset.metadata.name}-{min(seen.unread_revisions)}"
+    message = (
+        f"ControllerRevision {name}, which workers were made from, cannot be read. "
+        "Workers of it stay as they are until it can"
+    )
+    return Wait(subject=name, reason="RevisionUnread", message=message)
 
 
 def _look_again(

@@ -50,6 +50,7 @@ class Member(Worker, kw_only=True):
         *,
         state_lost_since: datetime | None = None,
         newest_made_at: datetime | None = None,
+        revision: str = "",
     ) -> Self:
         slurm_node = identity.slurm_node_name(pod)
         snapshot = slurm if isinstance(slurm, Snapshot) else None
@@ -65,7 +66,7 @@ class Member(Worker, kw_only=True):
             kube_node=kube_node,
             ordinal=identity.ordinal_of(pod, nodeset),
             uid=pod.metadata.uid,
-            revision=pod.metadata.labels.get(names.LABEL_REVISION, ""),
+            revision=revision,
             is_terminating=pod.metadata.is_terminating,
             is_ready=pod.is_ready,
             record=record,

@@ -19,12 +19,13 @@ from slurm_operator.manifests.meta import Child
 from slurm_operator.manifests.objects import KubeNode, Pod, Secret, Unread
 from slurm_operator.plan.leaving import Stays, is_configured, may_leave_config
 from slurm_operator.plan.needs import with_shared_keys
-from slurm_operator.plan.world import NOBODY, OWNER, World
+from slurm_operator.plan.world import NOBODY, OWNER, Protection, World
 from slurm_operator.reconcilers.nodeset import identity, revisions
 from slurm_operator.reconcilers.nodeset.abandoned import is_abandoned, is_cut_off
 from slurm_operator.reconcilers.nodeset.members import Member
 from slurm_operator.reconcilers.nodeset.remains import Remains, neighbours, remains
 from slurm_operator.reconcilers.nodeset.revisions import Revision
+from slurm_operator.reconcilers.nodeset.their_hash import their_hash
 from slurm_operator.reconcilers.nodeset.volumes import Claims, all_claim_names, claim_names, whose
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
 
@@ -38,6 +39,7 @@ class Seen:
     members: tuple[Member, ...]
     kube_nodes: Mapping[str, KubeNode]  # None of them when they may not be seen: ask `sees_machines`.
     revisions: tuple[Child, ...]
+    revision: Revision  # What workers are to be made from.
     slurm: Snapshot | Unreachable
     now: datetime
     ssh_config: Child | None = None
@@ -49,6 +51,8 @@ class Seen:
     propagated_conditions: tuple[str, ...] = ()
     in_config: Stays | None = None
     is_configured: bool = False
+    unread_revisions: frozenset[str] = frozenset()  # By hash: what some workers were made from.
+    protection: Protection = Protection.NOT_LOOKED
     is_abandoned: bool = False
     is_cut_off: bool = False
     sees_machines: bool = True
@@ -64,11 +68,6 @@ class Seen:
         return names.reservation(self.nodeset.metadata.name)
 
     @cached_property
-    def revision(self) -> Revision:
-        """What workers are to be made from."""
-        return revisions.current(self.nodeset, self.revisions)
-
-    @cached_property
     def slurmctld_since(self) -> datetime | None:
         """Since when slurmctld has been in service, for all that is known; None while it is not."""
         if self.controller is None or not isinstance(self.slurm, Snapshot):
@@ -81,7 +80,11 @@ class Seen:
     @cached_property
     def former(self) -> list[Member]:
         """Workers that were made from something else, and are not about to end."""
-        return [m for m in self.members if m.revision != self.revision.hash and not m.is_terminating]
+        return [m for m in self.members if self.is_former(m) and not m.is_terminating]
+
+    def is_former(self, member: Member) -> bool:
+        """It was made from something else than is wanted now. Whoever cannot be told is none of these."""
+        return member.revision != self.revision.hash and member.revision not in self.unread_revisions
 
     @cached_property
     def holders(self) -> Mapping[str, Sequence[Pod]]:
@@ -115,16 +118,17 @@ def observe(key: ObjectKey, world: World, propagated: tuple[str, ...] = ()) -> S
     lost_since = controller.status.state_lost_since if controller is not None else None
     pods = [*world.find(Pod, OWNER, nodeset.metadata.uid), *_orphans(nodeset, world)]
     kube_nodes = _kube_nodes(nodeset, pods, world)
-    members = tuple(_members(pods, nodeset, kube_nodes, slurm, lost_since))
+    history, unread = _history(nodeset, pods, world)
+    current = revisions.current(nodeset, history)
+    members = tuple(_members(pods, nodeset, kube_nodes, slurm, lost_since, current))
     return Seen(
         nodeset=nodeset,
         controller=controller,
         members=members,
         kube_nodes=kube_nodes,
-        revisions=(
-            *world.children(kinds.CONTROLLER_REVISION, nodeset.metadata.uid),
-            *_orphaned_revisions(nodeset, world),
-        ),
+        revisions=history,
+        revision=current,
+        unread_revisions=unread,
         slurm=slurm,
         ssh_config=world.child(kinds.CONFIG_MAP, key.namespace, names.ssh_config(key.name)),
         sssd_conf=_sssd_conf(nodeset, world),
@@ -137,6 +141,7 @@ def observe(key: ObjectKey, world: World, propagated: tuple[str, ...] = ()) -> S
         sees_machines=world.serves(kinds.KUBE_NODE),
         in_config=may_leave_config(nodeset, world),
         is_configured=is_configured(nodeset, world),
+        protection=world.protection,
         is_abandoned=is_abandoned(nodeset, world),
         is_cut_off=is_cut_off(nodeset, world),
         awaits_keys_of=_awaited(controller, world) if controller is not None else "",
@@ -152,6 +157,36 @@ def _orphans(nodeset: NodeSet, world: World) -> Iterator[Pod]:
         is_here = meta.namespace == nodeset.metadata.namespace and not meta.is_terminating
         if is_here and identity.is_called_like(pod, nodeset):
             yield pod
+
+
+def _history(nodeset: NodeSet, pods: Sequence[Pod], world: World) -> tuple[tuple[Child, ...], frozenset[str]]:
+    """What workers were made from, and the hashes of which that cannot be read."""
+    own, uid = nodeset.metadata, nodeset.metadata.uid
+    watched = (*world.children(kinds.CONTROLLER_REVISION, uid), *_orphaned_revisions(nodeset, world))
+    inherited = {hash_ for pod in pods if (hash_ := _inherited_hash(pod))}
+    if not inherited:
+        return watched, frozenset()
+    there = {child.metadata.name for child in watched}
+    wanted = sorted({*inherited, their_hash(nodeset)})
+    named = {
+        hash_: world.revision(own.namespace, name)
+        for hash_ in wanted
+        if (name := f"{own.name}-{hash_}") not in there
+    }
+    found = [child for child in named.values() if isinstance(child, Child) and _is_ours(child, uid)]
+    unread = {hash_ for hash_, child in named.items() if isinstance(child, Unread)}
+    return (*watched, *found), frozenset(unread)
+
+
+def _inherited_hash(pod: Pod) -> str:
+    """Which revision the operator before us made a worker from; empty for one of ours."""
+    labels = pod.metadata.labels
+    return "" if names.LABEL_REVISION in labels else labels.get(names.LABEL_HASH, "")
+
+
+def _is_ours(child: Child, uid: str) -> bool:
+    owners = child.metadata.owner_references
+    return not child.metadata.is_terminating and (not owners or any(owner.uid == uid for owner in owners))
 
 
 def _orphaned_revisions(nodeset: NodeSet, world: World) -> Iterator[Child]:
@@ -227,9 +262,18 @@ def _members(
     kube_nodes: Mapping[str, KubeNode],
     slurm: Snapshot | Unreachable,
     lost_since: datetime | None,
+    current: Revision,
 ) -> Iterator[Member]:
     made_at = (pod.metadata.creation_timestamp for pod in pods)
     newest = max((moment for moment in made_at if moment is not None), default=None)
     for pod in pods:
         kube_node = kube_nodes.get(pod.spec.node_name)
-        yield Member.of(pod, nodeset, kube_node, slurm, state_lost_since=lost_since, newest_made_at=newest)
+        yield Member.of(
+            pod,
+            nodeset,
+            kube_node,
+            slurm,
+            state_lost_since=lost_since,
+            newest_made_at=newest,
+            revision=revisions.revision_of(pod, current),
+        )

@@ -22,6 +22,7 @@ from slurm_operator.manifests.shell import one_word
 from slurm_operator.reconcilers.nodeset import host_network, identity, probes
 from slurm_operator.reconcilers.nodeset.leave import LEAVE
 from slurm_operator.reconcilers.nodeset.placement import DAEMON_TOLERATED, TOLERATED
+from slurm_operator.reconcilers.nodeset.revisions import Revision
 from slurm_operator.reconcilers.nodeset.volumes import mounted
 from slurm_operator.slurm.conf.merge import worker_conf
 
@@ -67,7 +68,7 @@ class WorkerPods:
         self,
         nodeset: NodeSet,
         controller: Controller,
-        revision: str,
+        revision: Revision,
         notes: Mapping[str, str] | None = None,
     ) -> None:
         self._nodeset, self._controller, self._revision = nodeset, controller, revision
@@ -104,7 +105,8 @@ class WorkerPods:
             names.LABEL_POD_NAME: slot.pod_name,
             names.LABEL_POD_HOSTNAME: slot.hostname,
             names.LABEL_SCALING_MODE: str(mode),
-            names.LABEL_REVISION: self._revision,
+            names.LABEL_REVISION: self._revision.hash,
+            names.LABEL_HASH: self._revision.theirs,
         }
         if slot.ordinal is not None:
             ours[names.LABEL_POD_INDEX] = identity.padded(slot.ordinal, nodeset)

@@ -13,8 +13,10 @@ from slurm_operator.manifests import kinds
 from slurm_operator.manifests.digests import digest
 from slurm_operator.manifests.meaning import EMPTY_COUNTS, meant
 from slurm_operator.manifests.meta import Child, Manifest
+from slurm_operator.manifests.objects import Pod
 from slurm_operator.manifests.owners import owner_reference
 from slurm_operator.plan.actions import PatchObject
+from slurm_operator.reconcilers.nodeset.their_hash import their_hash
 
 # The parts of a spec that a worker is made from; the rest is about how many there are and how they go.
 INTENT = ("template", "slurmd", "logfile", "ssh", "extraConf", "ordinalPadding", "oversubscribeNode")
@@ -37,6 +39,8 @@ class Revision:
     is_new: bool
     collisions: int = 0  # How often its hash had to be changed, because another intent has it.
     former: Child | None = None  # It was meant before, and others since: the user went back to it.
+    theirs: str = ""  # What the operator before us calls it; workers carry that too.
+    names: frozenset[str] = frozenset()  # Every hash under which a revision is there that means the same.
 
 
 def current(nodeset: NodeSet, there: Sequence[Child]) -> Revision:
@@ -44,13 +48,33 @@ def current(nodeset: NodeSet, there: Sequence[Child]) -> Revision:
     spec = reading.plain(nodeset.spec)
     intended = intent(spec, amounts=False)
     newest = max((_number(child) for child in there), default=0)
-    for child in sorted(there, key=_number, reverse=True):
-        if _is_of(child, spec):
-            former = child if _number(child) < newest else None
-            return Revision(_hash(child, nodeset), _number(child), is_new=False, former=former)
+    theirs, same = their_hash(nodeset), [child for child in there if _is_of(child, spec)]
+    if same:
+        child = max(same, key=_number)
+        former = child if _number(child) < newest else None
+        known = frozenset(_hash(one, nodeset) for one in same)
+        number = _number(child)
+        return Revision(
+            _hash(child, nodeset), number, is_new=False, former=former, theirs=theirs, names=known
+        )
     taken = {_hash(child, nodeset) for child in there}
     collisions = next(n for n in itertools.count() if _hashed(intended, n) not in taken)
-    return Revision(_hashed(intended, collisions), newest + 1, is_new=True, collisions=collisions)
+    made = _hashed(intended, collisions)
+    return Revision(
+        made, newest + 1, is_new=True, collisions=collisions, theirs=theirs, names=frozenset({made})
+    )
+
+
+def revision_of(pod: Pod, current: Revision) -> str:
+    """The hash of what a worker was made from: that of the current revision when it means the same.
+
+    A worker of the operator before us has its label only, and one of ours has both.
+    """
+    labels = pod.metadata.labels
+    ours, theirs = labels.get(names.LABEL_REVISION, ""), labels.get(names.LABEL_HASH, "")
+    if {ours, theirs} & current.names or (not ours and theirs == current.theirs):
+        return current.hash
+    return ours or theirs
 
 
 def _is_of(child: Child, spec: Mapping[str, Any]) -> bool:
@@ -115,6 +139,7 @@ def manifest(nodeset: NodeSet, revision: Revision) -> Manifest:
         names.APP_NAME: "slurmd",
         names.APP_INSTANCE: nodeset.metadata.name,
         names.LABEL_REVISION: revision.hash,
+        names.LABEL_HASH: revision.theirs,
     }
     return {
         "apiVersion": "apps/v1",
@@ -136,6 +161,31 @@ def is_called_like(child: Child, nodeset: NodeSet) -> bool:
     labels, name = child.metadata.labels, nodeset.metadata.name
     is_of_workers = labels.get(names.APP_NAME) == "slurmd" and labels.get(names.APP_INSTANCE) == name
     return is_of_workers and child.metadata.name == f"{name}-{labels.get(names.LABEL_REVISION)}"
+
+
+def is_found(child: Child) -> bool:
+    """Whether our watch shows it: one of the operator before us has no label of ours."""
+    return names.LABEL_REVISION in child.metadata.labels
+
+
+def labelled(child: Child, nodeset: NodeSet) -> PatchObject:
+    """From now on our watch shows it. What the operator before us looks at stays as it is."""
+    path = f"/metadata/labels/{names.LABEL_REVISION}"
+    has_labels = bool(child.metadata.labels)
+    label = {names.LABEL_REVISION: _hash(child, nodeset)}
+    return PatchObject(
+        kind=kinds.CONTROLLER_REVISION,
+        key=key_of(child),
+        uid=child.metadata.uid,
+        operations=(
+            {"op": "add", "path": path, "value": label[names.LABEL_REVISION]}
+            if has_labels
+            else {"op": "add", "path": "/metadata/labels", "value": label},
+        ),
+        reason="Adopted",
+        message=f"workers go on with revision {child.metadata.name} of the operator before us",
+        is_housekeeping=True,
+    )
 
 
 def renewal(former: Child, there: Sequence[Child]) -> PatchObject:
@@ -167,8 +217,9 @@ def _number(child: Child) -> int:
 
 
 def _hash(child: Child, nodeset: NodeSet) -> str:
-    label = child.metadata.labels.get(names.LABEL_REVISION)
-    return label or child.metadata.name.removeprefix(f"{nodeset.metadata.name}-")
+    """As its workers have it. The operator before us may have put the whole name into its own label."""
+    label = child.metadata.labels.get(names.LABEL_REVISION) or child.metadata.labels.get(names.LABEL_HASH)
+    return (label or child.metadata.name).removeprefix(f"{nodeset.metadata.name}-")
 
 
 def _hashed(meant: Manifest, collisions: int) -> str:

@@ -27,7 +27,7 @@ def replaced(seen: Seen, choices: Choices, revision: Revision, now: datetime) ->
     if strategy is UpdateType.ON_DELETE or seen.nodeset.metadata.is_terminating:
         return {}
     staying = [m for m in seen.members if m.uid not in choices.leaving and not m.is_terminating]
-    old = [member for member in staying if member.revision != revision.hash]
+    old = [member for member in staying if seen.is_former(member)]
     if not old:
         return {}
     broken = [member for member in old if is_broken(member)]
@@ -87,8 +87,11 @@ def _causes(
         costs_nothing = isinstance(seen.slurm, Snapshot) and is_out_of_use(member)
         if member.record is not None and is_of_another(member.record, seen.nodeset):
             return Cause(Leaving.RESOURCES, f"{text}, as {seen.nodeset.slurm_name}", costs_nothing)
-        if member.pod.metadata.annotations.get(RESOURCES_DIGEST) == wanted:
+        noted = member.pod.metadata.annotations.get(RESOURCES_DIGEST)
+        if noted == wanted:
             return Cause(Leaving.UPDATE, text, costs_nothing)
+        if noted is None:  # A worker of the operator before us; its record is made again to be safe.
+            return Cause(Leaving.RESOURCES, f"{text}, with a new record", costs_nothing)
         return Cause(Leaving.RESOURCES, f"{text}, with other resources", costs_nothing)
 
     return {member.uid: cause(member) for member in going}

@@ -16,7 +16,7 @@ from slurm_operator.plan.gate import told
 from slurm_operator.plan.needs import Need
 from slurm_operator.plan.plan import Outcome, Plan
 from slurm_operator.plan.wiring import StatusReport
-from slurm_operator.reconcilers.nodeset import cordons, failures, maintenance, probes, ssh
+from slurm_operator.reconcilers.nodeset import cordons, failures, maintenance, probes, protection_told, ssh
 from slurm_operator.reconcilers.nodeset.choices import desired
 from slurm_operator.reconcilers.nodeset.forecasts import TOLD, forecasts
 from slurm_operator.reconcilers.nodeset.members import Member
@@ -124,7 +124,7 @@ def conditions(seen: Seen, plan: Plan, outcome: Outcome, facts: Manifest) -> Ite
             true(READY, "Available", counted) if available >= wanted else false(READY, "Unavailable", counted)
         )
     yield progressing(seen, plan, facts)
-    for one in (maintenance.condition(seen), probes.condition(seen)):
+    for one in (maintenance.condition(seen), probes.condition(seen), protection_told.condition(seen)):
         if one is not None:
             yield one
     otherwise = _degraded(seen, facts["mismatches"])
