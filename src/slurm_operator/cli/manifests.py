@@ -12,7 +12,6 @@ from slurm_operator.cli.flags import comma_separated
 from slurm_operator.install import Installation, installation
 from slurm_operator.install.objects import protected
 from slurm_operator.manifests.meta import Manifest
-from slurm_operator.manifests.protection import NAME as POLICY
 
 # A megabyte of YAML: seconds in Python, a blink where PyYAML comes with libyaml.
 _DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
@@ -101,8 +100,8 @@ def manifests(
         namespaces=comma_separated(namespaces),
     )
     if only_protection:
-        # By a name of its own, so that a chart with the policy can be installed beside it, or after it.
-        click.echo(_yaml(protected(chosen, service_account, f"{POLICY}-{namespace}")), nl=False)
+        # By names of their own, so that a chart with the policies can be installed beside them or after.
+        click.echo(_yaml(protected(chosen, service_account, f"-{namespace}")), nl=False)
         return
     objects = [*([crd(kind) for kind in KINDS] if crds else []), *installation(chosen)]
     click.echo(_yaml(objects), nl=False)

@@ -12,8 +12,9 @@ from slurm_operator.install.pods import (
     deployment,
     network_policy,
 )
+from slurm_operator.manifests.crd_protection import NAME as CRD_POLICY
 from slurm_operator.manifests.crd_protection import crd_protection
-from slurm_operator.manifests.protection import NAME as POLICY
+from slurm_operator.manifests.protection import NAME as WORKER_POLICY
 from slurm_operator.manifests.protection import protection, service_account
 
 
@@ -58,10 +59,13 @@ def access(chosen: Installation) -> list[Manifest]:
     ]
 
 
-def protected(chosen: Installation, account: str = NAME, name: str = POLICY) -> list[Manifest]:
+def protected(chosen: Installation, account: str = NAME, suffix: str = "") -> list[Manifest]:
     """The policies: workers are not deleted under their jobs, and CRDs not with every cluster."""
     operator = service_account(chosen.namespace, account)
-    made = [*protection(operator, namespaces=chosen.namespaces, name=name), *crd_protection()]
+    made = [
+        *protection(operator, namespaces=chosen.namespaces, name=WORKER_POLICY + suffix),
+        *crd_protection(CRD_POLICY + suffix),
+    ]
     return [thing | {"metadata": thing["metadata"] | {"labels": labels(NAME)}} for thing in made]
 
 

@@ -10,11 +10,10 @@ from slurm_operator.kube.errors import KubeError
 from slurm_operator.kube.request import Request
 from slurm_operator.kubectl.doctor_facts import Webhook
 from slurm_operator.manifests.kinds import (
-    ADMISSION_POLICY,
-    ADMISSION_POLICY_BINDING,
     CUSTOM_RESOURCE_DEFINITION,
 )
 from slurm_operator.manifests.meta import Manifest
+from slurm_operator.runtime.protection import bound_policies
 
 _ADMISSION = "/apis/admissionregistration.k8s.io/v1"
 
@@ -62,10 +61,7 @@ async def _trouble(client: Client, namespace: str) -> str:
 
 async def are_crds_protected(client: Client) -> bool:
     """Whether a policy about deleting our CRDs is there and bound. Raises KubeError."""
-    policies = await client.request("GET", ADMISSION_POLICY.path())
-    bindings = await client.request("GET", ADMISSION_POLICY_BINDING.path())
-    bound = {one["spec"].get("policyName") for one in bindings["items"]}
-    return any(_keeps_crds(one) and one["metadata"]["name"] in bound for one in policies["items"])
+    return any(map(_keeps_crds, await bound_policies(client)))
 
 
 def _keeps_crds(policy: Manifest) -> bool:

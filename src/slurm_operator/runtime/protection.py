@@ -32,10 +32,15 @@ REMEDY: Final = "It comes with `slurm-operator manifests --no-crds`, and with th
 
 async def is_protected(client: Client) -> bool:
     """Whether a policy about deleting our workers is there and bound. Raises KubeError."""
+    return any(map(_protects, await bound_policies(client)))
+
+
+async def bound_policies(client: Client) -> list[Manifest]:
+    """The admission policies that are in force. Raises KubeError."""
     policies = await client.request("GET", ADMISSION_POLICY.path())
     bindings = await client.request("GET", ADMISSION_POLICY_BINDING.path())
     bound = {one["spec"].get("policyName") for one in bindings["items"]}
-    return any(_protects(one) and one["metadata"]["name"] in bound for one in policies["items"])
+    return [one for one in policies["items"] if one["metadata"]["name"] in bound]
 
 
 def _protects(policy: Manifest) -> bool:

@@ -102,7 +102,8 @@ class Retold:
 
     @property
     def protection(self) -> Protection:
-        return Protection(self._answers.get(("protection",), ""))
+        question = ("protection",)  # An earlier program did not ask.
+        return Protection(self._answer(question)) if question in self._answers else Protection.NOT_LOOKED
 
     def get(self, type_: type[T], namespace: str, name: str) -> T | None:
         found: T | None = self._answer(("get", type_.__name__, namespace, name), type_)
@@ -137,7 +138,7 @@ class Retold:
         return found
 
     def revision(self, namespace: str, name: str) -> Child | Unread | None:
-        found: Child | Unread | None = self._answer(("revision", namespace, name))
+        found: Child | Unread | None = self._answer(("revision", namespace, name), Child, Unread)
         return found
 
     def slurm(self, namespace: str, controller: str) -> Snapshot | Unreachable:

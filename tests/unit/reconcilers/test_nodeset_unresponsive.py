@@ -21,6 +21,7 @@ from slurm_operator.plan.plan import Outcome, Plan
 from slurm_operator.reconcilers.nodeset import RECONCILER
 from slurm_operator.reconcilers.nodeset.decide import decide
 from slurm_operator.reconcilers.nodeset.pod import Slot, WorkerPods
+from slurm_operator.reconcilers.nodeset.revisions import Revision
 from slurm_operator.reconcilers.nodeset.settled import Settled
 from slurm_operator.slurm.snapshot import Unreachable
 from support.story import Story
@@ -226,7 +227,9 @@ def test_a_slurmd_that_hangs_for_two_minutes_keeps_its_job_and_comes_back():
 
 
 def slurmd_of(**spec) -> dict:
-    pod = WorkerPods(nodeset(replicas=1, **spec), controller(), "r1").pod(Slot("gpu-0", "gpu-0", 0))
+    pod = WorkerPods(nodeset(replicas=1, **spec), controller(), Revision("r1", 1, is_new=True)).pod(
+        Slot("gpu-0", "gpu-0", 0)
+    )
     [slurmd] = [one for one in pod["spec"]["containers"] if one["name"] == "slurmd"]
     return {key: value for key, value in slurmd.items() if key.endswith("Probe")}
 
@@ -252,9 +255,9 @@ def test_a_new_worker_has_no_probe_that_kills_it(spec, probes):
 
 def test_another_container_keeps_its_probes():
     given = {"name": "mine", "image": "x", "livenessProbe": {"exec": {"command": ["true"]}}}
-    pod = WorkerPods(nodeset(template={"spec": {"containers": [given]}}), controller(), "r1").pod(
-        Slot("gpu-0", "gpu-0", 0)
-    )
+    pod = WorkerPods(
+        nodeset(template={"spec": {"containers": [given]}}), controller(), Revision("r1", 1, is_new=True)
+    ).pod(Slot("gpu-0", "gpu-0", 0))
 
     assert given in pod["spec"]["containers"]
 
