@@ -30,6 +30,17 @@ def late(happenings: tuple, seed: int) -> Story:
 
 
 @pytest.mark.parametrize(
+    "story",
+    [
+        *(pytest.param(Story.of(seed, late=0.1), id=f"late, {seed}") for seed in (413, 435, 782)),
+        *(pytest.param(set_back(seed), id=f"set back, {seed}") for seed in (69, 70, 94)),
+    ],
+)
+def test_stories_in_which_jobs_were_once_lost(story):
+    assert play(story).broken is None
+
+
+@pytest.mark.parametrize(
     ("target", "old", "new", "told", "seeds"),
     [
         pytest.param(gate.version_to_delete, "return pod.metadata.resource_version if is_marked else None", 'return ""', CHANGED_BACK, (2, 20, 27), id="a delete names the version of the pod"),
