@@ -392,7 +392,9 @@ def end_in_every_order(plane, tmp_path, orders: list[tuple[str, ...]]) -> None:
                 delete_all(plane, ns, piece)
         for ns, order in spaces.items():
             until(
-                lambda ns=ns: pods(plane, ns).keys() <= {*BUSY}, seconds=120, what=f"idle pods gone in {ns}"
+                lambda ns=ns: "gpu-1" not in pods(plane, ns),
+                seconds=120,
+                what=f"an idle worker to go: {order}",
             )
             assert all(is_untouched(plane, ns, uid, name) for name, uid in busy[ns].items()), order
             for name in BUSY:

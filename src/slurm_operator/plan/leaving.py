@@ -41,7 +41,7 @@ def may_leave_config(nodeset: NodeSet, world: World) -> Stays | None:
         return Stays(reason="InUse", message="the NodeSet is there")
     if world.find(Pod, OWNER, nodeset.metadata.uid):
         return Stays(reason="WorkersLeft", message="its workers are let go one by one")
-    if controller is None or controller.spec.external or _goes_as_a_whole(controller, world):
+    if controller is None or controller.spec.external or goes_as_a_whole(controller, world):
         return None
     if lines := _naming(controller.spec.extra_conf, nodeset.slurm_name):
         return Stays(
@@ -58,7 +58,7 @@ def unread_nodesets(namespace: str, world: World) -> tuple[str, ...]:
     return tuple(name for name in world.unreadable(NodeSet, namespace) if name not in known)
 
 
-def _goes_as_a_whole(controller: Controller, world: World) -> bool:
+def goes_as_a_whole(controller: Controller, world: World) -> bool:
     """It is being deleted, or the Cluster is that it belongs to: then there is no configuration to leave."""
     meta = controller.metadata
     cluster = world.get(Cluster, meta.namespace, meta.owner.name) if meta.owner is not None else None
@@ -70,7 +70,7 @@ def is_configured(nodeset: NodeSet, world: World) -> bool:
     if not nodeset.metadata.is_terminating or may_leave_config(nodeset, world) is not None:
         return False
     found = world.get(Controller, nodeset.metadata.namespace, nodeset.spec.controller)
-    if found is None or found.spec.external or _goes_as_a_whole(found, world):
+    if found is None or found.spec.external or goes_as_a_whole(found, world):
         return False
     namespace, controller = nodeset.metadata.namespace, nodeset.spec.controller
     child = world.child(kinds.CONFIG_MAP, namespace, names.good_config(controller))

@@ -5,6 +5,8 @@ from datetime import timedelta
 import pytest
 
 from slurm_operator import wire
+from slurm_operator.api import reading
+from slurm_operator.api.cluster import Cluster
 from slurm_operator.api.meta import ObjectKey
 from slurm_operator.manifests import signing_keys
 from slurm_operator.manifests.compare import stamped
@@ -190,6 +192,17 @@ def test_lost_secrets_are_put_back_when_a_deletion_cannot_go_on_without_them(met
     for action in found:
         [owner] = action.manifest["metadata"]["ownerReferences"]
         assert owner["name"] == "slurm", "it goes with the Controller"
+
+
+def test_they_are_put_back_too_when_the_cluster_goes_which_deletes_its_controller_last():
+    owner = {"apiVersion": "slinky.slurm.net/v1beta1", "kind": "Cluster", "name": "slurm", "uid": "u", "controller": True}  # fmt: skip
+    whole = reading.read(Cluster, {"metadata": {"name": "slurm", "namespace": NS, "uid": "u", **GOING}, "spec": {}})  # fmt: skip
+    made = without(world(controller(ownerReferences=[owner]), RESTAPI, NODESET, copies(), whole), ORIGINAL)
+    made.slurms[KEY] = AWAY
+
+    assert [a.manifest["metadata"]["name"] for a in decide(made) if isinstance(a, RestoreSecret)] == [
+        ORIGINAL
+    ]
 
 
 def test_a_key_that_is_lost_while_everything_goes_is_not_made_anew():

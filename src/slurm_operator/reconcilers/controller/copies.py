@@ -36,7 +36,7 @@ def removals(seen: Seen) -> list[Action]:
 
 def look_again(seen: Seen, now: datetime) -> timedelta | None:
     """When it will be clear that lost originals are missed."""
-    if not seen.controller.metadata.is_terminating or not isinstance(seen.slurm, Unreachable):
+    if not seen.is_going or not isinstance(seen.slurm, Unreachable):
         return None
     return max(seen.slurm.since + MISSED_AFTER - now, timedelta(seconds=1)) if lost(seen) else None
 
@@ -46,7 +46,7 @@ def restored(seen: Seen, now: datetime) -> list[Action]:
 
     Not at once: whoever installs a release again, while the last one is being deleted, brings them.
     """
-    if not seen.controller.metadata.is_terminating or not isinstance(seen.slurm, Unreachable):
+    if not seen.is_going or not isinstance(seen.slurm, Unreachable):
         return []
     if now < seen.slurm.since + MISSED_AFTER:
         return []

@@ -107,7 +107,7 @@ def keys(seen: Seen) -> list[Action]:
         Wait(subject=f"Secret {key.ref.name}", reason="KeyMissing", message=key.trouble) for key in lacking
     ]
     # Workers that are still to leave have the key that was lost: it is put back, if need be.
-    is_to_be_put_back = seen.controller.metadata.is_terminating and bool(copies.lost(seen))
+    is_to_be_put_back = seen.is_going and bool(copies.lost(seen))
     return [*([] if is_to_be_put_back else generated_keys(seen)), *waits]
 
 

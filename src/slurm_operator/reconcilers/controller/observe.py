@@ -20,7 +20,7 @@ from slurm_operator.manifests.meta import Child
 from slurm_operator.manifests.objects import ConfigMap, Pod, Secret, Unread
 from slurm_operator.manifests.platform import VolumeClaim
 from slurm_operator.manifests.troubles import refusals
-from slurm_operator.plan.leaving import may_leave_config, unread_nodesets
+from slurm_operator.plan.leaving import goes_as_a_whole, may_leave_config, unread_nodesets
 from slurm_operator.plan.needs import with_shared_keys
 from slurm_operator.plan.world import World
 from slurm_operator.reconcilers.controller.marks import MEMBER, SERVICE_ROLE, is_rehearsal
@@ -64,6 +64,7 @@ class Seen:
     ring: Secret | Unread | None = None
     signing_copies: Secret | Unread | None = None
     is_last_with_key: bool = True  # Nobody else needs the ring any more.
+    is_going: bool = False  # It is being deleted, or the Cluster is that it belongs to.
     sharing: Sharing | None = None  # Only for the one Controller that looks after the ring.
 
     @property
@@ -141,6 +142,7 @@ def observe(key: ObjectKey, world: World) -> Seen | None:
         ring=world.secret(key.namespace, key_ring.name_of(shared_keys.slurm_key(controller).name)),
         signing_copies=world.secret(key.namespace, names.signing_copies(key.name)),
         is_last_with_key=_is_last_with_key(controller, world),
+        is_going=goes_as_a_whole(controller, world),
         sharing=shared,
     )
 
