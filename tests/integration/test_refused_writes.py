@@ -41,7 +41,7 @@ def events(plane, ns: str) -> list[dict]:
 
 @contextmanager
 def restless(plane, ns: str):
-    """Something about the Controller changes several times a second, and means nothing."""
+    """Something about the Controller changes several times a second that its children do not inherit."""
     over = threading.Event()
     path = f"/apis/slinky.slurm.net/v1beta1/namespaces/{ns}/controllers/slurm"
 
@@ -49,7 +49,7 @@ def restless(plane, ns: str):
         for number in range(10_000):
             if over.is_set():
                 return
-            note = {"metadata": {"annotations": {"example.com/touched": str(number)}}}
+            note = {"metadata": {"annotations": {"kubectl.kubernetes.io/touched": str(number)}}}
             plane.caller.call("PATCH", path, note, kind="application/merge-patch+json")
             time.sleep(0.25)
 
