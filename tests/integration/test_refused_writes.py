@@ -14,7 +14,7 @@ from support.managers import running_manager, until
 
 __all__ = ["plane"]
 
-SECONDS = 25.0
+SECONDS = 12.0
 BUDGET = "slurm-workers-pdb-slurm"
 
 
@@ -41,7 +41,7 @@ def events(plane, ns: str) -> list[dict]:
 
 @contextmanager
 def restless(plane, ns: str):
-    """Something about the Controller changes several times a second, and means nothing."""
+    """Something about the Controller changes several times a second that its children do not inherit."""
     over = threading.Event()
     path = f"/apis/slinky.slurm.net/v1beta1/namespaces/{ns}/controllers/slurm"
 
@@ -49,7 +49,7 @@ def restless(plane, ns: str):
         for number in range(10_000):
             if over.is_set():
                 return
-            note = {"metadata": {"annotations": {"example.com/touched": str(number)}}}
+            note = {"metadata": {"annotations": {"kubectl.kubernetes.io/touched": str(number)}}}
             plane.caller.call("PATCH", path, note, kind="application/merge-patch+json")
             time.sleep(0.25)
 
@@ -80,7 +80,7 @@ def test_a_refused_write_is_repeated_ever_more_seldom_shown_and_made_when_it_can
             time.sleep(SECONDS)
         tried = asked(plane, user, ns)
         assert set(tried) == {422}
-        assert 2 <= len(tried) <= 8, "once a second or more, it would be dozens"
+        assert 2 <= len(tried) <= 7, "once a second or more, it would be dozens"
 
         status, reason, told = condition(plane, ns, "controller", "slurm", "Degraded")
         assert (status, reason) == ("True", "WriteFailed")

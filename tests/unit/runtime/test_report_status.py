@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 from slurm_operator.api.reading import read
 from slurm_operator.api.restapi import RestApi
-from slurm_operator.kube.errors import ApiError, Status
+from slurm_operator.kube.errors import ApiError, Status, from_status
 from slurm_operator.manifests.meta import Manifest
 from slurm_operator.plan.actions import Apply
 from slurm_operator.plan.conditions import DEGRADED, PROGRESSING, READY, false, true
@@ -27,8 +27,13 @@ class Client:
     def __init__(self) -> None:
         self.statuses: list[Manifest] = []
         self.refuses = False
+        self.forbids = False
+        self.asked = 0
 
     async def apply_status(self, kind, manifest: Manifest) -> Manifest:
+        self.asked += 1
+        if self.forbids:
+            raise from_status(Status(code=422, reason="Invalid", message="status.inUse: no such field"))
         if self.refuses:
             raise ApiError(Status(code=500, message="etcd is away"))
         self.statuses.append(manifest["status"])
@@ -151,3 +156,18 @@ async def test_progress_that_could_not_be_written_is_tried_again_without_waiting
 
     assert await story.tell(on_its_way(1)) == 0
     assert story.counted == [0, 1]
+
+
+async def test_a_status_that_is_refused_is_repeated_ever_more_seldom_and_written_in_the_end():
+    story = Story()
+    story.client.forbids = True
+    for second in range(60):
+        waits = await story.tell(on_its_way(second % 9))
+        assert waits > 0
+        await asyncio.sleep(1)
+    assert 5 <= story.client.asked <= 9
+
+    story.client.forbids = False
+    await asyncio.sleep(300)
+    assert await story.tell(ARRIVED) == 0
+    assert story.counted == [9]
