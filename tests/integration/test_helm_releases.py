@@ -127,7 +127,7 @@ def test_a_release_is_installed_upgraded_uninstalled_and_installed_again_at_once
         helm(plane, "install", "slurm", str(path), "-n", ns, values=values)
         third = there(plane, ns)
         assert len(third) == len(KINDS)
-        assert uids(third).values().isdisjoint(uids(first).values())
+        assert set(uids(third).values()).isdisjoint(uids(first).values())
         if is_there:
             until(lambda: is_read(plane, ns), what="every object looked at again")
             until(lambda: get(plane, ns, "service", "slurm-controller") is not None, what="its Service")

@@ -107,7 +107,7 @@ TWISTS = {
     # Either with Helm or without.
     "slurm-operator manifests": Twist(
         before="! kubectl get crd -o name | grep slinky; ! helm list -A -q | grep .",
-        after="kubectl get crd -o name | xargs kubectl annotate slinky.slurm.net/allow-deletion=true;"
+        after="kubectl annotate $(kubectl get crd -o name) slinky.slurm.net/allow-deletion=true;"
         "slurm-operator manifests | kubectl delete -f -;"
         "helm install slurm-operator-crds charts/slurm-operator-crds;"
         "helm install slurm-operator charts/slurm-operator -n slurm-operator --create-namespace",
