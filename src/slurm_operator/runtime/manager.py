@@ -59,6 +59,9 @@ FILLED_PAUSE_SECONDS = 0.05
 # How long a new leader waits for the first answers of the Slurm clusters; one that hangs holds up no more.
 FIRST_LOOK_SECONDS = 3.0
 
+# How long it waits for a look at the policies that protect workers, which takes two requests.
+PROTECTION_SECONDS = 1.0
+
 # Last events are sent off within this time, or not at all, and so is the lease: another one waits for it.
 LAST_WORDS_SECONDS = 5.0
 
@@ -84,6 +87,7 @@ class Manager:
         self.metrics = Metrics()
         self._program = program
         self._elector: Elector | None = None
+        self._has_looked = asyncio.Event()  # At the policies that protect workers.
         self._ending: asyncio.Future[int]
         self._client = Client(
             access,
@@ -227,6 +231,10 @@ class Manager:
             await stack.enter_async_context(self._running("kinds that come late", self._await_late_kinds()))
             told = tell_of_protection(self._client, self.metrics.workers_protected, self._note_protection)
             await stack.enter_async_context(self._running("protection of workers", told))
+            with contextlib.suppress(
+                TimeoutError
+            ):  # So that it is told with the rest, not in a write of its own.
+                await asyncio.wait_for(self._has_looked.wait(), PROTECTION_SECONDS)
             for name, loop in self.loops.items():
                 await stack.enter_async_context(self._running(f"queue {name}", loop.queue.run(loop.work)))
             yield
@@ -234,6 +242,7 @@ class Manager:
     def _note_protection(self, found: Protection) -> None:
         """Show it to every pass; who has workers says so."""
         self.known.protection = found
+        self._has_looked.set()
         for loop in self.loops.values():
             if loop.reconciler.tells_protection:
                 for thing in self.known.records[loop.reconciler.about].values():
