@@ -111,9 +111,9 @@ def test_manifests_prints_the_definitions_and_then_the_installation():
     assert list(yaml.safe_load_all(found + rest)) == installation(WHOLE)
 
 
-def test_only_the_policy_is_printed_for_an_operator_that_was_installed_otherwise():
+def test_only_the_policies_are_printed_for_an_operator_that_was_installed_otherwise():
     said = CliRunner().invoke(main, ["manifests", "--only-protection", "--namespace", "slinky"])
-    policy, binding = yaml.safe_load_all(said.output)
+    policy, binding, *of_crds = yaml.safe_load_all(said.output)
 
     assert (policy["kind"], binding["kind"]) == (
         "ValidatingAdmissionPolicy",
@@ -121,6 +121,8 @@ def test_only_the_policy_is_printed_for_an_operator_that_was_installed_otherwise
     )
     assert "system:serviceaccount:slinky:slurm-operator" in str(policy["spec"]["matchConditions"])
     assert binding["spec"]["policyName"] == policy["metadata"]["name"] == "slurm-operator-workers-slinky"
+    assert {one["metadata"]["name"] for one in of_crds} == {"slurm-operator-crds-slinky"}
+    assert [one["kind"] for one in of_crds] == [policy["kind"], binding["kind"]]
 
 
 def test_the_api_server_asks_about_our_kinds_where_the_webhook_answers_and_goes_on_without_it():

@@ -17,9 +17,11 @@ from slurm_operator.api.meta import Meta, ObjectKey
 from slurm_operator.api.nodeset import NodeSet
 from slurm_operator.api.restapi import RestApi
 from slurm_operator.manifests import kinds
+from slurm_operator.manifests.digests import digest
 from slurm_operator.manifests.key_ring import Ring
 from slurm_operator.manifests.meta import Child, decode_child
 from slurm_operator.manifests.objects import ConfigMap, Pod, Secret, Unread
+from slurm_operator.manifests.secrets import CONTENT_DIGEST, content_digest
 from slurm_operator.plan.actions import (
     Apply,
     Create,
@@ -124,6 +126,8 @@ def carry_out(actions: list, made: HandmadeWorld) -> None:
             kind, name = kinds.kind_of(action.manifest), action.manifest["metadata"]["name"]
             there = made.child(kind, NS, name)
             put(made, over(there.body if there else {}, action.manifest))
+        if isinstance(action, Apply) and action.manifest["kind"] == "Secret":
+            put_secret(made, action.manifest)
         if isinstance(action, PatchObject) and action.kind == kinds.CONTROLLER_REVISION:
             there = made.named.pop((Child, ObjectKey(NS, action.key.name)))
             [operation] = action.operations
@@ -136,6 +140,15 @@ def carry_out(actions: list, made: HandmadeWorld) -> None:
             at = next(i for i, one in enumerate(made.things) if isinstance(one, kind))
             meta = wire.replace(made.things[at].metadata, finalizers=tuple(finalizers))
             made.things[at] = wire.replace(made.things[at], metadata=meta)
+
+
+def put_secret(made: HandmadeWorld, manifest: dict) -> None:
+    """As it is after it was filled: its values are known by their digests."""
+    meta = manifest["metadata"]
+    digests = {entry: digest(text) for entry, text in manifest["stringData"].items()}
+    notes = {**meta.get("annotations", {}), CONTENT_DIGEST: content_digest(digests, digests)}
+    metadata = reading.read(Meta, {**meta, "annotations": notes, "uid": f"uid-of-{meta['name']}"})
+    made.named[Secret, ObjectKey(NS, meta["name"])] = Secret(metadata=metadata, digests=digests)
 
 
 def over(there: dict, manifest: dict) -> dict:

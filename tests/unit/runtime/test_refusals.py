@@ -70,6 +70,11 @@ class Server:
             raise self.error
         return {"metadata": {"name": "budget", "namespace": "ns", "resourceVersion": "1"}}
 
+    async def list_pages(self, *_):
+        """Nobody else has fields in what is refused."""
+        for page in ():
+            yield page
+
     apply = create_undecoded = json_patch_undecoded = delete_undecoded = _answer
 
     def _facts(self, key):
@@ -103,7 +108,7 @@ class Refused:
             note_deleted=lambda *_: None,
         )
         hold = Hold(OWNER, self.about, self.refusals, known)
-        performer = Performer(self.server, known, lambda: self.now, NEXT_PASS, lambda: True, hold)
+        performer = Performer(self.server, known, lambda: self.now, NEXT_PASS, lambda: True, hold=hold)
         try:
             await performer.perform(action)
         except ActionFailed as error:
