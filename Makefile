@@ -28,7 +28,7 @@ check: $(READY) ## format, lint, strict types, import contract, unit tests
 	$(BIN)/ruff check --quiet src tests bench chaos
 	$(BIN)/mypy
 	$(BIN)/lint-imports --cache-dir .import_linter_cache
-	$(BIN)/pytest -q -n auto --dist worksteal tests/unit tests/simulation/test_kept_stories.py $(ARGS)
+	$(BIN)/pytest -q -n auto --dist worksteal tests/unit tests/simulation/test_kept_stories.py tests/net/test_worlds.py $(ARGS)
 
 # Most tests wait for daemons, so three rows of them run side by side. The long ones take turns, a few with each commit.
 # End-to-end tests stand in front: a shell lets what it starts in the background ignore Ctrl-C, and they try just that.
@@ -36,7 +36,7 @@ test: check docs ## check, then the real API server, the real daemons, and one e
 	rm -rf build/rights; mkdir -p build
 	row="$(BIN)/pytest --durations=15 --shard $(SHARD)"; failed=0; \
 	$$row -p no:cacheprovider tests/slurm > build/daemons.log 2>&1 & daemons=$$!; \
-	$$row -p no:cacheprovider tests/simulation tests/integration > build/servers.log 2>&1 & servers=$$!; \
+	$$row -p no:cacheprovider tests/simulation tests/net/test_days.py tests/integration > build/servers.log 2>&1 & servers=$$!; \
 	$$row tests/e2e || failed=$$?; \
 	wait $$servers || failed=$$?; \
 	wait $$daemons || failed=$$?; \

@@ -15,6 +15,7 @@ from simulation.whole_deeds import WHOLE_DEEDS, WholeDeeds
 from simulation.whole_promises import WholePromises
 from simulation.workloads import Workloads
 from simulation.world import World, live
+from slurm_operator.runtime.manager import Program
 
 # How often each deed is drawn, out of all of them together.
 DEEDS = {
@@ -138,9 +139,11 @@ class Ending:
     lines: tuple[str, ...]
 
 
-def play(story: Story) -> Ending:
+def play(story: Story, change: Callable[[Program], Program] = lambda program: program) -> Ending:
+    """The story from its beginning to its end. `change` is done to the operator that lives in it."""
     plot = _whole if story.scene.is_whole else _workers
-    world = live(story.seed, story.roughness, story.scene.program, partial(plot, story), story.late)
+    program = change(story.scene.program)
+    world = live(story.seed, story.roughness, program, partial(plot, story), story.late)
     return Ending(world.violation, world.steps, world.loop.time(), tuple(world.lines))
 
 

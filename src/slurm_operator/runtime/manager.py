@@ -231,9 +231,8 @@ class Manager:
             await stack.enter_async_context(self._running("kinds that come late", self._await_late_kinds()))
             told = tell_of_protection(self._client, self.metrics.workers_protected, self._note_protection)
             await stack.enter_async_context(self._running("protection of workers", told))
-            with contextlib.suppress(
-                TimeoutError
-            ):  # So that it is told with the rest, not in a write of its own.
+            # So that it is told with the rest, not in a write of its own.
+            with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._has_looked.wait(), PROTECTION_SECONDS)
             for name, loop in self.loops.items():
                 await stack.enter_async_context(self._running(f"queue {name}", loop.queue.run(loop.work)))
