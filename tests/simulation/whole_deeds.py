@@ -16,6 +16,7 @@ from slurm_operator.api.cluster import Cluster
 from slurm_operator.api.controller import Controller
 from slurm_operator.api.kind import Kind
 from slurm_operator.api.meta import ObjectKey
+from slurm_operator.api.nodeset import NodeSet
 from slurm_operator.api.restapi import RestApi
 from slurm_operator.manifests import kinds
 
@@ -355,3 +356,14 @@ class WholeDeeds(Deeds):
         """Whoever waits for workers that do not come any more."""
         for job in self._jobs("PENDING", "SUSPENDED"):
             self.world.ctld.cancel(job)
+        if CONTROLLER not in self.world.server.objects[Controller.KIND]:
+            self._force_nodesets()
+
+    def _force_nodesets(self) -> None:
+        """Their Controller was deleted before anybody could hold it: nobody can be asked, as the status says."""
+        force = {names.FORCE_DELETION: "true"}
+        for found in self.world.server.all(NodeSet.KIND):
+            if "deletionTimestamp" in found["metadata"] and not found["metadata"].get("annotations"):
+                self.world.server.change(
+                    NodeSet.KIND, key_of(found), lambda it: it["metadata"].update(annotations=force), HUMAN
+                )

@@ -70,7 +70,8 @@ def rotating(ring: Ring, *, key: str = "k2", told: bool = True, snapshot=None, w
     """A cluster of one worker whose user has changed the key, as far as the ring says."""
     since = ring.since.isoformat() if ring.since is not None else ""
     head = pod("slurm-controller-0", "slurmctld", **({RING_READ: since} if told else {}))
-    made = world(controller(), RESTAPI, CPU, head, worker or pod("cpu-0", "slurmd", owner=CPU.metadata.uid))
+    held = controller(finalizers=[names.IN_USE_FINALIZER])
+    made = world(held, RESTAPI, CPU, head, worker or pod("cpu-0", "slurmd", owner=CPU.metadata.uid))
     made.named[Secret, ObjectKey(NS, "slurm-auth-slurm")] = secret("slurm-auth-slurm", slurm_key=key)
     made.named[Secret, ObjectKey(NS, RING)] = ring_secret(NS, "slurm-auth-slurm", ring)
     made.slurms[KEY] = snapshot or slurm(cpu_0=NOON)

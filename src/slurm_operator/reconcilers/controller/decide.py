@@ -14,7 +14,7 @@ from slurm_operator.manifests.meta import Child, Manifest
 from slurm_operator.plan.actions import Action, Apply, DeleteObject, Wait
 from slurm_operator.plan.children import before_writing, missing_writes, surplus
 from slurm_operator.plan.holding import holding
-from slurm_operator.plan.plan import Plan, lane, plan
+from slurm_operator.plan.plan import Lane, Plan, lane, plan
 from slurm_operator.reconcilers.controller import (
     config,
     copies,
@@ -47,7 +47,6 @@ def decide(seen: Seen, now: datetime) -> Plan:
     steps_ = holding(
         Controller.KIND, meta, seen.dependents, cost=COST_OF_FORCE, leaves_something=seen.keeps_keys
     )
-    held = lane("deletion", steps_)
     if meta.is_terminating and not any(isinstance(step, Wait) for step in steps_):
         return plan(lane("deletion", copies.removals(seen), steps_))
     files = config.next_step(seen, now)
@@ -63,10 +62,8 @@ def decide(seen: Seen, now: datetime) -> Plan:
     missed = Step(look_again=copies.look_again(seen, now))
     steps = (files, told, replaced, ring, unread, missed)
     return plan(
-        held,
+        *held_with_copies(seen, steps_, ring),
         lane("keys", keys(seen), put_back),
-        lane("signing keys", signing.copies(seen)),
-        ring.lane("key ring"),
         lane("network", connected(seen)),
         files.lane("config"),
         told.lane("delivery"),
@@ -77,6 +74,14 @@ def decide(seen: Seen, now: datetime) -> Plan:
         look_again=soonest(steps),
         waits_on=(key_of(seen.controller),) if any(one.asks_slurm for one in steps) else (),
     )
+
+
+def held_with_copies(seen: Seen, held: list[Action], ring: Step) -> list[Lane]:
+    """What we keep for a Controller is made only when it cannot go without us: nobody else deletes it."""
+    copied = signing.copies(seen)
+    if any(step.reason == "Held" for step in held) and rotation.ring(seen) is None:
+        return [lane("deletion", held, copied, *ring.stages)]
+    return [lane("deletion", held), lane("signing keys", copied), ring.lane("key ring")]
 
 
 def _writes_config(seen: Seen, files: Step) -> bool:
