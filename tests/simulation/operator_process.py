@@ -75,7 +75,6 @@ class OperatorProcess(Manager):
         self.metrics = METRICS
         self._client = client
         self._program = program
-        self._has_looked = asyncio.Event()
         self.slurms = SimulatedSlurmClusters(client, rest, clock)
         self.known = Known(client, program.sources, ("",), self.slurms, clock)
         ears = Ears(passed)

@@ -12,6 +12,7 @@ import uuid
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import structlog
@@ -87,7 +88,6 @@ class Manager:
         self.metrics = Metrics()
         self._program = program
         self._elector: Elector | None = None
-        self._has_looked = asyncio.Event()  # At the policies that protect workers.
         self._ending: asyncio.Future[int]
         self._client = Client(
             access,
@@ -229,19 +229,22 @@ class Manager:
             await stack.enter_async_context(self._running("connections to Slurm", self._keep_connected()))
             await self._first_look()
             await stack.enter_async_context(self._running("kinds that come late", self._await_late_kinds()))
-            told = tell_of_protection(self._client, self.metrics.workers_protected, self._note_protection)
+            looked = asyncio.Event()
+            told = tell_of_protection(
+                self._client, self.metrics.workers_protected, partial(self._note_protection, looked)
+            )
             await stack.enter_async_context(self._running("protection of workers", told))
             # So that it is told with the rest, not in a write of its own.
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._has_looked.wait(), PROTECTION_SECONDS)
+                await asyncio.wait_for(looked.wait(), PROTECTION_SECONDS)
             for name, loop in self.loops.items():
                 await stack.enter_async_context(self._running(f"queue {name}", loop.queue.run(loop.work)))
             yield
 
-    def _note_protection(self, found: Protection) -> None:
+    def _note_protection(self, looked: asyncio.Event, found: Protection) -> None:
         """Show it to every pass; who has workers says so."""
+        looked.set()
         self.known.protection = found
-        self._has_looked.set()
         for loop in self.loops.values():
             if loop.reconciler.tells_protection:
                 for thing in self.known.records[loop.reconciler.about].values():
