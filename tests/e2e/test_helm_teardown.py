@@ -97,7 +97,8 @@ def test_secrets_of_the_release_first_and_slurmctld_has_to_start_again(release):
     job, _ = with_a_job(release)
     release.kubectl("delete", "secret", "slurm-key", "jwt-key", "-n", NAMESPACE)
     release.delete("nodesets", "controllers", "restapis", flags=("--cascade=foreground",))
-    release.kubectl("delete", "pod", "slurm-controller-0", "-n", NAMESPACE, "--wait=false")
+    gone = ("--wait=false", "--ignore-not-found")  # The foreground may have taken it already.
+    release.kubectl("delete", "pod", "slurm-controller-0", "-n", NAMESPACE, *gone)
 
     until(lambda: "jwt-key" in release.secrets(), 120, release.told)
     until(lambda: release.last_state(job) != "", 120, release.told)
