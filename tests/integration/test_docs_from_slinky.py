@@ -234,7 +234,7 @@ def objects(plane: Plane, namespace: str, finalizers: dict[str, list[str]]) -> l
     [
         pytest.param("helm uninstall slurm-operator -n slinky", False, id="uninstalled"),
         pytest.param(f"{ANNOTATE}; helm uninstall slurm-operator -n slinky", False, id="annotated, uninstalled"),
-        pytest.param("helm upgrade slurm-operator charts/slurm-operator -n slinky", False, id="upgraded without"),
+        pytest.param("helm upgrade slurm-operator charts/slurm-operator -n slinky --set protection.enabled=false", False, id="upgraded without, our policies off"),
         pytest.param(f"{ANNOTATE}; helm upgrade slurm-operator charts/slurm-operator -n slinky", True, id="annotated, upgraded without"),
         pytest.param("helm upgrade slurm-operator charts/slurm-operator -n slinky --set crds.enabled=true --force-conflicts", True, id="upgraded with"),
     ],

@@ -15,7 +15,7 @@ from support.managers import running_manager, until
 __all__ = ["plane"]
 
 SECONDS = 12.0
-BUDGET = "slurm-workers-pdb-slurm"
+SERVICE = "slurm-workers-slurm"
 
 
 @pytest.fixture
@@ -26,17 +26,17 @@ def ns(plane) -> str:
 
 
 def asked(plane, user: str, ns: str) -> list[int]:
-    """The answers to every write of the operator about the budget."""
+    """The answers to every write of the operator about the Service."""
     return [
         entry["responseStatus"]["code"]
         for entry in changes_by(plane.audit_log, user)
-        if entry["objectRef"].get("name") == BUDGET and entry["objectRef"].get("namespace") == ns
+        if entry["objectRef"].get("name") == SERVICE and entry["objectRef"].get("namespace") == ns
     ]
 
 
 def events(plane, ns: str) -> list[dict]:
     found = json.loads(plane.kubectl("get", "events.events.k8s.io", "-n", ns, "-o", "json"))["items"]
-    return [event for event in found if "minAvailable and maxUnavailable" in event.get("note", "")]
+    return [event for event in found if "clusterIP" in event.get("note", "")]
 
 
 @contextmanager
@@ -65,13 +65,14 @@ def restless(plane, ns: str):
 @pytest.mark.timeout(300)
 def test_a_refused_write_is_repeated_ever_more_seldom_shown_and_made_when_it_can_be(plane, ns, tmp_path):
     user = f"operator-{ns}"
-    theirs = {"maxUnavailable": 1, "selector": {"matchLabels": {"hers": "yes"}}}
-    budget = {
-        "apiVersion": "policy/v1",
-        "kind": "PodDisruptionBudget",
-        "metadata": {"name": BUDGET, "namespace": ns},
+    # A Service with an address cannot become one without: nobody but its owner can make room for ours.
+    theirs = {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": SERVICE, "namespace": ns},
+        "spec": {"selector": {"hers": "yes"}, "ports": [{"port": 80}]},
     }
-    apply(plane, {**budget, "spec": theirs}, ours("Controller", ns, "slurm", {"extraConf": "Nonsense=1\n"}))
+    apply(plane, theirs, ours("Controller", ns, "slurm", {"extraConf": "Nonsense=1\n"}))
 
     with running_manager(operator(plane, user), tmp_path / "log", "--namespaces", ns) as manager:
         manager.wait_ready()
@@ -84,7 +85,7 @@ def test_a_refused_write_is_repeated_ever_more_seldom_shown_and_made_when_it_can
 
         status, reason, told = condition(plane, ns, "controller", "slurm", "Degraded")
         assert (status, reason) == ("True", "WriteFailed")
-        assert "minAvailable and maxUnavailable" in told
+        assert "clusterIP" in told
         assert "line 1 of spec.extraConf" in told, "a refused configuration is not hidden"
         assert sum((one.get("series") or {"count": 1})["count"] for one in events(plane, ns)) <= len(tried)
 
@@ -92,9 +93,9 @@ def test_a_refused_write_is_repeated_ever_more_seldom_shown_and_made_when_it_can
         until(lambda: len(asked(plane, user, ns)) > len(tried), seconds=8, what="a try for the new spec")
 
         # Nobody watches an object without our labels, so its removal alone would not be seen.
-        plane.kubectl("delete", "pdb", BUDGET, "-n", ns)
+        plane.kubectl("delete", "service", SERVICE, "-n", ns)
         merge(plane, ns, "controller", "slurm", {"spec": {"extraConf": ""}})
-        until(lambda: get(plane, ns, "pdb", BUDGET) is not None, seconds=8, what="the budget, at once")
+        until(lambda: get(plane, ns, "service", SERVICE) is not None, seconds=8, what="the Service, at once")
         assert asked(plane, user, ns)[-1] in (200, 201)
         until(
             lambda: condition(plane, ns, "controller", "slurm", "Degraded")[1] != "WriteFailed",

@@ -55,6 +55,7 @@ OWN_NAMES = {
     "make down": "make --old-file=.venv/.ready down",
     "slurm-worker-gpu": "demo-cpu",
     "nodeset/NAME": "nodeset/demo-cpu",
+    "nodesets.slinky.slurm.net/NAME": "$(kubectl get nodesets.slinky.slurm.net -n slurm -o name | head -n 1)",
     "NAMESPACE": "slurm",
     "gpu-[0-3]": "demo-cpu-[0-1]",
     "gpu-0": "demo-cpu-0",
@@ -104,8 +105,15 @@ TWISTS = {
         "kubectl rollout status deployment/slurm-operator -n slurm-operator --timeout=5m;"
         "kubectl wait --for=condition=Ready cluster/demo --timeout=10m"
     ),
+    "kubectl annotate pod cpu-3": Twist(
+        before="kubectl run cpu-3 --image=slurmd", after="kubectl delete pod cpu-3 --wait=false"
+    ),
+    # Nobody deletes it on this page, and no operator is there to take it down.
+    "kubectl wait -n slurm --for=delete": Twist(
+        before="kubectl delete controllers.slinky.slurm.net/slurm -n slurm --ignore-not-found"
+    ),
     # Either with Helm or without.
-    "slurm-operator manifests": Twist(
+    "slurm-operator manifests --image": Twist(
         before="! kubectl get crd -o name | grep slinky; ! helm list -A -q | grep .",
         after="kubectl annotate $(kubectl get crd -o name) slinky.slurm.net/allow-deletion=true;"
         "slurm-operator manifests | kubectl delete -f -;"
