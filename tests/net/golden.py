@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 from net import days, worlds
@@ -40,8 +41,9 @@ def write() -> None:
         ("worlds", CHUNKS, of_worlds),
         ("days", DAYS, of_day),
     ]
-    for what, numbers, digests in chosen:
-        made[what] = {str(number): digests(number) for number in numbers}
+    with ProcessPoolExecutor() as processes:
+        for what, numbers, digests in chosen:
+            made[what] = dict(zip(map(str, numbers), processes.map(digests, numbers), strict=True))
     GOLDEN.write_text(json.dumps(made, indent=1) + "\n")
 
 
