@@ -156,7 +156,7 @@ def _shown(node: Any) -> tuple[str, bool, str]:
 
 def _words(job: Any) -> tuple[str, tuple[str, ...]] | None:
     """Its state and where it is; None when it has ended or is forgotten."""
-    return None if job is None else (str(job.state.base), job.nodes if job.state.holds_node else ())
+    return None if job is None else (str(job.state.base), job.own_nodes if job.state.holds_node else ())
 
 
 Step = Callable[[Play], Awaitable[None]]
