@@ -196,6 +196,14 @@ def test_a_taint_that_sends_workers_away_drains_those_that_do_not_tolerate_it(th
             world(TWO, HEAD, w(0, phase="Failed", ready=False), B, revisions_=[R]), ["delete gpu-0 (Ended)"], id="an ended pod makes room",
         ),
         pytest.param(
+            world(TWO, HEAD, w(7, name="gpu-m1", mode="DaemonSet", phase="Failed", ready=False), A, B, revisions_=[R], slurm_=slurm(slurm_node(w(7, name="gpu-m1"), "ALLOCATED"), slurm_node(A, "IDLE"), slurm_node(B, "IDLE"), jobs=[job(1, "gpu-m1")])),
+            ["drain gpu-m1 for ModeSwitch", "delete gpu-m1 (Ended)"], id="an ended pod of the mode before: our drain tells whose record is left",
+        ),
+        pytest.param(
+            world(TWO, HEAD, w(7, name="gpu-m1", mode="DaemonSet", phase="Failed", ready=False), A, B, revisions_=[R], slurm_=slurm(slurm_node(w(7, name="gpu-m1"), "DOWN", reason="bad NIC"), slurm_node(A, "IDLE"), slurm_node(B, "IDLE"), jobs=[job(1, "gpu-m1")])),
+            ["delete gpu-m1 (Ended)"], id="a reason of somebody else stays there",
+        ),
+        pytest.param(
             world(TWO, HEAD, w(0, phase="Failed", ready=False, age=timedelta(seconds=1)), B, revisions_=[R]), [], id="but not at once",
         ),
     ],

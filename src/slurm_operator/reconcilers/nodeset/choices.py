@@ -98,10 +98,15 @@ def _cannot_stay(member: Member, seen: Seen) -> Cause | None:
 
 
 def _ended(seen: Seen, now: datetime) -> dict[str, Cause]:
-    """Pods whose containers ended for good make room for new ones, after a while."""
+    """Pods whose containers ended for good make room for new ones, after a while.
+
+    One of the mode before does not come back under its name, so its record in Slurm goes with it.
+    """
+    mode = seen.nodeset.spec.scaling_mode
     over = Cause(Leaving.ENDED, "its containers have ended")
+    switched = _switched(seen)
     return {
-        member.uid: over
+        member.uid: over if member.mode is mode else switched
         for member in seen.members
         if member.pod.has_ended and failures.due_in(member, seen, now) <= timedelta(0)
     }
@@ -178,11 +183,14 @@ def _other_mode(seen: Seen, own: list[Member], *, are_all_there: bool) -> dict[s
     """
     if len(own) == len(seen.members):
         return {}
-    mode = seen.nodeset.spec.scaling_mode
-    cause = Cause(Leaving.MODE_SWITCH, f"the NodeSet is in {mode} mode now")
+    cause = _switched(seen)
     mine = {member.uid for member in own}
     others = [member for member in seen.members if member.uid not in mine]
     return {member.uid: cause for member in others if are_all_there or _drains_for_the_switch(member)}
+
+
+def _switched(seen: Seen) -> Cause:
+    return Cause(Leaving.MODE_SWITCH, f"the NodeSet is in {seen.nodeset.spec.scaling_mode} mode now")
 
 
 def _drains_for_the_switch(member: Member) -> bool:

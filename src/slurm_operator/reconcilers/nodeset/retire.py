@@ -84,6 +84,8 @@ def retire(
                 [forget(member.slurm_node, controller, "Retired")],
                 [delete(member, cause, verdict, controller)],
             ]
+        case Ended() if _leaves_record_unmarked(member, cause, has_twin=has_twin):
+            return [[drain(member, cause, controller)], [delete(member, cause, verdict, controller)]]
         case Drained():
             return [[*leaves(member)], [delete(member, cause, verdict, controller)]]
         case Ended() | NeverStarted():
@@ -168,6 +170,13 @@ def _leaves_record_behind(member: Member, cause: Cause, *, has_twin: bool) -> bo
     """Nothing of it runs, and nobody is there, or comes, who could use its record."""
     no_use = _is_for_good(member, cause) or cause.kind is Leaving.RESOURCES
     return no_use and not has_twin and member.has_remains and may_forget(member.slurm_node, member.slurm)
+
+
+def _leaves_record_unmarked(member: Member, cause: Cause, *, has_twin: bool) -> bool:
+    """A job still names its record, so the record outlives the pod. Our drain tells later whose it was."""
+    record = member.namesake
+    is_left = _is_for_good(member, cause) and not has_twin and member.has_remains
+    return is_left and record is not None and not record.state.is_drain and not record.reason
 
 
 def drain(member: Member, cause: Cause, controller: ObjectKey) -> WriteSlurm:
