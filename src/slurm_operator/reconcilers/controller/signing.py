@@ -1,6 +1,6 @@
 """Copies of the signing key: with them Slurm can be asked when the user's Secret is gone or has a new key.
 
-A slurmctld with a volume is simply started anew with a new key. One without must be asked for its jobs
+A slurmctld with a volume is restarted with the new key. One without must be asked for its jobs
 before, by somebody with the key that it has: so a key is copied before slurmctld is started with it, and the
 copy stays until another one is in its place.
 """

@@ -37,7 +37,7 @@ def is_due(seen: Seen, now: datetime) -> bool:
 def due_in(seen: Seen, now: datetime) -> timedelta | None:
     """For how long it is left alone. Another cause, such as a clock that is off, stays when the pod goes.
 
-    So each pod gets as long as has passed since the Secret was made, and only a new Secret starts anew.
+    So each pod gets as long as has passed since the Secret was made, and only a new Secret resets that.
     """
     pod = holder(seen)
     if pod is None:
