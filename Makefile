@@ -9,6 +9,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 ARGS ?=
+CODE := src images testing tests bench chaos
 SHARD ?= $(shell git rev-list --count HEAD 2>/dev/null || echo 0)/100
 
 .PHONY: help check test e2e chaos bench simulate up down lock docs clean
@@ -24,8 +25,8 @@ $(READY): requirements/dev.txt pyproject.toml
 	touch $(READY)
 
 check: $(READY) ## format, lint, strict types, import contract, unit tests
-	$(BIN)/ruff format --check --quiet src tests bench chaos || { echo "run: $(BIN)/ruff format src tests bench chaos"; exit 1; }
-	$(BIN)/ruff check --quiet src tests bench chaos
+	$(BIN)/ruff format --check --quiet $(CODE) || { echo "run: $(BIN)/ruff format $(CODE)"; exit 1; }
+	$(BIN)/ruff check --quiet $(CODE)
 	$(BIN)/mypy
 	$(BIN)/lint-imports --cache-dir .import_linter_cache
 	$(BIN)/pytest -q -n auto --dist worksteal tests/unit tests/simulation/test_kept_stories.py tests/net/test_worlds.py $(ARGS)
@@ -46,7 +47,7 @@ test: check docs ## check, then the real API server, the real daemons, and one e
 
 e2e: $(READY) ## every end-to-end test, and whatever else takes long
 	$(BIN)/pytest --durations=15 tests/e2e $(ARGS)
-	$(BIN)/pytest --durations=15 tests/integration -m "full or minutes" $(ARGS)
+	$(BIN)/pytest --durations=15 tests/integration tests/net -m "full or minutes" $(ARGS)
 
 simulate: $(READY) ## many stories of the operator in a simulated world: SEEDS=1000 FIRST=1 LENGTH= SCENE= LATE= STEPS= SETBACK=
 	PYTHONPATH=tests $(BIN)/python -m simulation --seeds $(or $(SEEDS),1000) --first $(or $(FIRST),1) --length $(or $(LENGTH),0) --scene '$(SCENE)' --late $(or $(LATE),0) $(if $(STEPS),--steps) $(if $(SETBACK),--set-back)

@@ -16,7 +16,7 @@ from rich.table import Table
 
 from bench.rows import Row
 
-SUITES = ("kube", "slurmrest", "kernel", "passes", "light", "many", "workers", "first")
+SUITES = ("kube", "slurmrest", "exporter", "kernel", "passes", "light", "many", "workers", "first")
 OUT = Path("build") / "bench.json"
 
 

@@ -6,22 +6,22 @@ from datetime import UTC, datetime
 
 from bench.rows import Row
 from slurm_operator import wire
-from slurm_operator.api.meta import ObjectKey, key_of
-from slurm_operator.kube.access import Access
+from slurm_operator.api.shared.meta import ObjectKey, key_of
+from slurm_operator.kube.auth.access import Access
 from slurm_operator.kube.client import Client
 from slurm_operator.kube.events import Recorder
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.meta import Meta
 from slurm_operator.manifests.objects import ConfigMap
 from slurm_operator.plan.plan import Plan
-from slurm_operator.plan.wiring import Reconciler, StatusReport
-from slurm_operator.runtime.known import Known
+from slurm_operator.plan.reconciler import Reconciler, StatusReport
+from slurm_operator.runtime.loop.queue import WorkQueue
+from slurm_operator.runtime.loop.reconcile import Loop, Shell
 from slurm_operator.runtime.metrics import Metrics
-from slurm_operator.runtime.queue import WorkQueue
-from slurm_operator.runtime.reconcile import Loop, Shell
-from slurm_operator.runtime.report import Reporter
-from slurm_operator.runtime.slurm_clusters import SlurmClusters
-from slurm_operator.runtime.sources import Source, Sources
+from slurm_operator.runtime.report.reporter import Reporter
+from slurm_operator.runtime.world.caches import Caches
+from slurm_operator.runtime.world.sources import Source, Sources
+from slurm_operator.slurmsync.connections import SlurmClusters
 
 ROUNDS = 5
 NOTHING = Plan()
@@ -62,7 +62,7 @@ def things(count: int, version: int) -> list[ConfigMap]:
 
 async def _kernel(count: int) -> float:
     client = Client(Access(server="http://127.0.0.1:1"))
-    known = Known(client, SOURCES, ("",), SlurmClusters(client, lambda: True))
+    known = Caches(client, SOURCES, ("",), SlurmClusters(client, lambda: True))
     reporter = Reporter(client, known, Recorder(client))
     queue = WorkQueue(4)
     loop = Loop(IDLE, queue, Shell(client, known, reporter, Metrics()))

@@ -20,9 +20,9 @@ import aiohttp
 
 from bench.rows import Row
 from slurm_operator import wire
-from slurm_operator.kube.access import Access
-from slurm_operator.kube.cache import Cache
+from slurm_operator.kube.auth.access import Access
 from slurm_operator.kube.client import Client
+from slurm_operator.kube.watch.cache import Cache
 from slurm_operator.manifests.kinds import POD
 from slurm_operator.manifests.objects import Pod
 

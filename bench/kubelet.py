@@ -8,10 +8,10 @@ import asyncio
 from contextlib import suppress
 from datetime import UTC, datetime
 
-from slurm_operator.api.meta import ObjectKey, key_of
-from slurm_operator.kube.cache import Cache
+from slurm_operator.api.shared.meta import ObjectKey, key_of
 from slurm_operator.kube.client import Client
 from slurm_operator.kube.errors import Conflict, NotFound
+from slurm_operator.kube.watch.cache import Cache
 from slurm_operator.manifests.kinds import POD
 from slurm_operator.manifests.objects import Pod
 

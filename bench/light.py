@@ -9,8 +9,8 @@ from pathlib import Path
 from bench import workers
 from bench.rig import MACHINES, Rig, watching
 from bench.rows import Row
-from slurm_operator.local.commands import Certificates
-from slurm_operator.local.kubeconfig import write_kubeconfig
+from slurm_local.kubernetes.commands import Certificates
+from slurm_local.kubernetes.kubeconfig import write_kubeconfig
 
 PODS_A_SECOND = 200.0
 

@@ -12,7 +12,7 @@ from bench.light import light_rig
 from bench.rig import GROUP, NAMESPACE, Rig, nodeset, until
 from bench.rows import Row
 from bench.stub_slurm import StubSlurm
-from slurm_operator.api import names
+from slurm_operator.api.shared import names
 from slurm_operator.manifests.objects import Pod
 
 CLUSTERS, HANGING, CROWD = 60, 50, 400

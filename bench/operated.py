@@ -10,20 +10,20 @@ from dataclasses import replace
 from pathlib import Path
 
 from bench.sampling import sampled
-from slurm_operator import collector
+from slurm_operator import startup
 
-with collector.loading(collector.MANAGER_WITHOUT):  # As the command line does.
-    from slurm_operator.api import shared_keys
-    from slurm_operator.api.controller import Controller
-    from slurm_operator.api.meta import ObjectKey, key_of
-    from slurm_operator.kube import config
+with startup.loading(startup.MANAGER_WITHOUT):  # As the command line does.
+    from slurm_operator.api.shared.meta import ObjectKey, key_of
+    from slurm_operator.api.slinky import key_secrets
+    from slurm_operator.api.slinky.controller import Controller
+    from slurm_operator.kube.auth import config
     from slurm_operator.manifests.objects import Secret
     from slurm_operator.manifests.secrets import SecretHandle
     from slurm_operator.operator import program
-    from slurm_operator.plan.wiring import SlurmServer
+    from slurm_operator.plan.reconciler import SlurmServer
     from slurm_operator.plan.world import World
-    from slurm_operator.runtime import gathering
     from slurm_operator.runtime.logs import configure
+    from slurm_operator.runtime.loop import gathering
     from slurm_operator.runtime.manager import Manager
     from slurm_operator.runtime.settings import Address, Settings
 
@@ -33,7 +33,7 @@ STUB = "bench.slurm-operator/stub"
 def stub_servers(world: World) -> dict[ObjectKey, SlurmServer]:
     found = {}
     for controller in world.all(Controller):
-        url, ref = controller.metadata.annotations.get(STUB), shared_keys.signing_key(controller)
+        url, ref = controller.metadata.annotations.get(STUB), key_secrets.signing_key(controller)
         secret = world.secret(controller.metadata.namespace, ref.name)
         if url and isinstance(secret, Secret) and ref.key in secret.digests:
             handle = SecretHandle(

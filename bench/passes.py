@@ -10,11 +10,12 @@ from typing import Any
 from bench.rig import nodeset as wanted_nodeset
 from bench.rows import Row
 from slurm_operator import wire
-from slurm_operator.api import names, reading
-from slurm_operator.api.controller import Controller
-from slurm_operator.api.meta import ObjectKey, OwnerReference
-from slurm_operator.api.nodeset import NodeSet
-from slurm_operator.kube.access import Access
+from slurm_operator.api.schema import codec
+from slurm_operator.api.shared import names
+from slurm_operator.api.shared.meta import ObjectKey, OwnerReference
+from slurm_operator.api.slinky.controller import Controller
+from slurm_operator.api.slinky.nodeset import NodeSet
+from slurm_operator.kube.auth.access import Access
 from slurm_operator.kube.client import Client
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.meta import Child, Meta
@@ -30,15 +31,16 @@ from slurm_operator.manifests.objects import (
 )
 from slurm_operator.operator import program
 from slurm_operator.plan.plan import Outcome
-from slurm_operator.reconcilers.nodeset import RECONCILER, revisions
-from slurm_operator.reconcilers.nodeset.pod import RESOURCES_DIGEST, resources_digest
-from slurm_operator.runtime.known import Known, View
+from slurm_operator.reconcilers.nodeset import RECONCILER
+from slurm_operator.reconcilers.nodeset.creation import revisions
+from slurm_operator.reconcilers.nodeset.creation.pod import RESOURCES_DIGEST, resources_digest
 from slurm_operator.runtime.settings import Settings
-from slurm_operator.runtime.slurm_clusters import SlurmClusters
+from slurm_operator.runtime.world.caches import Caches, CacheView
 from slurm_operator.slurm.node import SlurmNode
 from slurm_operator.slurm.reasons import OurReason
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
 from slurm_operator.slurm.states import NodeState
+from slurm_operator.slurmsync.connections import SlurmClusters
 
 SIZES = (100, 1_000, 3_000)
 ROUNDS = 3
@@ -85,13 +87,13 @@ def one_pass(world: "World") -> None:
     RECONCILER.status(seen, plan, Outcome())
 
 
-class World(View):
+class World(CacheView):
     """The World of the running operator, with caches filled by hand."""
 
     def __init__(self, state: str, size: int) -> None:
         client = Client(Access(server="http://127.0.0.1:1"))
         sources = program(Settings()).sources
-        super().__init__(Known(client, sources, ("",), SlurmClusters(client, lambda: True)))
+        super().__init__(Caches(client, sources, ("",), SlurmClusters(client, lambda: True)))
         self.now = NOW
         pods = [] if state == "all to create" else [worker(number, size) for number in range(size)]
         if state == HALF_WAY:
@@ -111,11 +113,11 @@ class World(View):
 def _nodeset(replicas: int) -> NodeSet:
     made = wanted_nodeset(replicas)
     made["metadata"] = _meta("gpu", "set-uid") | {"finalizers": [names.WORKERS_FINALIZER]}
-    return reading.read(NodeSet, made)
+    return codec.read(NodeSet, made)
 
 
 def _controller() -> Controller:
-    return reading.read(Controller, {"metadata": _meta("slurm", "c-uid"), "spec": {}})
+    return codec.read(Controller, {"metadata": _meta("slurm", "c-uid"), "spec": {}})
 
 
 def _meta(name: str, uid: str) -> dict[str, Any]:
@@ -131,7 +133,9 @@ def _revisions(live: NodeSet, *, is_new: bool) -> Iterator[Child]:
     if is_new:
         return
     body = revisions.manifest(live, revisions.current(live, ()))
-    owner = OwnerReference(api_version="v1", kind="NodeSet", name="gpu", uid="set-uid", controller=True)
+    owner = OwnerReference(
+        api_version="slinky.slurm.net/v1beta1", kind="NodeSet", name="gpu", uid="set-uid", controller=True
+    )
     meta = Meta(
         name=body["metadata"]["name"],
         namespace="bench",
@@ -146,7 +150,9 @@ def _revisions(live: NodeSet, *, is_new: bool) -> Iterator[Child]:
 
 def worker(number: int, size: int) -> Pod:
     live, name = _nodeset(size), f"gpu-{number}"
-    owner = OwnerReference(api_version="v1", kind="NodeSet", name="gpu", uid="set-uid", controller=True)
+    owner = OwnerReference(
+        api_version="slinky.slurm.net/v1beta1", kind="NodeSet", name="gpu", uid="set-uid", controller=True
+    )
     labels = {
         names.APP_NAME: "slurmd",
         names.LABEL_SCALING_MODE: "StatefulSet",

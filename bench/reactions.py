@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from bench.rig import FLOOR, NAMESPACE, SET, Rig, until
 from bench.rows import Row
 from bench.scaling import pods_of, told
-from slurm_operator.api import names
-from slurm_operator.api.meta import ObjectKey
+from slurm_operator.api.shared import names
+from slurm_operator.api.shared.meta import ObjectKey
 from slurm_operator.manifests.kinds import POD
 from slurm_operator.manifests.meta import Manifest
 

@@ -21,23 +21,24 @@ import aiohttp
 from bench.kubelet import Kubelet
 from bench.operated import STUB
 from bench.stub_slurm import StubSlurm
+from slurm_local.build import builds
+from slurm_local.kubernetes import commands, kwok_nodes
+from slurm_local.kubernetes.commands import Certificates
+from slurm_local.paths import Paths
+from slurm_local.progress import PlainProgress, Quiet
+from slurm_local.slurm_cluster import wait_established
 from slurm_operator import wire
 from slurm_operator.api import KINDS
-from slurm_operator.api.crd import crd
-from slurm_operator.api.meta import ObjectKey, key_of
-from slurm_operator.api.nodeset import NodeSet
-from slurm_operator.kube import config
-from slurm_operator.kube.cache import Cache
+from slurm_operator.api.schema.crd import crd
+from slurm_operator.api.shared.meta import ObjectKey, key_of
+from slurm_operator.api.slinky.nodeset import NodeSet
+from slurm_operator.kube.auth import config
 from slurm_operator.kube.client import Client
-from slurm_operator.local import builds, commands, fake
-from slurm_operator.local.commands import Certificates
-from slurm_operator.local.controlplane import ControlPlane, Plane, free_ports
-from slurm_operator.local.operated import wait_established
-from slurm_operator.local.paths import Paths
-from slurm_operator.local.processes import Process
-from slurm_operator.local.progress import PlainProgress, Quiet
+from slurm_operator.kube.watch.cache import Cache
 from slurm_operator.manifests.kinds import POD
 from slurm_operator.manifests.objects import Pod
+from testing.control_plane import ControlPlane, Plane, free_ports
+from testing.processes import Process
 
 NAMESPACE, FLOOR = "bench", "floor"
 SET = "gpu"
@@ -248,7 +249,7 @@ async def watching(plane: AnyPlane, stack: AsyncExitStack, machines: int) -> Rig
     await pods.synced.wait()
     _beside(stack, _take_back(rig))
     for number in range(machines):
-        node = fake.node(number)
+        node = kwok_nodes.node(number)
         await rig.create("/api/v1/nodes", node)
     for namespace in (NAMESPACE, FLOOR):
         await add_namespace(rig, namespace)
@@ -324,8 +325,10 @@ def _scheduler(plane: Plane) -> Process:
 
 def _kwok(plane: Plane, program: Path) -> Process:
     stages = plane.directory / "stages.yaml"
-    stages.write_text(fake.stages(ends_pods=False))
-    return Process("kwok", fake.command(program, plane.kubeconfig, stages), plane.directory / "kwok.log")
+    stages.write_text(kwok_nodes.stages(ends_pods=False))
+    return Process(
+        "kwok", kwok_nodes.command(program, plane.kubeconfig, stages), plane.directory / "kwok.log"
+    )
 
 
 def _call(entry: dict[str, Any]) -> Call:

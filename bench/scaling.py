@@ -9,14 +9,15 @@ from typing import Any, NamedTuple
 
 from bench.rig import FLOOR, NAMESPACE, OPERATOR, Call, Operator, Rig, until
 from slurm_operator import wire
-from slurm_operator.api import names, reading
-from slurm_operator.api.controller import Controller
-from slurm_operator.api.meta import ObjectKey
-from slurm_operator.api.nodeset import NodeSet
+from slurm_operator.api.schema import codec
+from slurm_operator.api.shared import names
+from slurm_operator.api.shared.meta import ObjectKey
+from slurm_operator.api.slinky.controller import Controller
+from slurm_operator.api.slinky.nodeset import NodeSet
 from slurm_operator.manifests.kinds import POD
 from slurm_operator.manifests.meta import Manifest
-from slurm_operator.reconcilers.nodeset import revisions
-from slurm_operator.reconcilers.nodeset.pod import Slot, WorkerPods
+from slurm_operator.reconcilers.nodeset.creation import revisions
+from slurm_operator.reconcilers.nodeset.creation.pod import Slot, WorkerPods
 
 CONNECTIONS = 32
 LONGEST_SECONDS = 900.0
@@ -216,9 +217,9 @@ async def _clear(rig: Rig, names: list[str]) -> None:
 
 async def pods_of(rig: Rig, count: int) -> list[Manifest]:
     """As the operator would make them, under names of their own."""
-    live = reading.read(NodeSet, await rig.nodeset())
+    live = codec.read(NodeSet, await rig.nodeset())
     found = await rig.client.get(Controller.KIND, ObjectKey(NAMESPACE, "slurm"))
-    pods = WorkerPods(live, reading.read(Controller, found), revisions.current(live, ()))
+    pods = WorkerPods(live, codec.read(Controller, found), revisions.current(live, ()))
     made = []
     for number in range(count):
         name = f"floor-{_floors}-{number}"

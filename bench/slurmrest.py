@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from bench.rows import Row
-from slurm_operator.runtime.slurm_ledger import Ledger
-from slurm_operator.runtime.slurm_poller import SlurmPoller
 from slurm_operator.slurm.snapshot import Snapshot, changes, jobs_by_node
 from slurm_operator.slurmrest import reader
 from slurm_operator.slurmrest.client import SlurmRest
+from slurm_operator.slurmsync.pending_writes import Ledger
+from slurm_operator.slurmsync.poller import SlurmPoller
 
 RECORDED = Path(__file__).parents[1] / "tests" / "slurm" / "recorded"
 ROUNDS = 5
@@ -198,7 +198,7 @@ async def _minute(*, still: bool, soon: bool) -> tuple[StubSlurmrestd, float]:
     host, port = server.sockets[0].getsockname()
     client = SlurmRest([f"http://{host}:{port}"], lambda: b"k" * 32, now=clock.now)
     poller = SlurmPoller(client, clock, Ledger())
-    poller.wanted("bench", soon=soon)
+    poller.request_polling("bench", soon=soon)
     await poller.poll()
     stub.requests = stub.sent_bytes = 0
     began, began_cpu = clock.monotonic(), time.process_time()

@@ -17,9 +17,9 @@ from typing import Any
 from urllib.parse import unquote
 
 from slurm_operator import wire
-from slurm_operator.api import names
+from slurm_operator.api.shared import names
 from slurm_operator.manifests.objects import Pod
-from slurm_operator.plan.gate import SLURMD
+from slurm_operator.safety.gate import SLURMD
 
 RECORDED = Path(__file__).parents[1] / "tests" / "slurm" / "recorded"
 VERSION = "v0.0.45"

@@ -22,7 +22,7 @@ from chaos.stage import stage
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _OURS = Operator()
-_IMPATIENT = Path(__file__).with_name("impatient.py")
+_NO_GRACE = Path(__file__).with_name("no_grace.py")
 
 
 @click.command(help=__doc__)
@@ -56,7 +56,7 @@ def main(
 ) -> None:
     # Told to end, it takes its cluster down first.
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit("told to end"))
-    first = [*([patch] if patch else []), _IMPATIENT]  # A patch comes before whatever it changes is imported.
+    first = [*([patch] if patch else []), _NO_GRACE]  # A patch comes before whatever it changes is imported.
     words = "" if manifests else "\n\n".join(file.read_text() for file in first)
     is_plain = plain or manifests is not None
     operator = Operator(manifests, archive, process, deployment, namespace, words, is_plain)

@@ -8,7 +8,7 @@ import random
 import struct
 from pathlib import Path
 
-from chaos.blow import NOBODY, Blow, Missed
+from chaos.impact import NOBODY, Blow, Missed
 from chaos.processes import OPERATOR, maps
 from chaos.stage import Stage
 

@@ -8,10 +8,10 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
-from chaos.blow import NOBODY, Blow, Missed
+from chaos.impact import NOBODY, Blow, Missed
 from chaos.processes import OPERATOR as OPERATOR
 from chaos.stage import Stage
-from slurm_operator.local.errors import LocalError
+from slurm_local.errors import LocalError
 
 Hit = Callable[[Stage, random.Random], Blow]
 

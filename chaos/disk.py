@@ -2,7 +2,7 @@
 
 import random
 
-from chaos.blow import NOBODY, Blow
+from chaos.impact import NOBODY, Blow
 from chaos.stage import Stage
 
 

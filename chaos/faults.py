@@ -9,11 +9,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
-from chaos import clock, daemons, disk, machines, people, wires, wishes
-from chaos.blow import Blow
+from chaos import clock, daemons, disk, machines, people, spec_changes
+from chaos import network_faults as network
 from chaos.daemons import OPERATOR, killed, stopped, woken
+from chaos.impact import Blow
+from chaos.network_faults import cut, spoilt
 from chaos.stage import Stage
-from chaos.wires import cut, spoilt
 
 Hit = Callable[[Stage, random.Random], Blow]
 Mend = Callable[[Stage], None]
@@ -59,12 +60,12 @@ RESTD = about("slurmrestd's port")
 STOPPED_SLURMD = "slurmd stopped for two minutes"
 
 FAULTS = _table(
-    Fault("scale in", Sort.MASS, wishes.scaled_in),
-    Fault("scale out and in again", Sort.WISH, wishes.scaled_out),
-    Fault("template changed", Sort.MASS, wishes.changed_template),
-    Fault("image broken", Sort.MASS, wishes.broken_image),
-    Fault("mode switched", Sort.MASS, wishes.switched_mode),
-    Fault("NodeSet deleted", Sort.MASS, wishes.deleted_nodeset),
+    Fault("scale in", Sort.MASS, spec_changes.scaled_in),
+    Fault("scale out and in again", Sort.WISH, spec_changes.scaled_out),
+    Fault("template changed", Sort.MASS, spec_changes.changed_template),
+    Fault("image broken", Sort.MASS, spec_changes.broken_image),
+    Fault("mode switched", Sort.MASS, spec_changes.switched_mode),
+    Fault("NodeSet deleted", Sort.MASS, spec_changes.deleted_nodeset),
     Fault("worker pod deleted by hand", Sort.WISH, people.deleted_worker),
     Fault("all worker pods deleted by hand", Sort.MASS, people.deleted_workers),
     Fault("machine drained", Sort.WISH, people.drained_machine, people.uncordoned),
@@ -79,22 +80,22 @@ FAULTS = _table(
     Fault("disk full for slurmctld", Sort.WEATHER, disk.filled, disk.emptied, about=STATE),
     Fault("slurmrestd killed", Sort.WEATHER, killed("slurmrestd"), about=RESTD),
     Fault("slurmrestd hangs", Sort.WEATHER, stopped("slurmrestd"), woken("slurmrestd"), about=RESTD),
-    Fault("slurmrestd slow", Sort.WEATHER, spoilt("slow"), wires.unspoilt, about=RESTD),
-    Fault("slurmrestd truncates answers", Sort.WEATHER, spoilt("truncated"), wires.unspoilt, about=RESTD),
-    Fault("slurmrestd answers errors", Sort.WEATHER, spoilt("errors"), wires.unspoilt, about=RESTD),
-    Fault("tokens expired", Sort.WEATHER, spoilt("expired"), wires.unspoilt, about=RESTD),
-    Fault("RestApi deleted", Sort.WEATHER, wishes.deleted_restapi),
-    Fault("bad configuration pushed", Sort.WEATHER, wishes.bad_config),
+    Fault("slurmrestd slow", Sort.WEATHER, spoilt("slow"), network.unspoilt, about=RESTD),
+    Fault("slurmrestd truncates answers", Sort.WEATHER, spoilt("truncated"), network.unspoilt, about=RESTD),
+    Fault("slurmrestd answers errors", Sort.WEATHER, spoilt("errors"), network.unspoilt, about=RESTD),
+    Fault("tokens expired", Sort.WEATHER, spoilt("expired"), network.unspoilt, about=RESTD),
+    Fault("RestApi deleted", Sort.WEATHER, spec_changes.deleted_restapi),
+    Fault("bad configuration pushed", Sort.WEATHER, spec_changes.bad_config),
     Fault("database hangs", Sort.WEATHER, stopped("mariadbd"), woken("mariadbd")),
     Fault("slurmdbd killed", Sort.WEATHER, killed("slurmdbd")),
-    Fault("operator cut off from slurmrestd", Sort.WEATHER, cut("slurmrestd", OPERATOR), wires.joined),
-    Fault("operator cut off from the API server", Sort.WEATHER, wires.cut_operator, wires.joined),
-    Fault("slurmrestd cut off from slurmctld", Sort.WEATHER, cut("slurmctld", "slurmrestd"), wires.joined),
-    Fault("worker cut off from slurmctld", Sort.WEATHER, wires.cut_worker, wires.joined),
+    Fault("operator cut off from slurmrestd", Sort.WEATHER, cut("slurmrestd", OPERATOR), network.joined),
+    Fault("operator cut off from the API server", Sort.WEATHER, network.cut_operator, network.joined),
+    Fault("slurmrestd cut off from slurmctld", Sort.WEATHER, cut("slurmctld", "slurmrestd"), network.joined),
+    Fault("worker cut off from slurmctld", Sort.WEATHER, network.cut_worker, network.joined),
     Fault(STOPPED_SLURMD, Sort.WEATHER, daemons.stopped_slurmd, woken("slurmd"), lasts_s=120),
-    Fault("slurmctld cut off from slurmdbd", Sort.WEATHER, cut("slurmdbd", "slurmctld"), wires.joined),
-    Fault("slurmdbd cut off from the database", Sort.WEATHER, cut("mariadbd", "slurmdbd"), wires.joined),
-    Fault("machine cut off from the API server", Sort.WEATHER, wires.cut_machine, wires.joined),
+    Fault("slurmctld cut off from slurmdbd", Sort.WEATHER, cut("slurmdbd", "slurmctld"), network.joined),
+    Fault("slurmdbd cut off from the database", Sort.WEATHER, cut("mariadbd", "slurmdbd"), network.joined),
+    Fault("machine cut off from the API server", Sort.WEATHER, network.cut_machine, network.joined),
     Fault("machine unplugged", Sort.DEADLY, machines.unplugged, machines.plugged_in, about=STATE),
     Fault("slurmd killed", Sort.DEADLY, daemons.killed_slurmd),
 )  # fmt: skip

@@ -7,20 +7,20 @@ not give up the record of a busy node. It goes too, so that the gate stands alon
 
 
 def take_out_the_gate() -> None:
-    from slurm_operator.plan import gate as whole
+    from slurm_operator.safety import gate as whole
 
     ask = whole.gate
 
-    def gate(worker: whole.Worker, now: whole.datetime) -> whole.Proof | whole.Shut:
+    def gate(worker: whole.Candidate, now: whole.datetime) -> whole.Proof | whole.Shut:
         verdict = ask(worker, now)
         if isinstance(verdict, whole.Shut) and verdict.reason in {"NotDraining", "Draining"}:
             return whole.Drained(pod_uid=worker.pod.metadata.uid, slurm_node=worker.slurm_node, asked_at=now)
         return verdict
 
     whole.gate = gate
-    from slurm_operator.reconcilers.nodeset import retire
+    from slurm_operator.reconcilers.nodeset.worker import removal
 
-    retire.FOR_GOOD.clear()
+    removal.FOR_GOOD.clear()
 
 
 take_out_the_gate()

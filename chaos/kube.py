@@ -3,10 +3,10 @@
 import http.client
 from typing import Any
 
-from chaos.blow import Missed
-from slurm_operator.local.apicall import Refused
-from slurm_operator.local.cluster import Cluster
-from slurm_operator.local.errors import LocalError
+from chaos.impact import Missed
+from slurm_local.cluster import Cluster
+from slurm_local.errors import LocalError
+from slurm_local.kubernetes.api_call import Refused
 
 NAMESPACE = "chaos"
 _OURS = f"/apis/slinky.slurm.net/v1beta1/namespaces/{NAMESPACE}"

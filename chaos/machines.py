@@ -2,8 +2,9 @@
 
 import random
 
-from chaos.blow import Blow
+from chaos.impact import Blow
 from chaos.stage import Stage
+from testing.power import start_node, stop_node
 
 
 def unplugged(stage: Stage, chance: random.Random) -> Blow:
@@ -12,7 +13,7 @@ def unplugged(stage: Stage, chance: random.Random) -> Blow:
     victims = stage.kube.workers_on(number)
     stage.wait_saved()
     stage.excuse(victims, f"node-{number} was unplugged")
-    stage.cluster.stop_node(number)
+    stop_node(stage.cluster, number)
     return Blow()
 
 
@@ -23,4 +24,4 @@ def plugged_in(stage: Stage) -> None:
         if not stage.cluster.state.cell.has(part.process)
     }
     for number in sorted(number for number in dead if number is not None):
-        stage.cluster.start_node(number)
+        start_node(stage.cluster, number)

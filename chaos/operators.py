@@ -7,11 +7,11 @@ from pathlib import Path
 
 import yaml
 
+from slurm_local import image
+from slurm_local.cluster import Cluster
+from slurm_local.progress import Progress
+from slurm_local.slurm_cluster import OPERATOR_NAMESPACE, install, wait_established
 from slurm_operator import wire
-from slurm_operator.local import image
-from slurm_operator.local.cluster import Cluster
-from slurm_operator.local.operated import OPERATOR_NAMESPACE, install, wait_established
-from slurm_operator.local.progress import Progress
 
 # Where our image keeps the program: a patch goes before it.
 _PROGRAM = "/usr/lib/slurm-operator/program:/usr/lib/slurm-operator/dependencies"

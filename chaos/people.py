@@ -3,7 +3,7 @@
 import random
 from contextlib import suppress
 
-from chaos.blow import EVERYBODY, NOBODY, Blow
+from chaos.impact import EVERYBODY, NOBODY, Blow
 from chaos.kube import Unwilling
 from chaos.stage import Stage
 

@@ -1,7 +1,7 @@
 """What a person would look at first when a run does not settle, or loses a job."""
 
-from slurm_operator.local.cluster import Cluster
-from slurm_operator.local.errors import LocalError
+from slurm_local.cluster import Cluster
+from slurm_local.errors import LocalError
 
 
 def picture(cluster: Cluster, namespace: str, operator: tuple[str, str]) -> str:

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from chaos.blow import Missed
-from slurm_operator.local import cgroups
-from slurm_operator.local.errors import LocalError
+from chaos.impact import Missed
+from slurm_local.errors import LocalError
+from slurm_local.machine import cgroups
 
 # In place of a program's name: the operator under test, found by words of its command line.
 OPERATOR = "operator"

@@ -5,13 +5,13 @@ from collections import Counter
 from collections.abc import Callable, Collection
 from functools import partial
 
-from chaos.blow import WORKERS, Missed
-from chaos.draw import Draw, draw
 from chaos.faults import Sort
+from chaos.impact import WORKERS, Missed
 from chaos.jobs import Fate
 from chaos.record import Result
+from chaos.scenario import Draw, draw
 from chaos.stage import Stage
-from slurm_operator.local.errors import LocalError
+from slurm_local.errors import LocalError
 
 _WISHES = {Sort.MASS, Sort.WISH}
 

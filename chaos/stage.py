@@ -11,19 +11,19 @@ from pathlib import Path
 
 from operator_rig import Slurm
 
-from chaos import jobs, plain, wanted
-from chaos.blow import ALL, WORKERS, Missed
+from chaos import baseline, jobs, manifests
+from chaos.impact import ALL, WORKERS, Missed
 from chaos.jobs import Job
 from chaos.kube import NAMESPACE, Kube, Unwilling
 from chaos.operators import Operator
 from chaos.picture import picture
 from chaos.processes import Processes, files_of, in_container_of, is_alive
-from slurm_operator.local import image, stop
-from slurm_operator.local.cluster import Cluster
-from slurm_operator.local.errors import LocalError
-from slurm_operator.local.paths import Paths
-from slurm_operator.local.progress import PlainProgress
-from slurm_operator.local.start import Wanted, up
+from slurm_local import image, stop
+from slurm_local.cluster import Cluster
+from slurm_local.errors import LocalError
+from slurm_local.paths import Paths
+from slurm_local.progress import PlainProgress
+from slurm_local.start import Wanted, up
 from slurm_operator.slurmrest.tokens import signed
 
 _MACHINES = 2
@@ -50,9 +50,9 @@ class Stage:
     def set_up(self) -> None:
         self._make_state_volume()
         namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
-        self.cluster.apply([namespace, *wanted.state_volume(self._state, NAMESPACE), self.slurm.files()])
+        self.cluster.apply([namespace, *manifests.state_volume(self._state, NAMESPACE), self.slurm.files()])
         if self.operator.is_plain:
-            self.cluster.apply(plain.surroundings(NAMESPACE))
+            self.cluster.apply(baseline.surroundings(NAMESPACE))
         self.wish()
         self.settle()
         self._end_slurmctld_in_peace()
@@ -71,10 +71,10 @@ class Stage:
         for each in self._components():
             self.kube.apply(each)
 
-    def _components(self) -> list[wanted.Manifest]:
+    def _components(self) -> list[manifests.Manifest]:
         if self.operator.is_plain:
-            return plain.components(self.slurm)
-        return wanted.components(self.slurm)
+            return baseline.components(self.slurm)
+        return manifests.components(self.slurm)
 
     @property
     def _state(self) -> Path:
@@ -226,7 +226,7 @@ class Stage:
                 self.wish()
             raise
         if self.operator.is_plain:
-            return plain.sorrow(self.kube, kind, found)
+            return baseline.sorrow(self.kube, kind, found)
         conditions = found.get("status", {}).get("conditions", [])
         ready = next((one for one in conditions if one["type"] == "Ready"), None)
         if ready is None or ready["status"] != "True":

@@ -7,9 +7,14 @@ import os
 import zlib
 from pathlib import Path
 
+import hypothesis
 import pytest
 
-from support import rights
+from testing import rights
+
+# A busy machine is slow, and that is no finding.
+hypothesis.settings.register_profile("project", deadline=None)
+hypothesis.settings.load_profile("project")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

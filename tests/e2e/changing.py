@@ -10,9 +10,9 @@ from click.testing import CliRunner
 from e2e_pods import make_namespace
 from operator_rig import until
 
+from slurm_local.cluster import Cluster
+from slurm_local.errors import LocalError
 from slurm_operator.cli.kubectl import kubectl_slurm
-from slurm_operator.local.cluster import Cluster
-from slurm_operator.local.errors import LocalError
 
 PATIENCE_S = 400
 

@@ -9,14 +9,15 @@ from pathlib import Path
 import pytest
 from e2e_pods import make_namespace
 
-from slurm_operator.local import containerd, image, status, stop
-from slurm_operator.local.cell import born
-from slurm_operator.local.cluster import Cluster
-from slurm_operator.local.commands import audit_flags
-from slurm_operator.local.paths import Paths
-from slurm_operator.local.progress import PlainProgress, Progress, Quiet
-from slurm_operator.local.start import Wanted, prepare, up
-from support import rights
+from slurm_local import image, status, stop
+from slurm_local.cluster import Cluster
+from slurm_local.kubernetes import containerd
+from slurm_local.machine.cell import born
+from slurm_local.paths import Paths
+from slurm_local.progress import PlainProgress, Progress, Quiet
+from slurm_local.start import Wanted, prepare, up
+from testing import rights
+from testing.audit import audit_flags
 
 _MARK = "e2e"
 

@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterator
 from e2e_pods import make_namespace
 from operator_rig import Slurm, until
 
-from slurm_operator.api import names
-from slurm_operator.local.cluster import Cluster
-from slurm_operator.local.errors import LocalError
-from slurm_operator.local.image.images import slurm_image
-from slurm_operator.local.operated import OPERATOR_NAMESPACE
+from slurm_local.cluster import Cluster
+from slurm_local.errors import LocalError
+from slurm_local.image.images import slurm_image
+from slurm_local.slurm_cluster import OPERATOR_NAMESPACE
+from slurm_operator.api.shared import names
 
 
 class ControlPlane(Slurm):

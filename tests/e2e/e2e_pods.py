@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from slurm_operator.local import image
-from slurm_operator.local.cell import wait_until
-from slurm_operator.local.cluster import Cluster
-from slurm_operator.local.errors import LocalError
+from slurm_local import image
+from slurm_local.cluster import Cluster
+from slurm_local.errors import LocalError
+from slurm_local.machine.cell import wait_until
 
 # Answers every connection with the pod's own name.
 _SERVER = """

@@ -44,3 +44,23 @@ FAULTS: dict[str, Fault] = {
     "stuck-completing": Fault(slurm.stuck_completing, "still has processes", "See which process"),
     "node-lost": Fault(kubernetes.node_lost, "does not answer", "Bring the machine back"),
 }  # fmt: skip
+
+# What people ask about a cluster on which nothing is broken.
+ANSWERS: dict[str, Fault] = {
+    "drained-cluster": Fault(slurm.all_drained, "3 of 3 nodes are drained by root: bad NIC", "undrain demo-"),
+    "job-of-an-array": Fault(slurm.array_task, "waits in partition all", "scontrol show job"),
+    "job-lacks-memory": Fault(
+        slurm.lacks_memory, "no node has enough free memory", "Nothing is wrong with it"
+    ),
+    "job-that-failed": Fault(slurm.failed_job, "failed at", "with exit code 3"),
+}
+
+# Jobs that wait or are over: nothing is wrong with them.
+WAITING = {
+    "held-job",
+    "impossible-job",
+    "full-queue",
+    "job-of-an-array",
+    "job-lacks-memory",
+    "job-that-failed",
+}

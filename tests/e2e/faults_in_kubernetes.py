@@ -7,8 +7,9 @@ import pytest
 from operator_rig import until
 from patient import PATIENCE_S, Patient
 
-from slurm_operator.local.errors import LocalError
-from slurm_operator.local.network import NodeNetwork
+from slurm_local.errors import LocalError
+from slurm_local.machine.network import NodeNetwork
+from testing.power import start_node, stop_node
 
 TWO = {"replicas": 2}
 
@@ -114,9 +115,9 @@ def node_lost(it: Patient) -> Iterator[str]:
     head = it.get("pod/demo-controller-0")["spec"]["nodeName"]
     number = next(one for one in (1, 2) if NodeNetwork(one).name != head)
     worker = next(name for name, machine in it.workers().items() if machine != head)
-    it.cluster.stop_node(number)
+    stop_node(it.cluster, number)
     yield f"pod/{worker}"
-    it.cluster.start_node(number)
+    start_node(it.cluster, number)
     it.wait_well(f"pod/{worker}")
 
 

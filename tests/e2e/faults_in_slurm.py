@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from operator_rig import until
 from patient import CONF, PATIENCE_S, Patient
 
-from slurm_operator.local.image.images import SLURM_SERIES
+from slurm_local.image.images import SLURM_SERIES
 
 WORKER = "demo-odd-0"
 
@@ -107,3 +107,36 @@ def expired_token(it: Patient) -> Iterator[str]:
     it.make("Token", "ada", {**spec, "refresh": True, "lifetime": "1h"})
     it.wait_well("token/ada")
     it.kubectl("delete", "token.slinky.slurm.net", "ada")
+
+
+NODES = "demo-cpu-[0-1],demo-odd-0"
+
+
+def all_drained(it: Patient) -> Iterator[str]:
+    it.run("scontrol", "update", f"NodeName={NODES}", "State=DRAIN", "Reason=bad NIC")
+    yield "cluster/demo"
+    it.run("scontrol", "update", f"NodeName={NODES}", "State=RESUME")
+
+
+def array_task(it: Patient) -> Iterator[str]:
+    """As squeue prints the tasks that wait."""
+    job = it.submit("true", "--hold", "--array=0-3")
+    yield f"job/{job}_[0-3]"
+    it.run("scancel", str(job))
+    it.wait_over(job)
+
+
+def lacks_memory(it: Patient) -> Iterator[str]:
+    """Every node has CPUs to spare, and no memory."""
+    running = it.submit("sleep 600", "--nodes=3", "--ntasks-per-node=1", "--mem=0", "--time=20")
+    until(lambda: it.job_state(running) == "RUNNING", PATIENCE_S, lambda: it.job_state(running))
+    job = it.submit("true", "--ntasks=1", "--mem=100", "--time=1")
+    yield f"job/{job}"
+    it.run("scancel", str(running))
+    it.wait_over(job)
+
+
+def failed_job(it: Patient) -> Iterator[str]:
+    job = it.submit("exit 3")
+    until(lambda: it.job_state(job) in ("FAILED", "FORGOTTEN"), PATIENCE_S, lambda: it.job_state(job))
+    yield f"job/{job}"

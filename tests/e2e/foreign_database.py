@@ -3,7 +3,7 @@
 import base64
 from collections.abc import Sequence
 
-from slurm_operator.local.image.images import slurm_image
+from slurm_local.image.images import slurm_image
 
 NAME = "db"
 USER = DATABASE = "books"

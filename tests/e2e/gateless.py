@@ -8,16 +8,16 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from slurm_operator.local.cluster import Cluster
-from slurm_operator.local.operated import OPERATOR_NAMESPACE
-from slurm_operator.manifests.protection import NAME as POLICY
+from slurm_local.cluster import Cluster
+from slurm_local.slurm_cluster import OPERATOR_NAMESPACE
+from slurm_operator.manifests.builders.protection import NAME as POLICY
 
 # Behind the gate there is a fence for workers that leave for good: slurmctld does not give up the record of a busy
 # node. It goes too, so that the gate stands alone. And pods end soon, so that nobody waits long for the loss.
 _PROGRAM = """\
 import os
 
-from slurm_operator.plan import gate as whole
+from slurm_operator.safety import gate as whole
 
 ask, ignored = whole.gate, set(os.environ["GATE_WITHOUT"].split(","))
 
@@ -31,10 +31,10 @@ def gate(worker, now):
 
 whole.gate = gate
 
-from slurm_operator.reconcilers.nodeset import retire
+from slurm_operator.reconcilers.nodeset.worker import removal
 
-retire.FOR_GOOD.clear()
-retire.GRACE_SECONDS = 5
+removal.FOR_GOOD.clear()
+removal.GRACE_SECONDS = 5
 
 from slurm_operator.cli.root import main
 

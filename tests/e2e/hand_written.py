@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from control_plane_rig import ControlPlane
 
-from slurm_operator.api import names
+from slurm_operator.api.shared import names
 
 # What pods need, each before those that need it.
 KINDS = ("secrets", "configmaps", "services", "persistentvolumeclaims", "pods")

@@ -9,9 +9,9 @@ from typing import Any
 import yaml
 from operator_rig import PROCESS_CONF, until
 
-from slurm_operator.local.cluster import Cluster
-from slurm_operator.local.errors import LocalError
-from slurm_operator.local.image import slurm_image
+from slurm_local.cluster import Cluster
+from slurm_local.errors import LocalError
+from slurm_local.image import slurm_image
 
 CHARTS = Path(__file__).parents[2] / "charts"
 HOME = "slurm-operator"

@@ -1,7 +1,7 @@
 """A Slurm cluster as Slinky's operator leaves it behind: labels, hashes and habits as they were recorded.
 
 The pods run our images, which follow the same conventions; everything about them is written here as that operator
-writes it, and sent as its field manager. `tests/slinky_objects` has the objects themselves: what has no labels there
+writes it, and sent as its field manager. `testing/slinky_objects` has the objects themselves: what has no labels there
 has none here, and templates carry the names that they carry there.
 """
 
@@ -12,11 +12,11 @@ import secrets
 
 from operator_rig import PROCESS_CONF, Slurm
 
-from slurm_operator.api import reading
-from slurm_operator.api.names import LABEL_HASH as HASH
-from slurm_operator.api.nodeset import NodeSet
-from slurm_operator.local.image.images import slurm_image
-from slurm_operator.reconcilers.nodeset.their_hash import patch, their_hash
+from slurm_local.image.images import slurm_image
+from slurm_operator.api.schema import codec
+from slurm_operator.api.shared.names import LABEL_HASH as HASH
+from slurm_operator.api.slinky.nodeset import NodeSet
+from slurm_operator.reconcilers.nodeset.creation.slinky_hash import patch, their_hash
 
 MANAGER = "manager"  # What a Go program without a name of its own is called in managedFields.
 SERVER = "slurm-controller"
@@ -256,7 +256,7 @@ class Inherited:
     def nodeset(self) -> NodeSet:
         """As the API server has it."""
         found = self.slurm.cluster.kubectl("get", "nodeset", "cpu", "-n", self.slurm.namespace, "-o", "json")
-        return reading.read(NodeSet, json.loads(found))
+        return codec.read(NodeSet, json.loads(found))
 
     def _worker(self, number: int, owner: list[dict], hash_: str) -> dict:
         ns, name, image = self.slurm.namespace, f"cpu-{number}", slurm_image("slurmd")

@@ -12,7 +12,7 @@ from collections import defaultdict
 
 from operator_rig import Slurm, until
 
-from slurm_operator.local.errors import LocalError
+from slurm_local.errors import LocalError
 
 # A job beats twice a second; on a busy machine it may be late, but not by this much.
 _SILENCE_S = 20

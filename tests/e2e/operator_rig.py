@@ -5,10 +5,10 @@ import re
 import time
 from pathlib import Path
 
-from slurm_operator.local.cluster import Cluster
-from slurm_operator.local.errors import LocalError
-from slurm_operator.local.image.images import slurm_image
-from slurm_operator.local.operated import install as install
+from slurm_local.cluster import Cluster
+from slurm_local.errors import LocalError
+from slurm_local.image.images import slurm_image
+from slurm_local.slurm_cluster import install as install
 
 # Unprivileged workers: the machine under test need not give anything away.
 PROCESS_CONF = "ProctrackType=proctrack/linuxproc\nTaskPlugin=task/none\nReturnToService=2\nSlurmdTimeout=30\nMinJobAge=10\n"

@@ -9,8 +9,8 @@ from click.testing import CliRunner
 from e2e_pods import make_namespace
 from operator_rig import job_state, node_states, until
 
+from slurm_local.cluster import Cluster
 from slurm_operator.cli.kubectl import kubectl_slurm
-from slurm_operator.local.cluster import Cluster
 
 # Workers that went silent or were made anew come back by themselves, and soon.
 CONF = "GresTypes=gpu\nMinJobAge=10\nReturnToService=2\nSlurmdTimeout=30\n"
@@ -100,14 +100,14 @@ class Patient:
 
     # ---- Waiting
 
-    def wait_told(self, what: str, *words: str) -> str:
-        """The explanation that has these words and says that something is wrong."""
+    def wait_told(self, what: str, *words: str, well: bool = False) -> str:
+        """The explanation that has these words and says that something is wrong, or that nothing is."""
         last = (True, "")
 
         def is_told() -> bool:
             nonlocal last
             last = self.explain(what)
-            return not last[0] and all(word in last[1] for word in words)
+            return last[0] is well and all(word in last[1] for word in words)
 
         until(is_told, PATIENCE_S, lambda: f"{words} in what is said about {what}: {last[1]}")
         return last[1]

@@ -10,9 +10,9 @@ import yaml
 from helm_rig import CHARTS, HOME, SLURM_VALUES, Helm
 from operator_rig import until
 
-from slurm_operator.api.names import GROUP
-from slurm_operator.local.errors import LocalError
-from slurm_operator.local.image import slurm_image
+from slurm_local.errors import LocalError
+from slurm_local.image import slurm_image
+from slurm_operator.api.shared.names import GROUP
 
 NAMESPACE = "slurm"
 KINDS = ("nodesets", "loginsets", "restapis", "controllers", "accountings", "tokens", "clusters")

@@ -7,8 +7,8 @@ import pytest
 from e2e_pods import make_namespace
 from operator_rig import install, until
 
-from slurm_operator.local.errors import LocalError
-from support.examples import example
+from slurm_local.errors import LocalError
+from testing.examples import example
 
 pytestmark = pytest.mark.timeout(900)
 

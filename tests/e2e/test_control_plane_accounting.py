@@ -9,8 +9,8 @@ from control_plane_rig import ControlPlane, control_plane, control_plane_of, set
 from job_ledger import Ledger
 from operator_rig import install, until
 
-from slurm_operator.api import names
-from slurm_operator.local.image.images import slurm_image
+from slurm_local.image.images import slurm_image
+from slurm_operator.api.shared import names
 
 pytestmark = [pytest.mark.timeout(1500), pytest.mark.full]
 

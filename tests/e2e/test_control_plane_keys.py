@@ -10,7 +10,7 @@ from control_plane_rig import ControlPlane, control_plane
 from job_ledger import Ledger
 from operator_rig import install, until
 
-from slurm_operator.local.errors import LocalError
+from slurm_local.errors import LocalError
 
 pytestmark = [pytest.mark.timeout(1800), pytest.mark.minutes]
 

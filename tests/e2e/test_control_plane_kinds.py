@@ -17,8 +17,8 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from job_ledger import Ledger
 from operator_rig import install, until
 
-from slurm_operator.api import names
-from slurm_operator.local.errors import LocalError
+from slurm_local.errors import LocalError
+from slurm_operator.api.shared import names
 
 pytestmark = [pytest.mark.timeout(1500), pytest.mark.full]
 

@@ -6,8 +6,8 @@ import pytest
 from control_plane_rig import ControlPlane, control_plane
 from operator_rig import install, until
 
-from slurm_operator.api import names
-from slurm_operator.local.errors import LocalError
+from slurm_local.errors import LocalError
+from slurm_operator.api.shared import names
 
 pytestmark = [pytest.mark.timeout(1200), pytest.mark.full]
 

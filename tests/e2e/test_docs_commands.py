@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 import yaml
 
-from slurm_operator.local import image, operated, stop, wheels
-from slurm_operator.local.cluster import DEFAULT_NAME
-from slurm_operator.local.paths import Paths
-from slurm_operator.local.progress import Quiet
-from support.docs import ROOT, Block, Terminal, commands
-from support.readers import ON_A_CLUSTER, TUTORIAL, type_one, type_page
+from slurm_local import image, slurm_cluster, stop
+from slurm_local.build import wheels
+from slurm_local.cluster import DEFAULT_NAME
+from slurm_local.paths import Paths
+from slurm_local.progress import Quiet
+from testing.docs import ROOT, Block, Terminal, commands
+from testing.readers import ON_A_CLUSTER, TUTORIAL, type_one, type_page
 
 pytestmark = [pytest.mark.minutes, pytest.mark.timeout(1500)]
 
@@ -49,9 +50,9 @@ def test_the_tutorial_can_be_typed_as_it_stands_and_what_the_guides_say_after_it
 def be_at_home(terminal: Terminal) -> None:
     """Both workers back, the namespace of the cluster where kubectl looks first, and the files of the guides."""
     files = {
-        "whole.yaml": [operated.manifest(workers=2, nodes=2)],
-        "demo.yaml": [operated.manifest(workers=1, nodes=2)],
-        "recording.yaml": operated.installation(image.OPERATOR_IMAGE, is_recording=True),
+        "whole.yaml": [slurm_cluster.manifest(workers=2, nodes=2)],
+        "demo.yaml": [slurm_cluster.manifest(workers=1, nodes=2)],
+        "recording.yaml": slurm_cluster.installation(image.OPERATOR_IMAGE, is_recording=True),
     }
     for name, objects in files.items():
         (terminal.directory / name).write_text(yaml.safe_dump_all(objects))

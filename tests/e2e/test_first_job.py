@@ -10,15 +10,15 @@ from pathlib import Path
 from statistics import median
 
 import pytest
-from bench.first import NOTES, Notes
 from control_plane_rig import ControlPlane, complaints, control_plane_of
 from e2e_pods import make_namespace
 from hand_written import copied
 from operator_rig import install, until
 
+from bench.first import NOTES, Notes
+from slurm_local.errors import LocalError
 from slurm_operator import wire
-from slurm_operator.local.errors import LocalError
-from support import rights
+from testing import rights
 
 pytestmark = [pytest.mark.timeout(900), pytest.mark.minutes]
 

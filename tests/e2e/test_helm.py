@@ -8,8 +8,8 @@ import yaml
 from helm_rig import CHARTS, HOME, Helm
 from operator_rig import until
 
-from slurm_operator.local import image
-from slurm_operator.local.progress import Quiet
+from slurm_local import image
+from slurm_local.progress import Quiet
 
 pytestmark = pytest.mark.timeout(900)
 

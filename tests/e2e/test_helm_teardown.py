@@ -7,8 +7,8 @@ from helm_rig import CHARTS, HOME, Helm
 from operator_rig import until
 from release_rig import COPIES, NAMESPACE, Release
 
-from slurm_operator.local import image
-from slurm_operator.local.progress import Quiet
+from slurm_local import image
+from slurm_local.progress import Quiet
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(1500)]
 

@@ -1,12 +1,12 @@
 """Real faults on a real cluster: `kubectl slurm explain` names cause and remedy, and Ready comes back when mended."""
 
 import pytest
-from faults import FAULTS
+from faults import ANSWERS, FAULTS, WAITING
 from operator_rig import install, until
 from patient import PATIENCE_S, Patient
 
-from slurm_operator.local import image
-from slurm_operator.local.progress import Quiet
+from slurm_local import image
+from slurm_local.progress import Quiet
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -34,12 +34,27 @@ def test_a_real_fault_is_named_with_its_remedy_and_ready_comes_back_when_it_is_m
     story = fault.happens(patient)
     what = next(story)
 
-    patient.wait_told(what, fault.cause, fault.remedy)
+    patient.wait_told(what, fault.cause, fault.remedy, well=name in WAITING)
 
     with pytest.raises(StopIteration):
         next(story)  # It is mended.
     patient.wait_well()
     until(patient.is_ready, PATIENCE_S, lambda: patient.kubectl("get", "clusters"))
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", ANSWERS)
+def test_a_question_about_a_running_cluster_gets_the_right_answer(patient, name):
+    asked = ANSWERS[name]
+    patient.wait_idle()
+    story = asked.happens(patient)
+    what = next(story)
+
+    patient.wait_told(what, asked.cause, asked.remedy, well=name in WAITING)
+
+    with pytest.raises(StopIteration):
+        next(story)
+    patient.wait_well()
 
 
 def test_there_are_twenty_five_faults():

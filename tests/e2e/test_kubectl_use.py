@@ -12,9 +12,9 @@ import pytest
 from operator_rig import install, until
 from test_cluster_kind import Demo
 
+from slurm_local import slurm_cluster
 from slurm_operator.cli.kubectl import kubectl_slurm
-from slurm_operator.local import operated
-from support.examples import example
+from testing.examples import example
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -185,8 +185,8 @@ def speaking(group: click.Group, prefix: str = "") -> Iterator[str]:
 @pytest.fixture
 def recording(demo, operator_image) -> Iterator[None]:
     """The operator keeps its decisions meanwhile."""
-    demo.cluster.apply(operated.installation(operator_image, is_recording=True))
-    operated.wait_started(demo.cluster, "slurm-operator")
+    demo.cluster.apply(slurm_cluster.installation(operator_image, is_recording=True))
+    slurm_cluster.wait_started(demo.cluster, "slurm-operator")
     yield
-    demo.cluster.apply(operated.installation(operator_image))
-    operated.wait_started(demo.cluster, "slurm-operator")
+    demo.cluster.apply(slurm_cluster.installation(operator_image))
+    slurm_cluster.wait_started(demo.cluster, "slurm-operator")

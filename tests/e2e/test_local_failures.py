@@ -8,14 +8,15 @@ from pathlib import Path
 import pytest
 from e2e_pods import address, ask, make_namespace, run, server
 
-from slurm_operator.local import stop
-from slurm_operator.local.cell import wait_until
-from slurm_operator.local.cluster import Cluster, is_ready
-from slurm_operator.local.errors import LocalError
-from slurm_operator.local.paths import Paths
-from slurm_operator.local.progress import Quiet
-from slurm_operator.local.start import Wanted, up
-from slurm_operator.local.status import status
+from slurm_local import stop
+from slurm_local.cluster import Cluster, is_ready
+from slurm_local.errors import LocalError
+from slurm_local.machine.cell import wait_until
+from slurm_local.paths import Paths
+from slurm_local.progress import Quiet
+from slurm_local.start import Wanted, up
+from slurm_local.status import status
+from testing.power import start_node, stop_node
 
 
 @pytest.fixture
@@ -46,10 +47,10 @@ def test_a_node_that_was_switched_off_and_on_runs_its_pods_again(
     cluster = fragile_cluster
     run(cluster, place, server("asks", "node-1"), server("survives", "node-2", restartPolicy="Always"))
 
-    cluster.stop_node(2)
+    stop_node(cluster, 2)
     with pytest.raises(LocalError):
         ask(cluster, place, "asks", address(cluster, place, "survives"))
-    cluster.start_node(2)
+    start_node(cluster, 2)
 
     def restarted() -> bool:
         pods = cluster.items(f"/api/v1/namespaces/{place}/pods")

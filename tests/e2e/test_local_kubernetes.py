@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from e2e_pods import address, ask, run, server, service, wait_named
 
-from slurm_operator.local import versions
-from slurm_operator.local.apicall import Refused
-from slurm_operator.local.cell import wait_until
-from slurm_operator.local.cluster import Cluster
-from slurm_operator.local.errors import LocalError
+from slurm_local.build import versions
+from slurm_local.cluster import Cluster
+from slurm_local.errors import LocalError
+from slurm_local.kubernetes.api_call import Refused
+from slurm_local.machine.cell import wait_until
 
 
 def test_every_node_runs_the_pinned_version(cluster: Cluster) -> None:

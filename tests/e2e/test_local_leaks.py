@@ -12,11 +12,12 @@ from pathlib import Path
 import pytest
 from e2e_pods import make_namespace, run, server
 
-from slurm_operator.local import cgroups, stop
-from slurm_operator.local.cluster import Cluster
-from slurm_operator.local.paths import Paths
-from slurm_operator.local.progress import Quiet
-from slurm_operator.local.start import Wanted, up
+from slurm_local import stop
+from slurm_local.cluster import Cluster
+from slurm_local.machine import cgroups
+from slurm_local.paths import Paths
+from slurm_local.progress import Quiet
+from slurm_local.start import Wanted, up
 
 
 @dataclass(frozen=True)

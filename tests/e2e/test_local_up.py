@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from slurm_local import stop
+from slurm_local.paths import Paths
+from slurm_local.progress import Quiet
+from slurm_local.start import Wanted
 from slurm_operator import wire
-from slurm_operator.local import stop
-from slurm_operator.local.paths import Paths
-from slurm_operator.local.progress import Quiet
-from slurm_operator.local.start import Wanted
 
 NAME = f"e2e-up-{os.getpid()}"
 

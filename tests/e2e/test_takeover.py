@@ -12,11 +12,11 @@ from job_ledger import Ledger
 from operator_rig import Slurm, install, until
 from test_control_plane_ha import clients_find_it, next_step, settle, state_claim
 
+from slurm_local.slurm_cluster import OPERATOR_NAMESPACE, wait_established
 from slurm_operator.api import KINDS
-from slurm_operator.api.crd import crd
-from slurm_operator.api.names import LABEL_HASH
-from slurm_operator.local.operated import OPERATOR_NAMESPACE, wait_established
-from slurm_operator.reconcilers.nodeset.their_hash import their_hash
+from slurm_operator.api.schema.crd import crd
+from slurm_operator.api.shared.names import LABEL_HASH
+from slurm_operator.reconcilers.nodeset.creation.slinky_hash import their_hash
 
 pytestmark = pytest.mark.timeout(600)
 

@@ -6,7 +6,7 @@ from operator_rig import Slurm
 from test_slurm_workers import cluster_of, operator
 from worker_table import HOLES, TABLE, Row
 
-from slurm_operator.local.errors import LocalError
+from slurm_local.errors import LocalError
 
 __all__ = ["operator"]
 

@@ -8,9 +8,9 @@ from operator_rig import Slurm, until
 from test_slurm_workers import cluster_of, operator, slurm
 from worker_changes import wait_draining
 
-from slurm_operator.api import names
-from slurm_operator.local.apicall import Refused
-from slurm_operator.local.errors import LocalError
+from slurm_local.errors import LocalError
+from slurm_local.kubernetes.api_call import Refused
+from slurm_operator.api.shared import names
 
 __all__ = ["operator", "slurm"]
 

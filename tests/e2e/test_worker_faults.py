@@ -4,7 +4,7 @@ import pytest
 from test_slurm_workers import cluster_of, operator
 from worker_table import TABLE, in_words
 
-from support.docs import ROOT
+from testing.docs import ROOT
 
 __all__ = ["operator"]
 

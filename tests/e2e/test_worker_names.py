@@ -6,8 +6,8 @@ import pytest
 from operator_rig import PROCESS_CONF, Slurm, until
 from test_slurm_workers import cluster_of, operator
 
-from slurm_operator.local.errors import LocalError
-from slurm_operator.local.image.images import slurm_image
+from slurm_local.errors import LocalError
+from slurm_local.image.images import slurm_image
 
 __all__ = ["operator"]
 

@@ -7,7 +7,7 @@ from operator_rig import Slurm, until
 from test_slurm_workers import cluster_of, operator
 from worker_changes import machine_of, scale, wait_replaced
 
-from slurm_operator.api import names
+from slurm_operator.api.shared import names
 
 __all__ = ["operator"]
 

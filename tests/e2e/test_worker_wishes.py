@@ -7,7 +7,7 @@ from test_slurm_workers import cluster_of, operator
 from test_worker_deletion import comment
 from worker_changes import scale, wait_draining, wait_gone
 
-from slurm_operator.api import names
+from slurm_operator.api.shared import names
 
 __all__ = ["operator"]
 

@@ -10,7 +10,7 @@ import threading
 from job_ledger import Ledger
 from operator_rig import Slurm, until
 
-from slurm_operator.local.errors import LocalError
+from slurm_local.errors import LocalError
 
 # For a worker that somebody else deletes or evicts without patience.
 HASTE = "--grace-period=15"

@@ -15,7 +15,7 @@ import worker_troubles as troubles
 from gateless import gate_without, policy_off
 from operator_rig import PROCESS_CONF, Slurm
 
-from slurm_operator.local.cluster import Cluster
+from slurm_local.cluster import Cluster
 
 Play = Callable[[Slurm, float], None]  # With how many seconds to look on after the fault.
 Hole = Callable[[Cluster], AbstractContextManager[None]]

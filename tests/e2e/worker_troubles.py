@@ -9,9 +9,9 @@ from job_ledger import Ledger
 from operator_rig import Slurm, until
 from worker_changes import machine_of, said, scale, wait_draining, wait_gone, wait_replaced
 
-from slurm_operator.api import names
-from slurm_operator.local.errors import LocalError
-from slurm_operator.local.operated import OPERATOR_NAMESPACE
+from slurm_local.errors import LocalError
+from slurm_local.slurm_cluster import OPERATOR_NAMESPACE
+from slurm_operator.api.shared import names
 
 OPERATOR = ("-n", OPERATOR_NAMESPACE, "-l", "app.kubernetes.io/name=slurm-operator")
 

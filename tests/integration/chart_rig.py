@@ -6,9 +6,9 @@ from typing import Any
 
 import yaml
 
-from slurm_operator.local import builds
-from slurm_operator.local.paths import Paths
-from slurm_operator.local.progress import Quiet
+from slurm_local.build import builds
+from slurm_local.paths import Paths
+from slurm_local.progress import Quiet
 
 CHARTS = Path(__file__).parents[2] / "charts"
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

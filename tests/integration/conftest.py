@@ -6,10 +6,10 @@ from collections.abc import Iterator
 import pytest
 from kinds_rig import serving_kinds
 
-from slurm_operator.local import builds, wheels
-from slurm_operator.local.controlplane import ControlPlane, Plane
-from slurm_operator.local.paths import Paths
-from slurm_operator.local.progress import PlainProgress
+from slurm_local.build import builds, wheels
+from slurm_local.paths import Paths
+from slurm_local.progress import PlainProgress
+from testing.control_plane import ControlPlane, Plane
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 import pytest
 import yaml
 
+from slurm_local.slurm_cluster import wait_established
 from slurm_operator import wire
 from slurm_operator.api import KINDS
-from slurm_operator.api.crd import crd
-from slurm_operator.local.controlplane import Plane
-from slurm_operator.local.operated import wait_established
+from slurm_operator.api.schema.crd import crd
+from testing.control_plane import Plane
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 OLD_MANIFESTS = Path(__file__).parent / "v1alpha1"

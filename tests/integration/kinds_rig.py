@@ -10,26 +10,29 @@ from typing import Any
 
 import pytest
 
-from slurm_operator.api import KINDS
-from slurm_operator.api.crd import crd
-from slurm_operator.local.controlplane import ControlPlane, Plane
-from slurm_operator.local.operated import wait_established
-from support import rights
-from support.audit import changes_by
-from support.managers import until
-from support.rights import operator as operator
+from slurm_local.slurm_cluster import wait_established
+from slurm_operator.api import registry
+from slurm_operator.api.registry import Registry
+from slurm_operator.api.schema.crd import crd
+from testing import rights
+from testing.audit import changes_by
+from testing.control_plane import ControlPlane, Plane
+from testing.managers import until
+from testing.rights import operator as operator
 
 GROUP = "slinky.slurm.net/v1beta1"
 
 
 @contextmanager
-def serving_kinds(place: Path, *, controller_manager: bool = False) -> Iterator[Plane]:
+def serving_kinds(
+    place: Path, *, controller_manager: bool = False, kinds: Registry = registry.DEFAULT
+) -> Iterator[Plane]:
     """An API server with our kinds; its audit log tells who wrote what. No pod ever runs on it."""
     wanted = ControlPlane(place, controller_manager=controller_manager, audit="Metadata")
     with wanted.running() as plane:
-        rights.grant(plane)
-        for kind in KINDS:
-            plane.caller.call("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", crd(kind))
+        rights.grant(plane, kinds)
+        for model in kinds.models:
+            plane.caller.call("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", crd(model))
         wait_established(plane.kubectl)
         yield plane
         assert rights.refused(plane.audit_log) == []

@@ -7,9 +7,9 @@ import asyncio
 import sys
 from pathlib import Path
 
-from slurm_operator.api.meta import ObjectKey
+from slurm_operator.api.shared.meta import ObjectKey
+from slurm_operator.kube.auth.config import find
 from slurm_operator.kube.client import Client
-from slurm_operator.kube.config import find
 from slurm_operator.kube.errors import KubeError
 from slurm_operator.kube.lease import Elector
 from slurm_operator.manifests.kinds import CONFIG_MAP

@@ -1,6 +1,6 @@
 """What the Prometheus operator's own definition of ServiceMonitors says of the fields that we use."""
 
-from support.foreign_kinds import definition
+from testing.foreign_kinds import definition
 
 DURATION = {
     "type": "string",

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from slurm_operator.api import KINDS as OUR_KINDS
-from slurm_operator.local.controlplane import Plane
 from slurm_operator.manifests import kinds
-from support import slinky
+from testing import slinky
+from testing.control_plane import Plane
 
 OURS = ("Controller", "RestApi", "NodeSet", "LoginSet", "Accounting", "Token")
 LAST = ("Pod",)

@@ -22,8 +22,8 @@ from kinds_rig import (
 )
 
 from slurm_operator.slurm.conf.lines import parse
-from support.golden import golden_manifests
-from support.managers import running_manager, until
+from testing.golden import golden_manifests
+from testing.managers import running_manager, until
 
 __all__ = ["ns"]
 

@@ -9,9 +9,10 @@ from chart_rig import CHARTS, HelmError, helm, objects, rendered, without_helm
 from click.testing import CliRunner
 from kinds_rig import apply, get, ns, plane
 
+from slurm_operator.api import registry
 from slurm_operator.cli import main
-from support.foreign_kinds import definitions
-from support.ports import ports
+from testing.foreign_kinds import definitions
+from testing.ports import ports
 
 __all__ = ["ns", "plane"]
 
@@ -27,7 +28,7 @@ OPERATOR = {
     "pull policy": ({"imagePullPolicy": "Always"}, "Deployment", "slurm-operator-webhook", "spec.template.spec.containers.0.imagePullPolicy", "Always"),
     "pull secrets": ({"imagePullSecrets": [{"name": "x"}]}, "Deployment", "slurm-operator", "spec.template.spec.imagePullSecrets", [{"name": "x"}]),
     "priority": ({"priorityClassName": "high"}, "Deployment", "slurm-operator-webhook", "spec.template.spec.priorityClassName", "high"),
-    "our Slurm images by one value": ({"slurmImages": "r/{daemon}:1"}, "Deployment", "slurm-operator", "spec.template.spec.containers.0.env.0.value", "r/{daemon}:1"),
+    "our Slurm images by one value": ({"slurmImages": "r/{daemon}:1"}, "Deployment", "slurm-operator", "spec.template.spec.containers.0.env.1.value", "r/{daemon}:1"),
     "replicas with a budget": ({"operator": {"replicas": 2, "pdb": {"enabled": True}}}, "PodDisruptionBudget", "slurm-operator", "spec.minAvailable", 1),
     "budget by share": ({"webhook": {"replicas": 3, "pdb": {"enabled": True, "maxUnavailable": "50%"}}}, "PodDisruptionBudget", "slurm-operator-webhook", "spec.maxUnavailable", "50%"),
     "scheduling": ({"operator": {"nodeSelector": {"a": "b"}, "tolerations": [{"key": "t"}]}}, "Deployment", "slurm-operator", "spec.template.spec.nodeSelector", {"a": "b"}),
@@ -130,17 +131,63 @@ def test_what_cannot_be_meant_is_refused_with_a_reason(chart, values, words):
     [("", True), ("blue,red", True), ("blue,red", False)],
     ids=["everywhere", "in two namespaces", "with roles alone"],
 )
-def test_the_chart_and_the_manifests_are_the_same_installation(namespaces, is_reader):
+@pytest.mark.parametrize(
+    ("apis", "groups"),
+    [
+        pytest.param({}, (), id="the usual API"),
+        pytest.param({"nebius": True}, registry.GROUPS, id="both"),
+        pytest.param({"slinky": False, "nebius": True}, registry.GROUPS[1:], id="the second alone"),
+    ],
+)
+def test_the_chart_and_the_manifests_are_the_same_installation(namespaces, is_reader, apis, groups):
     values = {
+        "apis": apis,
         "operator": {"namespaces": namespaces, "clusterReader": is_reader},
         "webhook": {"namespaces": namespaces},
     }
     by_helm = objects(rendered("slurm-operator", values, "--skip-tests"))
     flags = ["--no-crds", "--namespaces", namespaces, *([] if is_reader else ["--no-cluster-reader"])]
+    flags += [f"--api={group}" for group in groups]
     printed = objects(CliRunner().invoke(main, ["manifests", *flags]).output)
     printed.pop(("Namespace", "slurm-operator"))  # Helm makes it by itself.
 
     assert {key: without_helm(thing) for key, thing in by_helm.items()} == printed
+
+
+def test_the_second_api_is_in_the_charts_only_where_it_is_asked_for():
+    first, both = (rendered("slurm-operator", {"apis": {"nebius": on}}) for on in (False, True))
+
+    assert "slurmclusters" not in first
+    assert "--api" not in first
+    hooks = objects(both)["ValidatingWebhookConfiguration", "slurm-operator-webhook"]["webhooks"]
+    asked = [
+        rule["resources"]
+        for hook in hooks
+        for rule in hook["rules"]
+        if rule["apiGroups"] != ["slinky.slurm.net"]
+    ]
+    assert asked == [
+        ["slurmclusters"], ["nodesets"], ["nodesetpowerstates"], ["nodeconfigurators"], ["jailedconfigs"],
+        ["activechecks"], ["secrets"],
+    ]  # fmt: skip
+    with pytest.raises(HelmError, match="at least one must be on"):
+        rendered("slurm-operator", {"apis": {"slinky": False}})
+
+
+@pytest.mark.parametrize(
+    ("chart", "values"),
+    [
+        ("slurm-operator-crds", {"apis": {"nebius": True}}),
+        ("slurm-operator", {"crds": {"enabled": True}, "slurm-operator-crds": {"apis": {"nebius": True}}}),
+    ],
+)
+def test_its_definitions_have_a_switch_of_their_own(chart, values):
+    kinds = {name for kind, name in objects(rendered(chart, values)) if kind == "CustomResourceDefinition"}
+
+    assert kinds == {f"{one.plural}.{one.group}" for one in registry.ALL}
+    values["apis" if chart.endswith("crds") else "slurm-operator-crds"] = {}
+    kept = {name for kind, name in objects(rendered(chart, values)) if kind == "CustomResourceDefinition"}
+    assert kept == {f"{one.plural}.{one.group}" for one in registry.DEFAULT}
 
 
 def test_without_the_reader_a_namespaced_installation_has_no_right_outside():
@@ -198,8 +245,11 @@ def test_objects_for_prometheus_and_cert_manager_are_taken_by_their_definitions(
 
     assert said.count(" created") == len(made) == 6
     assert {thing["kind"] for thing in made} == foreign
-    [rules] = get(plane, ns, "prometheusrule", "slurm-operator")["spec"]["groups"]
-    assert len(rules["rules"]) > 3, "nothing was pruned"
+    [sent] = [thing for thing in made if thing["kind"] == "PrometheusRule"]
+    kept = get(plane, ns, "prometheusrule", "slurm-operator")["spec"]["groups"]
+    counts = [len(group["rules"]) for group in kept]
+    assert counts == [len(group["rules"]) for group in sent["spec"]["groups"]], "nothing was pruned"
+    assert sum(counts) > 10
 
 
 def everything(ns: str, namespaces: str) -> dict[str, dict]:

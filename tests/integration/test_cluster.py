@@ -22,10 +22,10 @@ from kinds_rig import (
     writes_by,
 )  # fmt: skip
 
-from support.examples import EXAMPLES, example_lines
-from support.golden import golden_manifests
-from support.managers import ManagerProcess, running_manager, until
-from support.overheard import served
+from testing.examples import EXAMPLES, example_lines
+from testing.golden import golden_manifests
+from testing.managers import ManagerProcess, running_manager, until
+from testing.overheard import served
 
 __all__ = ["ns"]
 
@@ -96,7 +96,8 @@ def test_ten_lines_become_a_cluster_that_is_kept_as_it_should_be(plane, ns, tmp_
             ),
             what="events that say so",
         )
-        assert any("spec.replicas of RestApi demo" in note for _, _, note in events(plane, ns))
+        notes = [note for _, _, note in events(plane, ns)]
+        assert any("an edit of RestApi demo (" in note and "spec.replicas" in note for note in notes), notes
         until(
             lambda: "slinky.slurm.net/in-use" in get(plane, ns, "cluster", "demo")["metadata"]["finalizers"]
         )

@@ -6,13 +6,13 @@ import pytest
 from click.testing import CliRunner
 from kinds_rig import apply, condition, get, ns, operator, ours, secret
 
+from slurm_local.image.roots import slurm_rootfs
+from slurm_local.paths import Paths
+from slurm_local.progress import Quiet
 from slurm_operator.cli.kubectl import kubectl_slurm
-from slurm_operator.local.daemons import SlurmDaemons
-from slurm_operator.local.image.roots import slurm_rootfs
-from slurm_operator.local.paths import Paths
-from slurm_operator.local.progress import Quiet
-from support.managers import running_manager, until
-from support.overheard import overheard
+from testing.daemons import SlurmDaemons
+from testing.managers import running_manager, until
+from testing.overheard import overheard
 
 __all__ = ["ns"]
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from slurm_operator.local import versions
-from slurm_operator.local.apicall import Caller, Refused
-from slurm_operator.local.controlplane import ControlPlane, Plane
-from slurm_operator.local.errors import LocalError
+from slurm_local.build import versions
+from slurm_local.errors import LocalError
+from slurm_local.kubernetes.api_call import Caller, Refused
+from testing.control_plane import ControlPlane, Plane
 
 
 def test_the_server_is_the_version_we_pinned(api_server: Plane) -> None:

@@ -8,8 +8,8 @@ import json
 import pytest
 from kinds_rig import operator, serving_kinds, writes_by
 
-from support.controller_cases import CASES, manifests
-from support.managers import running_manager, until
+from testing.controller_cases import CASES, manifests
+from testing.managers import running_manager, until
 
 
 @pytest.mark.parametrize("case", CASES)

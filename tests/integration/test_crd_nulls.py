@@ -6,8 +6,8 @@ import zlib
 import pytest
 from crd_rig import APPLY, MODELS, Api, api, collection
 
-from slurm_operator.api.reading import read
-from support.nulls import EMPTY_FIELDS, FIELDS, manifest
+from slurm_operator.api.schema.codec import read
+from testing.nulls import EMPTY_FIELDS, FIELDS, manifest
 
 __all__ = ["api"]
 

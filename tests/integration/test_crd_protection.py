@@ -7,13 +7,14 @@ import yaml
 from chart_rig import rendered
 from kinds_rig import apply, get, ours
 
-from slurm_operator.api import KINDS, names
-from slurm_operator.api.crd import crd
-from slurm_operator.local.controlplane import ControlPlane
-from slurm_operator.local.errors import LocalError
-from slurm_operator.local.operated import wait_established
-from slurm_operator.manifests.crd_protection import NAME, crd_protection
-from support.managers import until
+from slurm_local.errors import LocalError
+from slurm_local.slurm_cluster import wait_established
+from slurm_operator.api import KINDS
+from slurm_operator.api.schema.crd import crd
+from slurm_operator.api.shared import names
+from slurm_operator.manifests.builders.crd_protection import NAME, crd_protection
+from testing.control_plane import ControlPlane
+from testing.managers import until
 
 NODESETS = "nodesets.slinky.slurm.net"
 FOREIGN = "things.example.com"

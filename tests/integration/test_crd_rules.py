@@ -10,8 +10,8 @@ import yaml
 from crd_rig import MODELS, Api, api, changed, example, leaves
 
 from slurm_operator.api import KINDS
-from slurm_operator.api.crd import root_schema
-from slurm_operator.api.schema import QUANTITY_PATTERN
+from slurm_operator.api.schema.crd import root_schema
+from slurm_operator.api.schema.openapi import QUANTITY_PATTERN
 
 __all__ = ["api"]
 

@@ -21,11 +21,11 @@ from crd_rig import (
 
 from slurm_operator import wire
 from slurm_operator.api import KINDS, NodeSet
-from slurm_operator.api.crd import crd, root_schema
-from slurm_operator.api.problems import References
-from slurm_operator.api.reading import read
-from slurm_operator.api.updates import UpdateType
-from slurm_operator.local.controlplane import Plane
+from slurm_operator.api.schema.codec import read
+from slurm_operator.api.schema.crd import crd, root_schema
+from slurm_operator.api.schema.problems import References
+from slurm_operator.api.slinky.nodeset_updates import UpdateType
+from testing.control_plane import Plane
 
 __all__ = ["api"]
 

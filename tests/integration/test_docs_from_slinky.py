@@ -1,6 +1,6 @@
 """Moving over from Slinky as the guide says, typed as it stands, on a real API server with the real helm.
 
-Slinky's charts are stand-ins (`support.slinky_charts`). Clusters and pods are there before, and the real garbage
+Slinky's charts are stand-ins (`testing.slinky_charts`). Clusters and pods are there before, and the real garbage
 collector: what a command deletes is gone.
 """
 
@@ -13,13 +13,13 @@ import pytest
 from chart_rig import program
 from kinds_rig import apply, get
 
-from slurm_operator.local.controlplane import ControlPlane, Plane
-from slurm_operator.local.errors import LocalError
-from support.docs import ROOT, Terminal, section
-from support.managers import until
-from support.nulls import SMALLEST
-from support.readers import GUIDE_FROM_SLINKY, type_one
-from support.slinky_charts import GROUP, KINDS, write_charts
+from slurm_local.errors import LocalError
+from testing.control_plane import ControlPlane, Plane
+from testing.docs import ROOT, Terminal, section
+from testing.managers import until
+from testing.nulls import SMALLEST
+from testing.readers import GUIDE_FROM_SLINKY, type_one
+from testing.slinky_charts import GROUP, KINDS, write_charts
 
 CRDS = " ".join(f"{plural}.{GROUP}" for plural in KINDS.values())
 ANNOTATE = f"kubectl annotate --overwrite crd {CRDS} helm.sh/resource-policy=keep"

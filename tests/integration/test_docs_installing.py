@@ -5,10 +5,10 @@ import yaml
 from chart_rig import program
 from kinds_rig import apply
 
-from slurm_operator.local.controlplane import ControlPlane
-from support.docs import Terminal
-from support.foreign_kinds import definitions
-from support.readers import ON_AN_API_SERVER, type_page
+from testing.control_plane import ControlPlane
+from testing.docs import Terminal
+from testing.foreign_kinds import definitions
+from testing.readers import ON_AN_API_SERVER, type_page
 
 CHANGED = {
     "apiVersion": "slinky.slurm.net/v1beta1",

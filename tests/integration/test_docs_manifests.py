@@ -7,8 +7,8 @@ import yaml
 from crd_rig import Api
 from crd_rig import api as api
 
-from support.docs import ROOT, Block, blocks
-from support.examples import EXAMPLES
+from testing.docs import ROOT, Block, blocks
+from testing.examples import EXAMPLES
 
 # Kinds of other projects, which are not installed here.
 ELSEWHERE = {"ScaledObject"}

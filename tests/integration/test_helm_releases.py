@@ -15,9 +15,9 @@ import yaml
 from chart_rig import CHARTS, HelmError, program
 from kinds_rig import get, serving_kinds
 
-from support import rights
-from support.managers import running_manager, until
-from support.slinky_charts import write_charts
+from testing import rights
+from testing.managers import running_manager, until
+from testing.slinky_charts import write_charts
 
 KINDS = ("controllers", "restapis", "nodesets", "loginsets")
 OPERATOR = "releases-operator"

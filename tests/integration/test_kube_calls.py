@@ -7,17 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from slurm_operator.api.kind import Kind
-from slurm_operator.api.meta import ObjectKey
+from slurm_operator.api.schema.kind import Kind
+from slurm_operator.api.shared.meta import ObjectKey
 from slurm_operator.kube import errors
+from slurm_operator.kube.auth.config import find
+from slurm_operator.kube.auth.tls import Trust
 from slurm_operator.kube.client import Client
-from slurm_operator.kube.config import find
 from slurm_operator.kube.discovery import Discovery
 from slurm_operator.kube.events import Recorder, Regarding
-from slurm_operator.kube.referenced import read_secret
 from slurm_operator.kube.request import Selection
-from slurm_operator.kube.tls import Trust
-from slurm_operator.local.controlplane import Plane
+from slurm_operator.kube.watch.named_objects import read_secret
 from slurm_operator.manifests.kinds import (
     CONFIG_MAP,
     DEPLOYMENT,
@@ -28,6 +27,7 @@ from slurm_operator.manifests.kinds import (
     SERVICE_MONITOR,
 )
 from slurm_operator.manifests.meta import Manifest
+from testing.control_plane import Plane
 
 
 @pytest.fixture

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from slurm_operator.api.meta import ObjectKey
+from slurm_operator.api.shared.meta import ObjectKey
+from slurm_operator.kube.auth.config import find
 from slurm_operator.kube.client import Client
-from slurm_operator.kube.config import find
 from slurm_operator.kube.lease import Elector
-from slurm_operator.local.controlplane import Plane
 from slurm_operator.manifests.kinds import LEASE
-from support.audit import entries, user
+from testing.audit import entries, user
+from testing.control_plane import Plane
 
 CANDIDATE = Path(__file__).with_name("kube_candidate.py")
 IDS = ("one", "two")

@@ -12,18 +12,19 @@ from typing import Any
 import pytest
 
 from slurm_operator import wire
-from slurm_operator.api.kind import Kind
-from slurm_operator.api.meta import ObjectKey
+from slurm_operator.api.schema.kind import Kind
+from slurm_operator.api.shared.meta import ObjectKey
+from slurm_operator.clock import SystemClock
 from slurm_operator.kube import envelope, errors
-from slurm_operator.kube.cache import Cache
+from slurm_operator.kube.auth.config import find
 from slurm_operator.kube.client import Client
-from slurm_operator.kube.config import find
-from slurm_operator.kube.referenced import secrets, value_digest
 from slurm_operator.kube.request import Selection
-from slurm_operator.local.controlplane import ControlPlane, Plane
+from slurm_operator.kube.watch.cache import Cache
+from slurm_operator.kube.watch.named_objects import secrets, value_digest
 from slurm_operator.manifests.kinds import CONFIG_MAP, CUSTOM_RESOURCE_DEFINITION, NAMESPACE, SECRET
 from slurm_operator.manifests.meta import Child, Manifest, decode_child
-from support.audit import asked_by
+from testing.audit import asked_by
+from testing.control_plane import ControlPlane, Plane
 
 ANYTHING = Kind(group="example.com", version="v1", kind="Anything", plural="anythings")
 
@@ -298,7 +299,7 @@ async def test_four_hundred_namespaces_with_secrets_do_not_exhaust_connections(a
                 for key in wanted
             )
         )
-        referenced = secrets(client)
+        referenced = secrets(client, SystemClock().steady)
 
         def digest(key: ObjectKey) -> str:
             found = referenced.get(key)

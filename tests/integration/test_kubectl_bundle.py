@@ -9,16 +9,16 @@ from click.testing import CliRunner
 from kinds_rig import apply, config_map, get, ns, operator, ours, secret, wait_for
 
 from slurm_operator.cli.kubectl import kubectl_slurm
-from slurm_operator.kube import config
+from slurm_operator.insight.bundle.archive import replayed, unpack
+from slurm_operator.insight.bundle.collection import Collector
+from slurm_operator.insight.collect import Looker
+from slurm_operator.insight.evaluation import verdicts
+from slurm_operator.kube.auth import config
 from slurm_operator.kube.client import Client
 from slurm_operator.kube.secret_values import value_digest
-from slurm_operator.kubectl.bundle import replayed, unpack
-from slurm_operator.kubectl.bundle_collect import Collector
-from slurm_operator.kubectl.look import Looker
-from slurm_operator.kubectl.verdict import verdicts
 from slurm_operator.operator import program
 from slurm_operator.runtime.settings import Settings
-from support.managers import running_manager, until
+from testing.managers import running_manager, until
 
 __all__ = ["ns"]
 
@@ -134,3 +134,23 @@ def test_an_archive_shows_the_same_screen_without_a_cluster(plane, ns, managed, 
     assert "slurmctld    Controller demo" in shown.output
     with tarfile.open(to) as archive:
         assert all(name.startswith("slurm-bundle/") for name in archive.getnames())
+
+
+def test_a_bundle_of_nothing_is_an_error(plane, ns, tmp_path):
+    to = tmp_path / "bundle.tar.gz"
+    found = CliRunner().invoke(
+        kubectl_slurm,
+        [
+            "bundle",
+            "-n",
+            ns,
+            "-f",
+            str(to),
+            "--kubeconfig",
+            str(plane.kubeconfig_for("support", "system:masters")),
+        ],
+    )
+
+    assert found.exit_code == 1
+    assert f"There is no Slurm cluster in namespace '{ns}', so there is nothing to pack." in found.output
+    assert not to.exists()

@@ -7,7 +7,7 @@ from click.testing import CliRunner, Result
 from kinds_rig import apply, condition, ns, operator, ours, wait_for
 
 from slurm_operator.cli.kubectl import kubectl_slurm
-from support.managers import running_manager, until
+from testing.managers import running_manager, until
 
 __all__ = ["ns"]
 
@@ -45,7 +45,7 @@ def test_who_may_see_little_is_shown_what_the_objects_say_and_told_what_is_missi
     logs = run(plane, "ada", "logs", "-n", ns)
 
     assert f"Cluster {ns}/demo   Unknown" in shown.output
-    assert "Missing rights: " in shown.output
+    assert "You may not list pods. Not shown: pods of daemons" in shown.output
     assert "has no RestApi" in drained.output
     assert "cannot list resource" in logs.output
     assert {shown.exit_code, drained.exit_code, logs.exit_code} == {1}

@@ -8,20 +8,20 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 
 from slurm_operator import wire
-from slurm_operator.api import names
-from slurm_operator.api.meta import ObjectKey
+from slurm_operator.api.shared import names
+from slurm_operator.api.shared.meta import ObjectKey
 from slurm_operator.kube import errors
+from slurm_operator.kube.auth.config import find
 from slurm_operator.kube.client import Client
-from slurm_operator.kube.config import find
-from slurm_operator.local.controlplane import ControlPlane, Plane
 from slurm_operator.manifests.kinds import POD
 from slurm_operator.manifests.meta import Manifest
 from slurm_operator.manifests.objects import Pod
 from slurm_operator.plan.actions import PatchObject
-from slurm_operator.plan.gate import Drained, version_to_delete
-from slurm_operator.reconcilers.nodeset.marks import leaves, stays
-from slurm_operator.reconcilers.nodeset.members import Member
-from support.workers import NOW, nodeset, slurm
+from slurm_operator.reconcilers.nodeset.annotations import leaves, stays
+from slurm_operator.reconcilers.nodeset.workers import Worker
+from slurm_operator.safety.gate import Drained, version_to_delete
+from testing.control_plane import ControlPlane, Plane
+from testing.workers import NOW, nodeset, slurm
 
 WORKERS = 24
 ROUNDS = 3
@@ -51,8 +51,8 @@ def worker(name: str) -> Manifest:
     }
 
 
-def member(pod: Manifest) -> Member:
-    return Member.of(wire.convert(pod, Pod), nodeset(), None, slurm())
+def member(pod: Manifest) -> Worker:
+    return Worker.of(wire.convert(pod, Pod), nodeset(), None, slurm())
 
 
 async def patched(client: Client, actions: list[PatchObject]) -> Manifest:

@@ -13,21 +13,21 @@ from datetime import timedelta
 import pytest
 
 from slurm_operator import wire
-from slurm_operator.api.meta import ObjectKey
-from slurm_operator.kube import config
+from slurm_operator.api.shared.meta import ObjectKey
+from slurm_operator.kube.auth import config
 from slurm_operator.kube.client import Client
 from slurm_operator.manifests import kinds
+from slurm_operator.manifests.builders.owners import owner_reference
 from slurm_operator.manifests.meta import Child
 from slurm_operator.manifests.objects import ConfigMap
-from slurm_operator.manifests.owners import owner_reference
 from slurm_operator.plan.actions import Create, DeleteObject
 from slurm_operator.plan.plan import lane, plan
-from slurm_operator.plan.wiring import Reconciler, StatusReport
+from slurm_operator.plan.reconciler import Reconciler, StatusReport
 from slurm_operator.runtime import manager as managers
 from slurm_operator.runtime.manager import Manager, Program
 from slurm_operator.runtime.settings import Address, Settings
-from slurm_operator.runtime.sources import Source, Sources
-from support.audit import entries
+from slurm_operator.runtime.world.sources import Source, Sources
+from testing.audit import entries
 
 AWAY_AT_MOST = 2
 

@@ -18,8 +18,8 @@ from kinds_rig import (
     writes_by,
 )
 
-from support.golden import golden_manifests
-from support.managers import running_manager, until
+from testing.golden import golden_manifests
+from testing.managers import running_manager, until
 
 __all__ = ["ns"]
 

@@ -11,11 +11,11 @@ import jwt
 import pytest
 from kinds_rig import plane
 
-from slurm_operator.api.token import Token
-from slurm_operator.operator import OUR_KINDS
-from support.audit import changes_by
-from support.managers import running_manager, until
-from support.rights import operator
+from slurm_operator.api import registry
+from slurm_operator.api.slinky.token import Token
+from testing.audit import changes_by
+from testing.managers import running_manager, until
+from testing.rights import operator
 
 __all__ = ["plane"]
 
@@ -262,7 +262,8 @@ def test_a_kind_that_may_be_absent_holds_up_nothing_and_one_that_may_not_be_look
     """With rights for all kinds but one, nothing is decided: to see none is not the same as not to see."""
     user = f"limited-{ns}"
     kubeconfig = plane.kubeconfig_for(user)
-    resources = [f"{kind.KIND.plural}.{kind.KIND.group}" for kind in OUR_KINDS if kind is not Token]
+    needed = [one for one in registry.DEFAULT if not one.is_optional]
+    resources = [f"{one.plural}.{one.group}" for one in needed if one.model is not Token]
     verbs = "--verb=get,list,watch,create,update,patch,delete"
     core = ["pods", "nodes", "secrets", "configmaps", "services", "deployments.apps", "statefulsets.apps",
             "controllerrevisions.apps", "poddisruptionbudgets.policy", "persistentvolumeclaims", "events.events.k8s.io"]  # fmt: skip

@@ -7,11 +7,11 @@ from kinds_rig import apply, get, merge, ns, operator, ours, wait_for, writes_by
 from slurm_operator import wire
 from slurm_operator.manifests.objects import Pod
 from slurm_operator.plan.actions import PatchObject
-from slurm_operator.reconcilers.nodeset.facts import facts, written
-from slurm_operator.reconcilers.nodeset.marks import marked
-from slurm_operator.reconcilers.nodeset.members import Member
-from support.managers import running_manager, until
-from support.workers import NOW, nodeset, slurm, slurm_node
+from slurm_operator.reconcilers.nodeset.annotations import marked
+from slurm_operator.reconcilers.nodeset.report.pod_conditions import condition_writes, kubernetes_time
+from slurm_operator.reconcilers.nodeset.workers import Worker
+from testing.managers import running_manager, until
+from testing.workers import NOW, nodeset, slurm, slurm_node
 
 __all__ = ["ns"]
 
@@ -144,9 +144,9 @@ def test_an_api_server_takes_our_marks_and_conditions_and_keeps_those_of_others(
                "conditions": theirs, "containerStatuses": [container]}  # fmt: skip
     merge(plane, ns, "pod", "gpu-0", {"status": running}, "--subresource=status")
 
-    def member(*words: str) -> Member:
+    def member(*words: str) -> Worker:
         pod = wire.convert(get(plane, ns, "pod", "gpu-0"), Pod)
-        return Member.of(pod, nodeset(), None, slurm(slurm_node(pod, *words)))
+        return Worker.of(pod, nodeset(), None, slurm(slurm_node(pod, *words)))
 
     def carry_out(actions) -> None:
         for action in (action for action in actions if isinstance(action, PatchObject)):
@@ -158,9 +158,15 @@ def test_an_api_server_takes_our_marks_and_conditions_and_keeps_those_of_others(
     def conditions() -> list[str]:
         return [c["type"] for c in get(plane, ns, "pod", "gpu-0")["status"]["conditions"]]
 
-    carry_out(action for lane in facts(member("IDLE", "DRAIN"), written(NOW)) for action in lane.actions())
+    carry_out(
+        action
+        for lane in condition_writes(member("IDLE", "DRAIN"), kubernetes_time(NOW))
+        for action in lane.actions()
+    )
     assert sorted(conditions()) == ["Ready", "SlurmNodeStateDrain", "SlurmNodeStateIdle", "example.com/Burnt"]
-    assert facts(member("IDLE", "DRAIN"), written(NOW)) == [], "what is so is not written again"
+    assert condition_writes(member("IDLE", "DRAIN"), kubernetes_time(NOW)) == [], (
+        "what is so is not written again"
+    )
 
     carry_out(marked(member("IDLE"), "x", "x", annotations={"a/b": "1"}, labels={"c/d": "2"}))
     carry_out(marked(member("IDLE"), "x", "x", annotations={"a/b": None}, labels={"c/d": "3"}))

@@ -6,12 +6,17 @@ import uuid
 import pytest
 from kinds_rig import apply, get
 
-from slurm_operator.api import names
-from slurm_operator.local.apicall import Caller, Refused
-from slurm_operator.local.controlplane import ControlPlane
-from slurm_operator.local.errors import LocalError
-from slurm_operator.manifests.protection import NAME, POD_GARBAGE_COLLECTOR, protection, service_account
-from support.managers import until
+from slurm_local.errors import LocalError
+from slurm_local.kubernetes.api_call import Caller, Refused
+from slurm_operator.api.shared import names
+from slurm_operator.manifests.builders.protection import (
+    NAME,
+    POD_GARBAGE_COLLECTOR,
+    protection,
+    service_account,
+)
+from testing.control_plane import ControlPlane
+from testing.managers import until
 
 OPERATOR = service_account("slurm", "slurm-operator")
 ADVICE = "may have running jobs, so it is not deleted. Lower replicas of its NodeSet"

@@ -3,8 +3,8 @@
 import pytest
 from kinds_rig import apply, ns, operator, plane
 
-from slurm_operator.manifests.protection import protection
-from support.managers import ManagerProcess, running_manager, until
+from slurm_operator.manifests.builders.protection import protection
+from testing.managers import ManagerProcess, running_manager, until
 
 __all__ = ["ns", "plane"]
 

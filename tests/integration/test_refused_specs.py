@@ -2,7 +2,7 @@
 
 from kinds_rig import apply, condition, get, merge, ns, operator, ours, wait_for, wait_reason
 
-from support.managers import running_manager, until
+from testing.managers import running_manager, until
 
 __all__ = ["ns"]
 

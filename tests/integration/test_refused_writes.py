@@ -9,8 +9,8 @@ from contextlib import contextmanager
 import pytest
 from kinds_rig import apply, condition, get, merge, operator, ours, plane
 
-from support.audit import changes_by
-from support.managers import running_manager, until
+from testing.audit import changes_by
+from testing.managers import running_manager, until
 
 __all__ = ["plane"]
 

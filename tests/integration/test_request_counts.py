@@ -7,10 +7,11 @@ import asyncio
 from contextlib import AsyncExitStack
 
 import pytest
+from kinds_rig import plane
+
 from bench.kubelet import Kubelet
 from bench.rig import GROUP, NAMESPACE, OPERATOR, Call, Rig, nodeset, until, watching
 from bench.scaling import noted
-from kinds_rig import plane
 
 __all__ = ["plane"]
 
@@ -66,8 +67,10 @@ async def test_workers_come_stay_and_go_with_few_requests(plane):
 
             await there.patch({"replicas": COUNT - 50})
             await told(there, replicas=COUNT - 50, readyReplicas=COUNT - 50, registeredReplicas=COUNT - 50)
+            await until(
+                lambda: len(there.stub.states()) == COUNT - 50, "the last record to be removed", pause=0.2
+            )
             asked = own(there.calls())
-            assert len(there.stub.states()) == COUNT - 50
             # Marked as retired and deleted, both on its pod; the rest is status and news.
             assert len(asked) <= 3 * 50 + 20, writes(asked)[-100:]
             sent = [what for what in there.stub.requests if not what.startswith("GET")]

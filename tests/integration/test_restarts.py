@@ -7,22 +7,23 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 
 import pytest
+from kinds_rig import operator, plane, writes_by
+
 from bench.kubelet import Kubelet
 from bench.operated import stub_servers
 from bench.rig import GROUP, NAMESPACE, nodeset, ours, until, watching
-from kinds_rig import operator, plane, writes_by
-
-from slurm_operator.api.images import PATTERN_VARIABLE
-from slurm_operator.api.meta import ObjectKey
-from slurm_operator.kube import config
-from slurm_operator.manifests import kinds, parts
+from slurm_operator.api.shared.images import PATTERN_VARIABLE
+from slurm_operator.api.shared.meta import ObjectKey
+from slurm_operator.kube.auth import config
+from slurm_operator.manifests import kinds
+from slurm_operator.manifests.builders import parts
 from slurm_operator.manifests.merge import merged_pod
 from slurm_operator.operator import program
-from slurm_operator.reconcilers.controller.marks import REHEARSAL_APP
-from slurm_operator.reconcilers.nodeset import pod as worker_pods
-from slurm_operator.runtime import first_words
+from slurm_operator.reconcilers.controller.annotations import REHEARSAL_APP
+from slurm_operator.reconcilers.nodeset.creation import pod as worker_pods
 from slurm_operator.runtime.manager import Manager
 from slurm_operator.runtime.settings import Address, Settings
+from slurm_operator.slurmsync import startup_grace
 
 __all__ = ["plane"]
 
@@ -181,7 +182,7 @@ async def silent_slurm(plane, there, monkeypatch) -> None:
     assert writes_by(plane, "early") == []
 
     there.stub.hangs = True
-    monkeypatch.setattr(first_words, "FIRST_WORD_SECONDS", 5.0)
+    monkeypatch.setattr(startup_grace, "FIRST_WORD_SECONDS", 5.0)
     async with managing(plane, "resigned"):
         await until(lambda: told_unreachable(plane), "word that Slurm does not answer", 200, pause=1)
 

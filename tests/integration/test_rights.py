@@ -5,7 +5,8 @@ from kinds_rig import apply, condition, config_map, get, merge, ns, operator, ou
 from monitors_crd import MONITORS
 
 from slurm_operator.install import rights
-from support.managers import running_manager, until
+from testing.managers import running_manager, until
+from testing.rights import IN_NAMESPACES
 
 __all__ = ["ns", "plane"]
 
@@ -118,7 +119,7 @@ def test_confined_to_a_namespace_roles_are_enough(plane, ns, tmp_path):
     user = f"confined-{ns}"
     role = {
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "op", "namespace": ns},
-        "rules": rights.rules((*rights.IN_NAMESPACES, *rights.AT_HOME)),
+        "rules": rights.rules((*IN_NAMESPACES, *rights.AT_HOME)),
     }  # fmt: skip
     apply(plane, role)
     plane.kubectl("create", "rolebinding", "op", "-n", ns, "--role=op", f"--user={user}")

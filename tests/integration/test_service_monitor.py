@@ -5,7 +5,7 @@ import json
 from kinds_rig import apply, condition, get, merge, ns, operator, ours, plane, wait_for, writes_by
 from monitors_crd import MONITORS
 
-from support.managers import running_manager, until
+from testing.managers import running_manager, until
 
 __all__ = ["ns", "plane"]
 

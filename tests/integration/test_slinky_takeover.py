@@ -11,11 +11,11 @@ import pytest
 from kinds_rig import condition, get, merge, ns, operator, secret, wait_for, writes_by
 from slinky_rig import call, lives, load, swapped_operator, templates
 
-from slurm_operator.api import names
-from support import slinky
-from support.audit import changes_by
-from support.managers import running_manager, until
-from support.slinky_stand_in import SlinkyStandIn
+from slurm_operator.api.shared import names
+from testing import slinky
+from testing.audit import changes_by
+from testing.managers import running_manager, until
+from testing.slinky_stand_in import SlinkyStandIn
 
 __all__ = ["ns"]
 

@@ -15,14 +15,15 @@ import pytest
 from chart_rig import CHARTS, HelmError, helm
 from kinds_rig import apply, config_map, get, merge, ours, secret, serving_kinds
 
-from slurm_operator.api import KINDS, names
-from slurm_operator.api.crd import crd
+from slurm_local.slurm_cluster import wait_established
+from slurm_operator.api import KINDS
+from slurm_operator.api.schema.crd import crd
+from slurm_operator.api.shared import names
 from slurm_operator.install import Installation, installation
-from slurm_operator.local.operated import wait_established
-from slurm_operator.manifests.protection import protection
-from support import rights
-from support.docs import ROOT, Terminal, blocks
-from support.managers import running_manager, until
+from slurm_operator.manifests.builders.protection import protection
+from testing import rights
+from testing.docs import ROOT, Terminal, blocks
+from testing.managers import running_manager, until
 
 OPERATOR = "teardown-operator"
 CLUSTER = {"nodeSets": [{"name": "cpu", "replicas": 2}], "logins": [{"name": "login"}]}

@@ -3,7 +3,7 @@
 import pytest
 from kinds_rig import ns, refusals
 
-from support.golden import golden_manifests
+from testing.golden import golden_manifests
 
 __all__ = ["ns"]
 

@@ -6,11 +6,11 @@ import pytest
 from kinds_rig import apply, config_map, get, ns, ours, plane
 from webhook_rig import at, running_webhook, wait_known
 
-from slurm_operator.local.apicall import Refused
-from slurm_operator.local.errors import LocalError
-from slurm_operator.manifests import admission
-from support.managers import until
-from support.rights import webhook
+from slurm_local.errors import LocalError
+from slurm_local.kubernetes.api_call import Refused
+from slurm_operator.manifests.builders import admission
+from testing.managers import until
+from testing.rights import webhook
 
 __all__ = ["ns", "plane"]
 
@@ -252,3 +252,36 @@ def test_with_the_webhook_away_kinds_can_be_edited_and_what_matters_is_still_ref
         configuration["metadata"] = {"name": admission.NAME}
         apply(plane, configuration)
         until(lambda: is_asked(plane), what="the webhook asked again")
+
+
+def test_who_scales_or_edits_a_part_of_a_cluster_is_warned_by_name(plane, ns, hook):
+    apply(plane, ours("Cluster", ns, "demo", {"nodeSets": [{"name": "cpu", "replicas": 1}]}))
+    owner = get(plane, ns, "cluster", "demo")["metadata"]["uid"]
+    part = ours("NodeSet", ns, "demo-cpu", {"controllerRef": {"name": "demo"}, "replicas": 1})
+    reference = {
+        "apiVersion": part["apiVersion"],
+        "kind": "Cluster",
+        "name": "demo",
+        "uid": owner,
+        "controller": True,
+    }
+    part["metadata"]["ownerReferences"] = [reference]
+    apply(plane, part, ours("NodeSet", ns, "own", {"controllerRef": {"name": "demo"}, "replicas": 1}))
+
+    def warned(name: str, subresource: str, body: dict) -> str:
+        connection = plane.caller.connection(timeout_s=30)
+        path = f"/apis/{part['apiVersion']}/namespaces/{ns}/nodesets/{name}{subresource}"
+        headers = {"Content-Type": "application/merge-patch+json"}
+        connection.request("PATCH", path, json.dumps(body), headers)
+        answer = connection.getresponse()
+        assert answer.status == 200, answer.read()
+        found = answer.headers.get_all("Warning") or []
+        connection.close()
+        return " ".join(found)
+
+    scaled = warned("demo-cpu", "/scale", {"spec": {"replicas": 3}})
+    edited = warned("demo-cpu", "", {"spec": {"extraConf": "Weight=2"}})
+
+    assert "Set them in spec.nodeSets of Cluster demo, entry cpu." in scaled
+    assert "this edit is reverted. Change it in spec.nodeSets of Cluster demo, entry cpu." in edited
+    assert warned("own", "/scale", {"spec": {"replicas": 3}}) == ""

@@ -13,11 +13,11 @@ from aiohttp import web
 from kinds_rig import apply, get, ns, ours, plane
 from webhook_rig import at, running_webhook, wait_known
 
-from slurm_operator.api.meta import ObjectKey
+from slurm_local.kubernetes.api_call import Refused
+from slurm_operator.api.shared.meta import ObjectKey
+from slurm_operator.kube.auth.config import find
 from slurm_operator.kube.client import Client
-from slurm_operator.kube.config import find
-from slurm_operator.local.apicall import Refused
-from slurm_operator.manifests import admission
+from slurm_operator.manifests.builders import admission
 from slurm_operator.runtime.settings import Address
 from slurm_operator.webhook.authority import AUTHORITY_LIFE, Bundle, first, renewed
 from slurm_operator.webhook.keeping import FileKeeper, SecretKeeper
@@ -26,8 +26,8 @@ from slurm_operator.webhook.metrics import Metrics
 from slurm_operator.webhook.process import Settings, answerers
 from slurm_operator.webhook.server import Admission, listening
 from slurm_operator.webhook.serving import Served
-from support.managers import free_port, until
-from support.rights import webhook
+from testing.managers import free_port, until
+from testing.rights import webhook
 
 __all__ = ["ns", "plane"]
 

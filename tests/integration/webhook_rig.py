@@ -13,9 +13,9 @@ from urllib.error import HTTPError
 
 from kinds_rig import get
 
-from slurm_operator.local.controlplane import Plane
 from slurm_operator.manifests.meta import Manifest
-from support.managers import ManagerProcess, free_port, until
+from testing.control_plane import Plane
+from testing.managers import ManagerProcess, free_port, until
 
 
 @dataclass

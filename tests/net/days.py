@@ -5,19 +5,20 @@ from typing import Any
 
 from net.ledger import Ledger
 from simulation.runs import Ending, Story, play
-from simulation.scenes import WORKERS
+from simulation.scenes import CLUSTER, PARTS, WORKERS
 from slurm_operator.plan.plan import Outcome, Plan
-from slurm_operator.plan.wiring import Reconciler, StatusReport
+from slurm_operator.plan.reconciler import Reconciler, StatusReport
 from slurm_operator.runtime.manager import Program
 
 HAPPENINGS = 40
 SECONDS = 24 * 3600
-# Days of workers alone: those of whole clusters do not go the same way in every process.
+# By the day's number, in turn.
+SCENES = (WORKERS, CLUSTER, WORKERS, PARTS)
 
 
 def lived(number: int, ledger: Ledger) -> Ending:
     """One day, from its number: as much happens as in a long story, with long pauses now and then."""
-    drawn = Story.of(number, HAPPENINGS, WORKERS)
+    drawn = Story.of(number, HAPPENINGS, SCENES[number % len(SCENES)])
     pauses = [happening.after for happening in drawn.happenings]
     longest = set(sorted(range(HAPPENINGS), key=pauses.__getitem__)[-HAPPENINGS // 4 :])
     rest = (SECONDS - sum(pauses)) / len(longest)

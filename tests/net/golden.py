@@ -1,7 +1,7 @@
 """The digests that are kept, and how they are made: `python -m net` writes them again."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
@@ -9,9 +9,12 @@ from net import days, worlds
 from net.ledger import Ledger
 
 GOLDEN = Path(__file__).with_name("digests.json")
-WORLDS, AT_A_TIME = 1500, 100
+WORLDS, AT_A_TIME = 1800, 100
 CHUNKS = range(0, WORLDS, AT_A_TIME)
-QUICK_DAYS, DAYS = range(2), range(20)
+QUICK_DAYS = (0, 1)
+DAYS = (2, 3, 4, *range(6, 17), 18, 20, 22, 23)
+# Days with ten to fifty thousand passes, where all others have fewer than five thousand.
+LONG_DAYS = (5, 17, 19)
 
 Digests = dict[str, str]
 
@@ -30,21 +33,31 @@ def of_day(number: int) -> Digests:
     return _digests(ledger)
 
 
+MADE: dict[str, tuple[Callable[[int], Digests], Collection[int]]] = {
+    "worlds": (of_worlds, CHUNKS),
+    "days": (of_day, (*QUICK_DAYS, *DAYS, *LONG_DAYS)),
+}
+
+
 def kept(what: str, number: int) -> Digests:
-    found: Digests = json.loads(GOLDEN.read_text())[what][str(number)]
-    return found
+    return _all_kept()[what][str(number)]
 
 
-def write() -> None:
-    made: dict[str, dict[str, Digests]] = {}
-    chosen: list[tuple[str, range, Callable[[int], Digests]]] = [
-        ("worlds", CHUNKS, of_worlds),
-        ("days", DAYS, of_day),
-    ]
+def write(what: str = "", numbers: Collection[int] = ()) -> None:
+    """All digests, those of worlds or of days, or some of these. The others stay as they are."""
+    found = _all_kept()
     with ProcessPoolExecutor() as processes:
-        for what, numbers, digests in chosen:
-            made[what] = dict(zip(map(str, numbers), processes.map(digests, numbers), strict=True))
-    GOLDEN.write_text(json.dumps(made, indent=1) + "\n")
+        for one in [what] if what else MADE:
+            digests, of_all = MADE[one]
+            chosen = numbers or of_all
+            found[one].update(zip(map(str, chosen), processes.map(digests, chosen), strict=True))
+    ordered = {one: dict(sorted(made.items(), key=lambda it: int(it[0]))) for one, made in found.items()}
+    GOLDEN.write_text(json.dumps(ordered, indent=1) + "\n")
+
+
+def _all_kept() -> dict[str, dict[str, Digests]]:
+    found: dict[str, dict[str, Digests]] = json.loads(GOLDEN.read_text())
+    return found
 
 
 def _digests(ledger: Ledger) -> Digests:

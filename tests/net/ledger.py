@@ -8,11 +8,11 @@ from typing import Any
 import msgspec
 
 from slurm_operator import wire
-from slurm_operator.api import reading
-from slurm_operator.api.kind import Kind
+from slurm_operator.api.schema import codec
+from slurm_operator.api.schema.kind import Kind
 from slurm_operator.plan.actions import Action, WriteSlurm, subject
 from slurm_operator.plan.plan import Plan
-from slurm_operator.plan.wiring import StatusReport
+from slurm_operator.plan.reconciler import StatusReport
 
 # What users read, or find in Slurm: sentences, and reasons of drains that hold one.
 SENTENCES = {"message", "comment", "admin_comment", "comment_over", "drained_for"}
@@ -75,7 +75,7 @@ def _fields(record: Any, sentences: set[str], texts: list[Any]) -> dict[str, Any
 def _report(report: StatusReport, texts: list[Any]) -> list[Any]:
     texts.extend(condition.message for condition in report.conditions)
     conditions = [[c.type, str(c.status), c.reason] for c in report.conditions]
-    return [conditions, _plain(reading.plain(report.fields))]
+    return [conditions, _plain(codec.plain(report.fields))]
 
 
 def _plain(value: Any) -> Any:

@@ -8,16 +8,15 @@ from typing import Any
 
 from simulation.apiserver import HUMAN, OPERATOR, ApiServer, Object
 from slurm_operator import operator, wire
-from slurm_operator.api import reading
-from slurm_operator.api.kind import Kind
-from slurm_operator.api.meta import Meta, ObjectKey, key_of
+from slurm_operator.api.schema import codec
+from slurm_operator.api.schema.kind import Kind
+from slurm_operator.api.shared.meta import Meta, ObjectKey, key_of
 from slurm_operator.kube.errors import ApiError
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.digests import digest
 from slurm_operator.manifests.labels import matches
 from slurm_operator.manifests.meta import Child, decode_child
 from slurm_operator.manifests.objects import ConfigMap, Secret, Unread
-from slurm_operator.plan import refusal
 from slurm_operator.plan.actions import (
     Action,
     Apply,
@@ -33,10 +32,12 @@ from slurm_operator.plan.actions import (
     WriteSlurm,
 )
 from slurm_operator.plan.plan import Failure, Outcome, Plan
-from slurm_operator.plan.wiring import Reconciler, StatusReport
+from slurm_operator.plan.reconciler import Reconciler, StatusReport
 from slurm_operator.plan.world import Protection
-from slurm_operator.runtime.report import full_status
+from slurm_operator.reconcilers.shared import spec_refusal
+from slurm_operator.runtime.report.reporter import full_status
 from slurm_operator.runtime.settings import Settings
+from slurm_operator.runtime.world.sources import OWNER, OWNER_NAME, owner_names, owner_uids
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -84,7 +85,8 @@ class Stage:
         return []
 
     def find(self, type_, index, value):
-        return [t for t in self.all(type_) if value in _owners(t.metadata)]
+        by = {OWNER: owner_uids, OWNER_NAME: owner_names}[index]
+        return [t for t in self.all(type_) if value in by(t)]
 
     def child(self, kind, namespace, name):
         key = ObjectKey(namespace, name)
@@ -150,14 +152,14 @@ class Stage:
             seen = reconciler.observe(key, self)
             if seen is None:
                 continue
-            plan = refusal.decide(reconciler, about, seen, self, self.now)
+            plan = spec_refusal.decide(reconciler, about, seen, self, self.now)
             outcome = self._carried_out(plan)
-            report = refusal.status(reconciler, seen, plan, outcome)
+            report = spec_refusal.status(reconciler, seen, plan, outcome)
             yield key, plan, report
             self._write_status(reconciler, about, report)
 
     def _write_status(self, reconciler: Reconciler[Any], about, report: StatusReport) -> None:
-        live = reading.plain(about.status) or {}
+        live = codec.plain(about.status) or {}
         status = full_status(report, live, generation=about.metadata.generation, now=self.now)
         if key_of(about) in self.server.objects[reconciler.kind]:
             meta = {"name": about.metadata.name, "namespace": about.metadata.namespace}
@@ -256,6 +258,6 @@ def _made(entry: str) -> dict[str, str]:
 
 def _secret(body: bytes) -> Secret:
     found = wire.decode_any(body)
-    meta = reading.read(Meta, found["metadata"])
+    meta = codec.read(Meta, found["metadata"])
     digests = {entry: digest(value) for entry, value in (found.get("data") or {}).items()}
     return Secret(metadata=meta, digests=digests, immutable=bool(found.get("immutable")))

@@ -1,4 +1,4 @@
-"""What is decided and said in made-up worlds, and on two simulated days, is what it was."""
+"""What is decided and said in made-up worlds, and on two simulated days (of workers, and of a whole cluster), is what it was."""
 
 import pytest
 

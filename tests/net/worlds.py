@@ -8,23 +8,23 @@ import random
 from datetime import timedelta
 from typing import Any
 
-from net import draws
+from net import draws, troubles
 from net.draws import MACHINES, NAMESPACE, some
 from net.ledger import Ledger
 from net.stage import PROGRAM, Stage
 from simulation.apiserver import HUMAN, Object, text
-from slurm_operator.api import names
-from slurm_operator.api.accounting import Accounting
-from slurm_operator.api.cluster import Cluster
-from slurm_operator.api.controller import Controller
-from slurm_operator.api.loginset import LoginSet
-from slurm_operator.api.meta import ObjectKey
-from slurm_operator.api.nodeset import NodeSet
-from slurm_operator.api.restapi import RestApi
-from slurm_operator.api.token import Token
+from slurm_operator.api.shared import names
+from slurm_operator.api.shared.meta import ObjectKey
+from slurm_operator.api.slinky.accounting import Accounting
+from slurm_operator.api.slinky.cluster import Cluster
+from slurm_operator.api.slinky.controller import Controller
+from slurm_operator.api.slinky.loginset import LoginSet
+from slurm_operator.api.slinky.nodeset import NodeSet
+from slurm_operator.api.slinky.restapi import RestApi
+from slurm_operator.api.slinky.token import Token
 from slurm_operator.manifests import kinds
 from slurm_operator.plan.world import Protection
-from slurm_operator.reconcilers.nodeset.causes import Leaving, Staying
+from slurm_operator.reconcilers.nodeset.worker.drain_causes import Leaving, Staying
 from slurm_operator.slurm.health import ControllerPing
 from slurm_operator.slurm.job import SlurmJob
 from slurm_operator.slurm.node import SlurmNode
@@ -34,8 +34,8 @@ from slurm_operator.slurm.snapshot import Snapshot, Unreachable, jobs_by_node
 from slurm_operator.slurm.states import JobState, NodeState
 
 MOST_ROUNDS = 8
+TROUBLED = 1500  # Worlds from this number on live longer and have troubles.
 IN_USE = (names.IN_USE_FINALIZER,)
-OURS = (Accounting, Controller, LoginSet, NodeSet, RestApi, Token, Cluster)
 SECRETS = ("own-slurm", "own-jwt", "sssd", "database", "host-keys", "given")
 ENTRIES = {
     "slurm.key": "aw==",
@@ -52,11 +52,15 @@ CAUSES = (*Leaving, *Staying)
 def lived(number: int, ledger: Ledger) -> None:
     """The whole life of one world, noted down."""
     stage = made_up(number)
-    for _ in range(stage.chance.randint(1, MOST_ROUNDS)):
+    is_troubled = number >= TROUBLED
+    rounds = stage.chance.randint(6, 12) if is_troubled else stage.chance.randint(1, MOST_ROUNDS)
+    for left in reversed(range(rounds)):
         for reconciler in PROGRAM.reconcilers:
             for key, plan, report in stage.passes(reconciler):
                 ledger.note(f"{reconciler.name} {key}", plan, report)
         go_on(stage)
+        if is_troubled:
+            troubles.befall(stage, is_end=left == rounds // 3)
 
 
 def made_up(number: int) -> Stage:
@@ -352,7 +356,7 @@ def _change_minds(stage: Stage) -> None:
 
 def _delete_some(stage: Stage) -> None:
     chance = stage.chance
-    for kind in OURS:
+    for kind in troubles.OURS:
         for found in stage.server.all(kind.KIND):
             if chance.random() < 0.07:
                 stage.server.delete(kind.KIND, _key(found), HUMAN)

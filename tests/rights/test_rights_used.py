@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from support import rights
+from testing import rights
 
 
 @pytest.mark.parametrize("account", rights.ACCOUNTS, ids=lambda account: account.name)

@@ -15,7 +15,9 @@ from simulation.runs import Story, as_test, play, shrunk
 @click.option(
     "--length", default=0, help="How many things happen in each; 0 draws that for each seed, from 3 to 20."
 )
-@click.option("--scene", default="", help="workers, parts or cluster; empty draws one for each seed.")
+@click.option(
+    "--scene", default="", help="workers, parts, cluster or slurmcluster; empty draws one of the first three."
+)
 @click.option("--late", default=0.0, help="The share of writes that are carried out late, from 0 to 1.")
 @click.option("--steps", is_flag=True, help="The operator's clock is set by seconds all the time.")
 @click.option("--set-back", is_flag=True, help="Only the story of a clock that makes old answers look new.")

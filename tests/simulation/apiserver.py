@@ -7,9 +7,9 @@ from typing import Any
 
 from simulation.virtual_time import VirtualClock
 from slurm_operator import wire
-from slurm_operator.api.kind import Kind
-from slurm_operator.api.meta import ObjectKey
-from slurm_operator.api.names import ALLOW_DELETION, LABEL_POD_PROTECT
+from slurm_operator.api.schema.kind import Kind
+from slurm_operator.api.shared.meta import ObjectKey
+from slurm_operator.api.shared.names import ALLOW_DELETION, LABEL_POD_PROTECT
 from slurm_operator.kube import errors
 from slurm_operator.kube.request import Selection
 from slurm_operator.manifests import kinds

@@ -12,16 +12,16 @@ from simulation import apiserver
 from simulation.apiserver import OPERATOR, ApiServer, Object, key_of, refused
 from simulation.weather import Weather
 from slurm_operator import wire
-from slurm_operator.api.kind import Kind
-from slurm_operator.api.meta import ObjectKey
+from slurm_operator.api.schema.kind import Kind
+from slurm_operator.api.shared.meta import ObjectKey
 from slurm_operator.kube import errors
 from slurm_operator.kube.envelope import Page
 from slurm_operator.kube.request import Selection
 
 DEADLINE_SECONDS = 20.0  # For whatever has none of its own.
 
-# A late create or apply makes what the next pass would make, too. What takes away is what can hurt.
-TAKES_AWAY = ("delete", "patch")
+# What may be carried out late. What a status says is written again as soon as it is seen to differ.
+LATE_VERBS = ("apply", "create", "delete", "patch")
 
 # How long after the client gave up a late write is carried out, at least and at most: a real API server that was
 # stopped meanwhile did so.
@@ -42,8 +42,9 @@ class SimulatedClient:
         self.notes = notes
         self.is_away = False
         self.late = 0  # Writes that nobody waits for any more, and that are yet to be carried out.
+        self.carried_out_late = ""  # The one that is carried out in this moment.
         self.on_late: Callable[[str, float], None] = lambda attempt, deadline: None
-        self.refuses: Callable[[str, Kind, ObjectKey, Any], errors.ApiError | None] = lambda *_: None
+        self.refuses: Callable[[str, Kind, ObjectKey, Any, bool], errors.ApiError | None] = lambda *_: None
 
     # ---- Reading
 
@@ -165,8 +166,8 @@ class SimulatedClient:
     ) -> Any:
         attempt = f"{'status of' if verb == 'status' else verb} {kind.kind} {key.name}"
 
-        def noted() -> Any:
-            if (refusal := self.refuses(verb, kind, key, said)) is not None:
+        def noted(is_heard: bool = True) -> Any:
+            if (refusal := self.refuses(verb, kind, key, said, is_heard)) is not None:
                 raise refusal
             before = self.server.version
             answer = effect()
@@ -174,7 +175,9 @@ class SimulatedClient:
                 self.notes(attempt)
             return answer
 
-        return await self._call(attempt, noted, sent, deadline or DEADLINE_SECONDS)
+        return await self._call(
+            attempt, noted, sent, deadline or DEADLINE_SECONDS, unheard=lambda: noted(is_heard=False)
+        )
 
     async def _call(
         self,
@@ -184,8 +187,12 @@ class SimulatedClient:
         deadline: float = DEADLINE_SECONDS,
         *,
         reads: bool = False,
+        unheard: Callable[[], Any] | None = None,
     ) -> Any:
-        """Some time passes on the way there and on the way back, and either way may be the end of it."""
+        """Some time passes on the way there and on the way back, and either way may be the end of it.
+
+        `unheard` is the effect where nobody waits for its answer any more.
+        """
         weather = self.weather
         self.calls()
         await asyncio.sleep(0.001 + weather.seconds("way to the API server", 0.3))
@@ -194,8 +201,8 @@ class SimulatedClient:
         if weather.strikes(f"refused {attempt}"):
             raise refused(500, "InternalError", f"{attempt}: something went wrong")
         sent()
-        if attempt.startswith(TAKES_AWAY) and weather.delays(attempt):
-            await self._give_up(attempt, effect, deadline)
+        if attempt.startswith(LATE_VERBS) and weather.delays(attempt):
+            await self._give_up(attempt, unheard or effect, deadline)
         answer = effect()
         await asyncio.sleep(0.001 + weather.seconds("way from the API server", 0.2))
         if not reads and weather.strikes(f"answer to {attempt}"):
@@ -206,9 +213,10 @@ class SimulatedClient:
         """The server takes its time. Nobody hears of it when the write is carried out after all."""
 
         def carry_out() -> None:
-            self.late -= 1
+            self.late, self.carried_out_late = self.late - 1, attempt
             with contextlib.suppress(errors.ApiError):
                 effect()
+            self.carried_out_late = ""
 
         least, most = LATE_SECONDS
         after = deadline + least + (most - least) * self.weather.share(f"how late {attempt}")

@@ -14,11 +14,11 @@ from simulation.slurmrest import SimulatedRest
 from simulation.weather import Weather
 from simulation.world import World
 from slurm_operator import wire
-from slurm_operator.api import names
+from slurm_operator.api.shared import names
 from slurm_operator.kube.secret_values import value_digest
 from slurm_operator.manifests import kinds
-from slurm_operator.reconcilers.controller.marks import REHEARSAL_APP
-from slurm_operator.reconcilers.controller.rehearsal import GOOD
+from slurm_operator.reconcilers.controller.annotations import REHEARSAL_APP
+from slurm_operator.reconcilers.controller.configuration.rehearsal import GOOD
 from slurm_operator.slurm.conf.lines import parse
 from slurm_operator.slurm.partition import Partition
 

@@ -9,9 +9,9 @@ from simulation.apiserver import HUMAN, Object, key_of
 from simulation.machines import BAD_IMAGE
 from simulation.refusing import ANSWERS, WRITES
 from simulation.world import World
-from slurm_operator.api import names
-from slurm_operator.api.meta import ObjectKey
-from slurm_operator.api.nodeset import NodeSet
+from slurm_operator.api.shared import names
+from slurm_operator.api.shared.meta import ObjectKey
+from slurm_operator.api.slinky.nodeset import NodeSet
 from slurm_operator.kube import errors
 from slurm_operator.manifests import kinds
 from slurm_operator.slurm.reasons import is_our_reason
@@ -236,7 +236,11 @@ class Deeds:
             self._annotate(pod, names.POD_CORDON, "false")
 
     def scale(self, pick: int, amount: int) -> None:
-        self._edit(replicas=amount % 5)
+        found = self.world.server.objects[NodeSet.KIND].get(self.nodeset)
+        if found is not None and "ordinals" in found["spec"]:
+            self._edit(ordinals=sorted({(pick + step) % 7 for step in range(amount % 5)}))
+        else:
+            self._edit(replicas=amount % 5)
 
     def change_image(self, pick: int, amount: int) -> None:
         self._edit(slurmd={"image": f"slurmd:{amount % 9}"})
@@ -314,6 +318,10 @@ class Deeds:
         if self.nodeset in self.world.server.objects[NodeSet.KIND]:
             self.world.server.change(NodeSet.KIND, self.nodeset, lambda it: it["spec"].update(spec), HUMAN)
 
+    def _workers_asked_for(self) -> Object:
+        """The settings that `_edit` changes; empty when nobody asks for workers."""
+        return self.world.server.objects[NodeSet.KIND].get(self.nodeset, {}).get("spec", {})
+
     def _edit_machine(self, name: str, edit) -> None:
         self.world.server.change(kinds.KUBE_NODE, ObjectKey("", name), lambda it: edit(it["spec"]), HUMAN)
 
@@ -362,8 +370,7 @@ class Deeds:
         world.on_second.append(self._lift_pod_cordons)  # One that is on its way has it from the one before.
         while self.drained:
             self.lift(0, 0)
-        found = world.server.objects[NodeSet.KIND].get(self.nodeset)
-        if found is not None and found["spec"].get("slurmd", {}).get("image") == BAD_IMAGE:
+        if self._workers_asked_for().get("slurmd", {}).get("image") == BAD_IMAGE:
             self._edit(slurmd={"image": "slurmd:good"})
         if world.operator is None:
             await world.start_operator()

@@ -11,8 +11,8 @@ from simulation.apiserver import KUBELET, ApiServer, Object, key_of, text
 from simulation.mounts import unbound
 from simulation.slurmctld import Slurmctld
 from simulation.weather import Weather
-from slurm_operator.api import names
-from slurm_operator.api.meta import ObjectKey
+from slurm_operator.api.shared import belonging, names
+from slurm_operator.api.shared.meta import ObjectKey
 from slurm_operator.manifests import kinds
 
 SLURMD = "slurmd"
@@ -400,7 +400,7 @@ def _put_on(machine: str, pod: Object) -> None:
 
 
 def app_of(pod: Object) -> str:
-    return pod["metadata"].get("labels", {}).get(names.APP_NAME, "")
+    return belonging.daemon_of(pod["metadata"].get("labels", {}))
 
 
 def container_of(pod: Object) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from simulation.apiserver import ApiServer, Object
-from slurm_operator.api.meta import ObjectKey
+from slurm_operator.api.shared.meta import ObjectKey
 from slurm_operator.manifests import kinds
 
 Files = dict[str, str]  # By name; those of Secrets as base64.

@@ -6,20 +6,20 @@ from collections.abc import Callable
 from simulation.client import SimulatedClient
 from simulation.slurmrest import SimulatedRest
 from simulation.virtual_time import VirtualClock
-from slurm_operator.plan.wiring import SlurmServer
-from slurm_operator.runtime.known import Known
+from slurm_operator.plan.reconciler import SlurmServer
+from slurm_operator.runtime.loop.queue import WorkQueue
+from slurm_operator.runtime.loop.reconcile import Loop, Shell
 from slurm_operator.runtime.manager import Manager, Program
 from slurm_operator.runtime.metrics import Metrics
-from slurm_operator.runtime.queue import WorkQueue
-from slurm_operator.runtime.reconcile import Loop, Shell
-from slurm_operator.runtime.report import Reporter
+from slurm_operator.runtime.report.reporter import Reporter
 from slurm_operator.runtime.settings import Settings
-from slurm_operator.runtime.slurm_cluster import SlurmCluster
-from slurm_operator.runtime.slurm_clusters import SlurmClusters
-from slurm_operator.runtime.slurm_ledger import Ledger
-from slurm_operator.runtime.slurm_poller import SlurmPoller
-from slurm_operator.runtime.slurm_writer import SlurmWriter
+from slurm_operator.runtime.world.caches import Caches
 from slurm_operator.slurmrest.tokens import Keys
+from slurm_operator.slurmsync.connection import SlurmCluster
+from slurm_operator.slurmsync.connections import SlurmClusters
+from slurm_operator.slurmsync.pending_writes import Ledger
+from slurm_operator.slurmsync.poller import SlurmPoller
+from slurm_operator.slurmsync.writer import SlurmWriter
 
 METRICS = Metrics()  # Nobody looks at them here.
 
@@ -76,7 +76,8 @@ class OperatorProcess(Manager):
         self._client = client
         self._program = program
         self.slurms = SimulatedSlurmClusters(client, rest, clock)
-        self.known = Known(client, program.sources, ("",), self.slurms, clock)
+        self.known = Caches(client, program.sources, ("",), self.slurms, clock, program.scope)
+        self._others = []  # No other operator acts in this world.
         ears = Ears(passed)
         shell = Shell(
             client, self.known, Reporter(client, self.known, ears), ears, now=clock.now, spent=clock.monotonic

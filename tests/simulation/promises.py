@@ -7,8 +7,9 @@ from simulation.deeds import Deeds
 from simulation.jobs import Job
 from simulation.machines import PROBED, SLURMD, Process, app_of
 from simulation.world import World
-from slurm_operator.api import names, reading
-from slurm_operator.api.nodeset import NodeSet
+from slurm_operator.api.schema import codec
+from slurm_operator.api.shared import names
+from slurm_operator.api.slinky.nodeset import NodeSet
 from slurm_operator.kube.errors import NotFound
 from slurm_operator.manifests import kinds
 from slurm_operator.slurm.reasons import OurReason, is_our_reason
@@ -168,7 +169,7 @@ class Promises:
         spec = self._spec() or {}
         wanted = (spec.get("updateStrategy") or {}).get("rollingUpdate", {}).get("maxUnavailable")
         is_daemon = spec.get("scalingMode") == "DaemonSet"
-        workers = len(self.world.machines.machines) if is_daemon else spec.get("replicas", 1)
+        workers = len(self.world.machines.machines) if is_daemon else _wanted(spec)
         return workers, max(1, wanted if wanted is not None else math.ceil(workers / 4))
 
     def _spec(self) -> Object | None:
@@ -197,7 +198,7 @@ class Promises:
         spec = self._spec()
         pods = self._staying()
         is_there = any(p["metadata"]["labels"].get(names.LABEL_POD_HOSTNAME) == name for p in pods)
-        return is_there or (spec is not None and len(pods) < spec.get("replicas", 1))
+        return is_there or (spec is not None and len(pods) < _wanted(spec))
 
     def _check_human_drains(self) -> None:
         """Whatever we do, it stays drained until they lift it; slurmctld may add a reason where they gave none."""
@@ -209,6 +210,12 @@ class Promises:
                 self.world.broken(
                     f"{name} was drained by a human for {reason!r}, and now says {record.reason!r}"
                 )
+
+
+def _wanted(spec: Object) -> int:
+    """How many numbered workers are asked for."""
+    listed = spec.get("ordinals")
+    return int(spec.get("replicas", 1)) if listed is None else len(listed)
 
 
 def _has_its_time(pod: Object | None) -> bool:
@@ -230,9 +237,11 @@ def unrest(world: World, deeds: Deeds) -> str | None:
         return _leftovers(world, deeds)
     if "deletionTimestamp" in found["metadata"]:
         return "the NodeSet is still being deleted"
-    typed = reading.read(NodeSet, found)
+    typed = codec.read(NodeSet, found)
     pods = worker_pods(world)
-    wanted = len(world.machines.machines) if typed.spec.scaling_mode == "DaemonSet" else typed.spec.replicas
+    wanted = (
+        len(world.machines.machines) if typed.spec.scaling_mode == "DaemonSet" else len(typed.spec.numbers)
+    )
     if len(pods) != wanted:
         return f"there are {len(pods)} workers, and {wanted} are wanted"
     for pod in pods:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from simulation.apiserver import ApiServer, Object, copied, refused
 from slurm_operator import wire
 from slurm_operator.api import KINDS
-from slurm_operator.api.kind import Kind
-from slurm_operator.api.meta import ObjectKey
+from slurm_operator.api.schema.kind import Kind
+from slurm_operator.api.shared.meta import ObjectKey
 from slurm_operator.kube.errors import ApiError
 from slurm_operator.manifests import kinds
 
@@ -58,11 +58,14 @@ class Refusing:
     refuses: dict[tuple[str, Kind], tuple[int, str, str]] = field(default_factory=dict)
     asked: dict[tuple[str, Kind, ObjectKey, str], Asked] = field(default_factory=dict)
 
-    def look(self, verb: str, kind: Kind, key: ObjectKey, said: object) -> ApiError | None:
+    def look(
+        self, verb: str, kind: Kind, key: ObjectKey, said: object, is_heard: bool = True
+    ) -> ApiError | None:
         answer = self.refuses.get((verb, kind))
         if answer is None:
             return None
-        self._count(verb, kind, key, said)
+        if is_heard:  # Of a refusal that comes after it gave up the operator knows nothing.
+            self._count(verb, kind, key, said)
         code, reason, words = answer
         return refused(code, reason, f"{verb} {kind.kind} {key.name} {words}")
 
@@ -84,10 +87,15 @@ class Refusing:
         found.last = now
 
     def _fingerprint(self, kind: Kind, key: ObjectKey, said: object) -> str:
-        """What the write says, the object as it is, and every spec; moments and statuses are left out."""
+        """What the write says, the object as it is, every spec, and what is being deleted; no moments and statuses."""
         live = copied(self.server.objects[kind].get(key))
         specs = [
-            (resource.KIND.kind, one["metadata"]["name"], one["metadata"]["generation"])
+            (
+                resource.KIND.kind,
+                one["metadata"]["name"],
+                one["metadata"]["generation"],
+                "deletionTimestamp" in one["metadata"],
+            )
             for resource in KINDS
             for one in self.server.all(resource.KIND)
         ]

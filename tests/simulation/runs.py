@@ -5,11 +5,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from simulation import whole_promises
+from simulation import shared_root, whole_promises
 from simulation.daemons import Daemons
 from simulation.deeds import Deeds, Happening
 from simulation.promises import Promises, unrest
-from simulation.scenes import PASSWORD, Scene
+from simulation.scenes import PASSWORD, SLURMCLUSTER, Scene
 from simulation.secrets_made import made_secrets
 from simulation.whole_deeds import WHOLE_DEEDS, WholeDeeds
 from simulation.whole_promises import WholePromises
@@ -92,7 +92,8 @@ class Story:
         chance = random.Random(seed)
         length = length or 3 + int(18 * chance.random() ** 2)
         setting = Scene.of(chance, scene)
-        drawn = {**DEEDS, **WHOLE_DEEDS} if setting.is_whole else DEEDS
+        more = shared_root.FRONT_DEEDS if setting.name == SLURMCLUSTER else {}
+        drawn = {**DEEDS, **WHOLE_DEEDS} if setting.is_whole else {**DEEDS, **more}
         happenings = tuple(
             Happening(
                 round(chance.uniform(0, 6) if chance.random() < 0.9 else chance.uniform(6, 40), 1),
@@ -141,7 +142,8 @@ class Ending:
 
 def play(story: Story, change: Callable[[Program], Program] = lambda program: program) -> Ending:
     """The story from its beginning to its end. `change` is done to the operator that lives in it."""
-    plot = _whole if story.scene.is_whole else _workers
+    workers = _on_a_root if story.scene.name == SLURMCLUSTER else _workers
+    plot = _whole if story.scene.is_whole else workers
     program = change(story.scene.program)
     world = live(story.seed, story.roughness, program, partial(plot, story), story.late)
     return Ending(world.violation, world.steps, world.loop.time(), tuple(world.lines))
@@ -158,6 +160,23 @@ async def _workers(story: Story, world: World) -> None:
     if story.seed % 2 and world.violation is None:
         deeds.delete_nodeset(0, 0)
         await _come_to_rest(world, lambda: unrest(world, deeds), "after the NodeSet was deleted")
+
+
+async def _on_a_root(story: Story, world: World) -> None:
+    """The same workers behind a SlurmCluster and its NodeSet, on a root that somebody has to populate."""
+    _set(world, story)
+    world.on_tick.append(shared_root.Stagehands(world.server, world.weather).tick)
+    deeds = shared_root.FrontDeeds(world, story.scene.worker_set)
+    Promises(world, deeds)
+    shared_root.RootPromises(world)
+    unrest_now = partial(shared_root.unrest, world, deeds)
+    with made_secrets(world.weather):
+        await _happen(world, deeds, story)
+        await _come_to_rest(world, unrest_now, "when all trouble is over", 2 * PATIENCE_SECONDS)
+        await _wake_in_peace(world)
+        if story.seed % 2 and world.violation is None:
+            deeds.delete_nodeset(0, 0)
+            await _come_to_rest(world, unrest_now, "after the NodeSet was deleted")
 
 
 async def _whole(story: Story, world: World) -> None:

@@ -4,20 +4,24 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from simulation import shared_root
 from simulation.apiserver import HUMAN, ApiServer, Object
 from slurm_operator import operator
-from slurm_operator.api.accounting import Accounting
-from slurm_operator.api.cluster import Cluster
-from slurm_operator.api.controller import Controller
-from slurm_operator.api.kind import Kind
-from slurm_operator.api.loginset import LoginSet
-from slurm_operator.api.meta import ObjectKey
-from slurm_operator.api.nodeset import NodeSet
-from slurm_operator.api.restapi import RestApi
-from slurm_operator.api.token import Token
+from slurm_operator.api.nebius import SlurmCluster
+from slurm_operator.api.nebius import names as nebius_names
+from slurm_operator.api.schema.kind import Kind
+from slurm_operator.api.shared import names
+from slurm_operator.api.shared.meta import ObjectKey
+from slurm_operator.api.slinky.accounting import Accounting
+from slurm_operator.api.slinky.cluster import Cluster
+from slurm_operator.api.slinky.controller import Controller
+from slurm_operator.api.slinky.loginset import LoginSet
+from slurm_operator.api.slinky.nodeset import NodeSet
+from slurm_operator.api.slinky.restapi import RestApi
+from slurm_operator.api.slinky.token import Token
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.secrets import SecretHandle
-from slurm_operator.plan.wiring import SlurmServer
+from slurm_operator.plan.reconciler import SlurmServer
 from slurm_operator.runtime.manager import Program
 from slurm_operator.runtime.settings import Settings
 
@@ -28,6 +32,8 @@ DATABASE = ObjectKey(NAMESPACE, "database")
 PASSWORD = "c2VjcmV0"
 
 WORKERS, PARTS, CLUSTER = "workers", "parts", "cluster"
+# A SlurmCluster and its NodeSet before workers; drawn only where somebody asks for it, so that seeds tell what they told.
+SLURMCLUSTER = "slurmcluster"
 
 # How often each is drawn. Jobs are lost with workers, if anywhere, and a story of all kinds takes six times as long.
 SHARES = {WORKERS: 18, PARTS: 1, CLUSTER: 1}
@@ -42,6 +48,18 @@ WORKERS_ONLY = replace(
             ("http://simulated",), SecretHandle(namespace=NAMESPACE, name="jwt", key="key")
         )
     },
+)
+
+# The same with the second API in front of the NodeSet.
+_BOTH = operator.program(Settings(groups=(names.GROUP, nebius_names.GROUP)))
+WORKERS_ON_A_ROOT = replace(
+    _BOTH,
+    reconcilers=tuple(
+        found
+        for found in _BOTH.reconcilers
+        if found.name in ("nodeset", "slurmcluster", "slurmcluster-nodeset")
+    ),
+    slurm_servers=WORKERS_ONLY.slurm_servers,
 )
 
 Wish = tuple[Kind, Object]
@@ -75,10 +93,12 @@ class Scene:
 
     @property
     def is_whole(self) -> bool:
-        return self.name != WORKERS
+        return self.name not in (WORKERS, SLURMCLUSTER)
 
     @property
     def program(self) -> Program:
+        if self.name == SLURMCLUSTER:
+            return WORKERS_ON_A_ROOT
         return WHOLE if self.is_whole else WORKERS_ONLY
 
     @property
@@ -93,7 +113,9 @@ class Scene:
     def set(self, server: ApiServer) -> None:
         """What is there before anybody asks for anything."""
         server.create(kinds.NAMESPACE, {"metadata": {"name": NAMESPACE}}, HUMAN)
-        if not self.is_whole:
+        if self.name == SLURMCLUSTER:
+            self._set_root(server)
+        elif not self.is_whole:
             server.create(Controller.KIND, _named("slurm", {}), HUMAN)
             server.create(kinds.SECRET, {**_meta("jwt"), "data": {"key": PASSWORD}}, HUMAN)
             spec = {"controllerRef": {"name": "slurm"}, "slurmd": {"image": "slurmd:1"}, **dict(self.nodeset)}
@@ -101,6 +123,22 @@ class Scene:
             return
         server.create(kinds.CONFIG_MAP, {**_meta(FILES.name), "data": {"gres.conf": "# 0\n"}}, HUMAN)
         server.create(kinds.SECRET, {**_meta(DATABASE.name), "data": {"password": PASSWORD}}, HUMAN)
+
+    def _set_root(self, server: ApiServer) -> None:
+        """The SlurmCluster has a Controller already, whose slurmctld runs."""
+        owner = server.create(SlurmCluster.KIND, shared_root.cluster(), HUMAN)
+        reference = {
+            "apiVersion": SlurmCluster.KIND.api_version,
+            "kind": SlurmCluster.KIND.kind,
+            "name": owner["metadata"]["name"],
+            "uid": owner["metadata"]["uid"],
+            "controller": True,
+        }
+        meta = {"name": "slurm", "namespace": NAMESPACE, "ownerReferences": [reference]}
+        server.create(Controller.KIND, {"metadata": meta, "spec": {}}, HUMAN)
+        server.create(kinds.SECRET, {**_meta("jwt"), "data": {"key": PASSWORD}}, HUMAN)
+        replicas = int(str(dict(self.nodeset)["replicas"]))
+        server.create(shared_root.Front.KIND, shared_root.nodeset("gpu", replicas), HUMAN)
 
     def wishes(self) -> list[Wish]:
         """What people ask for, in the order of the manual; they rarely keep to it."""

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from simulation.weather import Weather
-from slurm_operator.runtime import perform
+from slurm_operator.runtime.act import perform
 
 HOST_KEYS = {"ssh_host_ed25519_key": b"private", "ssh_host_ed25519_key.pub": b"ssh-ed25519 QUJD\n"}
 

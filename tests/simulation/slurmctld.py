@@ -30,7 +30,7 @@ class Record:
     name: str
     pod_uid: str
     address: str
-    started_at: datetime
+    started_at: datetime | None
     cpus: int = 8
     is_drain: bool = False
     is_down: bool = False
@@ -45,6 +45,7 @@ class Record:
     comment: str = ""
     topology: str = ""
     epilog_until: datetime | None = None  # The epilog of a job that is no longer in the list.
+    is_off: bool = False  # Made before any slurmd registered with it.
 
 
 @dataclass
@@ -89,7 +90,7 @@ class Slurmctld:
         if record is None:
             record = self.records[name] = Record(name, pod_uid, address, self.now, cpus, features=features)
         record.pod_uid, record.address, record.started_at = pod_uid, address, self.now
-        record.is_silent, record.gone_since = False, None
+        record.is_silent, record.gone_since, record.is_off = False, None, False
         if self.returns_to_service:
             self._return_to_service(record)
         elif record.is_down and record.changed_at is not None:
@@ -116,7 +117,7 @@ class Slurmctld:
         for job in list(self.jobs.values()):
             self._grow_older(job)
         for record in self.records.values():
-            self._listen(record, record.pod_uid in living)
+            self._listen(record, record.is_off or record.pod_uid in living)
         self._schedule(living)
 
     def _grow_older(self, job: Job) -> None:
@@ -286,6 +287,13 @@ class Slurmctld:
             if job.is_alive:
                 self.requeue(job, f"{who} set its node down")
 
+    def add(self, name: str, cpus: int, features: tuple[str, ...], who: str) -> None:
+        """A record of State=CLOUD. No job is sent there before a slurmd registers."""
+        if name in self.records:
+            raise errors.SlurmRefused(f"add {name}", "Node already exists")
+        self.records[name] = Record(name, "", name, None, cpus, features=features, is_off=True)
+        self._changed(f"{who} adds a record of {name}")
+
     def delete(self, name: str, who: str) -> None:
         # Seen: the real one lets a node go on which a job is merely suspended.
         is_busy = any(job.state != "SUSPENDED" for job in self.jobs_on(name))
@@ -360,7 +368,9 @@ class Slurmctld:
             reason=record.reason,
             reason_set_by=record.set_by,
             reason_changed_at=record.changed_at,
-            slurmd_start_time=record.started_at.replace(microsecond=0),
+            slurmd_start_time=record.started_at.replace(microsecond=0)
+            if record.started_at is not None
+            else None,
             features=record.features,
             active_features=record.features,
             comment=record.comment,
@@ -385,6 +395,7 @@ class Slurmctld:
         flags = {
             "DRAIN": record.is_drain,
             "NOT_RESPONDING": record.is_silent,
+            "POWERED_DOWN": record.is_off,
             "INVALID_REG": record.is_invalid,
             "COMPLETING": self.has_epilog(record) or any(job.completing_until is not None for job in jobs),
             "MAINTENANCE": any(

@@ -10,12 +10,15 @@ from simulation.jobs import Job
 from simulation.slurmctld import Slurmctld
 from simulation.weather import Weather
 from slurm_operator.slurm import writes
+from slurm_operator.slurm.conf.merge import worker_pairs
+from slurm_operator.slurm.features import features
 from slurm_operator.slurm.health import ControllerPing
 from slurm_operator.slurm.reservation import Reservation
 from slurm_operator.slurm.snapshot import jobs_by_node
 from slurm_operator.slurmrest import errors
 from slurm_operator.slurmrest.reader import JobListing, Listing
 from slurm_operator.slurmrest.tokens import Keys
+from slurm_operator.slurmrest.versions import Capability
 
 DEADLINE_SECONDS = 5.0  # The real one is 12; a shorter one leaves more room for other things to go wrong.
 WAKES_WITHIN_SECONDS = 2.5  # How long after waking up a hung slurmctld is busy with what piled up.
@@ -49,6 +52,9 @@ class SimulatedRest:
         self.url = "http://simulated"
         self.version = "v0.0.45"
         self.nodes_read_at = 0.0
+
+    def can(self, capability: Capability) -> bool:
+        return capability.is_in(self.version)
 
     def next_url(self) -> None:
         pass
@@ -198,6 +204,19 @@ class Writing:
             case other:
                 raise AssertionError(f"nobody taught this Slurm about {other}")
         return True
+
+    async def add_nodes(self, nodes: Sequence[str], conf: str) -> None:
+        """All or nothing."""
+        attempt = f"add {', '.join(nodes)}"
+        said = {pair.key.lower(): pair.value for pair in worker_pairs(conf)}
+
+        def add() -> None:
+            if there := [node for node in nodes if node in self._rest.ctld.records]:
+                raise errors.SlurmRefused(attempt, f"Node already exists: {there[0]}")
+            for node in nodes:
+                self._rest.ctld.add(node, int(said.get("cpus", 1)), features(said.get("features", "")), OURS)
+
+        await self._write(attempt, nodes, add)
 
     async def delete_nodes(self, nodes: Sequence[str]) -> None:
         """As seen: whoever can go goes, and then the first refusal is told, without a name."""

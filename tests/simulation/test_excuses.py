@@ -13,7 +13,7 @@ from simulation.scenes import WORKERS_ONLY
 from simulation.virtual_time import EPOCH, VirtualLoop
 from simulation.whole_promises import UNSEEN_SECONDS, forgotten
 from simulation.world import World
-from slurm_operator.api.meta import ObjectKey
+from slurm_operator.api.shared.meta import ObjectKey
 from slurm_operator.manifests import kinds
 
 

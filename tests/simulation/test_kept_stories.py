@@ -248,6 +248,29 @@ def workers(replicas: int) -> Scene:
             ),
             id="another number takes the machine for which a pinned worker waits: it goes elsewhere",
         ),
+        pytest.param(
+            Story(
+                seed=111,
+                roughness=0.02,
+                steps=True,
+                scene=Scene(PARTS, nodeset=(("replicas", 2),), has_login=False, has_token=True),
+                happenings=(
+                    Happening(14.3, "crash_daemon", 7, 26),
+                    Happening(2.6, "uncordon_pod", 4, 6),
+                    Happening(5.4, "lose_state", 8, 51),
+                    Happening(0.1, "crash_operator", 10, 56),
+                    Happening(16.2, "cordon_pod", 7, 54),
+                    Happening(4.2, "break_workers", 9, 9),
+                    Happening(6.4, "delete_pod", 10, 48),
+                    Happening(3.2, "delete_child", 0, 23),
+                    Happening(2.7, "insist", 2, 37),
+                    Happening(2.3, "calm", 7, 0),
+                    Happening(25.6, "edit_child", 3, 8),
+                    Happening(4.6, "rotate_slurm_key", 8, 36),
+                ),
+            ),
+            id="the operator's clock is set forward while kubelets bring a new key: it signs when all have it",
+        ),
     ],
 )
 def test_a_promise_that_was_broken_once_is_kept(story):

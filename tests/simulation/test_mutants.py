@@ -6,13 +6,12 @@ from simulation.deeds import Happening
 from simulation.mutants import mutated
 from simulation.runs import Story, play
 from simulation.scenes import Scene
-from slurm_operator.plan import gate
-from slurm_operator.reconcilers.nodeset import pod
-from slurm_operator.runtime.slurm_lists import Lists
-from slurm_operator.slurm import forgetting, screening
+from slurm_operator.reconcilers.nodeset.creation import pod
+from slurm_operator.safety import gate, record_removal, write_screening
 from slurm_operator.slurm.job import SlurmJob
 from slurm_operator.slurm.snapshot import Snapshot
 from slurm_operator.slurm.states import JobState
+from slurm_operator.slurmsync.lists import Lists
 
 NO_PROOF = "NeverStarted(pod_uid=pod.metadata.uid, resource_version=pod.metadata.resource_version)"
 DRAINED = "Drained(pod_uid=worker.pod.metadata.uid, slurm_node=name, asked_at=snapshot.asked_at)"
@@ -83,9 +82,9 @@ def _shifted(happenings: tuple[Happening, ...], seed: int) -> tuple[Happening, .
         pytest.param(Snapshot.jobs_naming, "self.jobs_by_node.get(node, ())", "()", SUSPENDED_AND_UPDATED, id="which jobs name a node"),
         pytest.param(gate.version_to_delete, "return version\n        case NotRunning", 'return ""\n        case NotRunning', STARTING, id="the version of a pod that never started"),
         pytest.param(SlurmJob.own_nodes, "return (self.batch_host, *self.nodes)", "return self.nodes", SUSPENDED_AND_UPDATED, id="a job that only its batch host names"),
-        pytest.param(forgetting.may_forget, "not named and", "", INSISTED, id="records that jobs insist on"),
-        pytest.param(forgetting.may_forget, "slurm.jobs_naming(slurm_node) or reserved", "slurm.jobs_naming(slurm_node)", RESERVED, id="records that are reserved"),
-        pytest.param(screening._foreign, "is_our_reason(node.reason) or node.reason in over", "True", OVERRULED, id="whose drain it is"),
+        pytest.param(record_removal.may_delete_record, "not named and", "", INSISTED, id="records that jobs insist on"),
+        pytest.param(record_removal.may_delete_record, "slurm.jobs_naming(slurm_node) or reserved", "slurm.jobs_naming(slurm_node)", RESERVED, id="records that are reserved"),
+        pytest.param(write_screening._foreign, "is_our_reason(node.reason) or node.reason in over", "True", OVERRULED, id="whose drain it is"),
         pytest.param(SlurmJob.address, 'f"{self.array_job_id}_{self.array_task_id}"', "str(self.job_id)", ARRAY, id="which task of an array"),
         pytest.param(pod.slurmd, '"readinessProbe":', f'{LIVENESS}, "readinessProbe":', HUNG, id="no liveness probe"),
         pytest.param(Lists._read_reservations, "return not any(", "return True or any(", SET_BACK, id="what slurmctld's clock says"),

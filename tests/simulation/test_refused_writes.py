@@ -7,7 +7,7 @@ from simulation.mutants import mutated
 from simulation.refusing import WRITES
 from simulation.runs import Story, play
 from simulation.scenes import PARTS, Scene
-from slurm_operator.runtime.refusals import Refusals
+from slurm_operator.runtime.act.refused_writes import Refusals
 
 ALONE = Scene(PARTS, has_login=False, has_token=False)
 WORKERS = Scene(nodeset=(("replicas", 3),))
@@ -51,3 +51,7 @@ def test_a_refused_write_is_repeated_ever_more_seldom_and_made_in_the_end(story)
 def test_a_write_that_is_sent_whenever_a_pass_plans_it_is_noticed(story):
     with mutated(Refusals.held, "if left > 0 and", "if False and"):
         assert "is sent again after" in (play(story).broken or "")
+
+
+def test_a_refusal_that_nobody_hears_any_more_is_not_counted():
+    assert play(Story.of(527, late=0.1)).broken is None

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from simulation.runs import Story, as_test, play, set_back, shrunk
-from simulation.scenes import CLUSTER, SHARES, WORKERS
+from simulation.scenes import CLUSTER, SHARES, SLURMCLUSTER, WORKERS
 
 SEEDS = int(os.environ.get("SIMULATION_SEEDS", "4"))
 FIRST_SEED = int(os.environ.get("SIMULATION_FIRST_SEED", "1"))
@@ -16,7 +16,7 @@ TESTS = Path(__file__).parents[1]
 
 
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("scene", SHARES)
+@pytest.mark.parametrize("scene", [*SHARES, SLURMCLUSTER])
 def test_no_seed_breaks_a_promise(scene):
     for seed in range(FIRST_SEED, FIRST_SEED + SEEDS):
         story = Story.of(seed, scene=scene)
@@ -43,7 +43,7 @@ def test_no_late_write_and_no_clock_breaks_a_promise(draw):
         assert play(story).broken is None, as_test(story, play(story))
 
 
-@pytest.mark.parametrize("scene", [WORKERS, CLUSTER])
+@pytest.mark.parametrize("scene", [WORKERS, CLUSTER, SLURMCLUSTER])
 def test_a_seed_always_tells_the_same_story(scene):
     def told(hash_seed: str) -> bytes:
         program = f"from simulation.runs import *; print(*play(Story.of(7, 8, {scene!r})).lines, sep='\\n')"

@@ -6,12 +6,13 @@ from simulation.deeds import Happening
 from simulation.mutants import mutated
 from simulation.runs import Story, play
 from simulation.scenes import PARTS, Scene
-from slurm_operator.plan import holding, leaving
-from slurm_operator.plan.gate import Worker
-from slurm_operator.reconcilers import connections
-from slurm_operator.reconcilers.accounting import lost
-from slurm_operator.reconcilers.controller import config, copies, rotation, stakes, workload
+from slurm_operator.reconcilers.accounting import lost_secrets
+from slurm_operator.reconcilers.controller.configuration import jobs_at_risk, pipeline
+from slurm_operator.reconcilers.controller.daemon import workload
+from slurm_operator.reconcilers.controller.keys import key_copies, rotation
 from slurm_operator.reconcilers.controller.observe import _key
+from slurm_operator.reconcilers.shared import deletion_hold, partition_removal, slurm_servers
+from slurm_operator.safety.gate import Candidate
 
 ALONE = Scene(PARTS, has_login=False, has_token=False)
 FORGETFUL = Scene(PARTS, is_persistent=False, has_login=False, has_token=False)
@@ -47,19 +48,19 @@ FORGETS = story(FORGETFUL, (60, "submit", 1, 39), (6, "change_daemon_image", 0, 
     ("target", "old", "new", "told"),
     [
         pytest.param(_key, "given is None and workload is not None", "False", KEY_LOST, id="a key that is lost is not made anew"),
-        pytest.param(lost.made_once, "world.child(kind, namespace, name) is not None", "False", PASSWORD_LOST, id="nor is a password that data know"),
-        pytest.param(config.refused, " or _failed_rehearsal(seen, files)", "", SPOILT, id="what a rehearsal refused"),
+        pytest.param(lost_secrets.made_once, "world.child(kind, namespace, name) is not None", "False", PASSWORD_LOST, id="nor is a password that data know"),
+        pytest.param(pipeline.refused, " or _failed_rehearsal(seen, files)", "", SPOILT, id="what a rehearsal refused"),
         pytest.param(rotation._unread, "assert there.since is not None", "return None\n    assert there.since is not None", ROTATED, id="everybody reads a new key before it signs"),
         pytest.param(workload.slurm_key_hash, "if names.KEY_RING in notes", "if False", ROTATED, id="a new Slurm key restarts no slurmctld"),
-        pytest.param(holding.holding, "bool(dependents) and", "False and", DELETED, id="a Controller stays while it is needed"),
-        pytest.param(connections._keys, "one.key != is_copy", "False", RESIGNED, id="the signing key before is kept"),
-        pytest.param(copies.removals, "return gone", "return []", TAKEN_DOWN, id="copies of keys go with the last who needs them"),
-        pytest.param(copies.restored, "now < seen.slurm.since + MISSED_AFTER", "True", TAKEN_DOWN, id="lost keys are put back for a pod that has to start"),
-        pytest.param(leaving._open, "not partition.takes_jobs", "True", CLOSED, id="a partition is closed before it goes"),
-        pytest.param(Worker.is_unreported, "bool(self.pod.spec.node_name)", "False", LATE, id="who starts may not be heard of yet"),
-        pytest.param(stakes._stakes, "unfinished if change.rule.loses_queue else started", "unfinished", BROKEN_WORKERS, id="pending jobs do not hold up the correction that they need"),
-        pytest.param(stakes.started, "if job.state.holds_node", "if job.state.is_completing", STEPS_AT_RISK, id="running jobs hold up a change that costs their steps"),
-        pytest.param(stakes.unfinished, "if jobs else", "if not jobs else", FORGETS, id="slurmctld without a volume stays while it has jobs"),
+        pytest.param(deletion_hold.holding, "bool(dependents) and", "False and", DELETED, id="a Controller stays while it is needed"),
+        pytest.param(slurm_servers._keys, "one.key != is_copy", "False", RESIGNED, id="the signing key before is kept"),
+        pytest.param(key_copies.removals, "return gone", "return []", TAKEN_DOWN, id="copies of keys go with the last who needs them"),
+        pytest.param(key_copies.restored, "now < seen.slurm.since + MISSED_AFTER", "True", TAKEN_DOWN, id="lost keys are put back for a pod that has to start"),
+        pytest.param(partition_removal._open, "not partition.takes_jobs", "True", CLOSED, id="a partition is closed before it goes"),
+        pytest.param(Candidate.is_unreported, "bool(self.pod.spec.node_name)", "False", LATE, id="who starts may not be heard of yet"),
+        pytest.param(jobs_at_risk._stakes, "unfinished if change.rule.loses_queue else started", "unfinished", BROKEN_WORKERS, id="pending jobs do not hold up the correction that they need"),
+        pytest.param(jobs_at_risk.started, "if job.state.holds_node", "if job.state.is_completing", STEPS_AT_RISK, id="running jobs hold up a change that costs their steps"),
+        pytest.param(jobs_at_risk.unfinished, "if jobs else", "if not jobs else", FORGETS, id="slurmctld without a volume stays while it has jobs"),
     ],
 )  # fmt: skip
 def test_one_guard_less_is_noticed(target, old, new, told):

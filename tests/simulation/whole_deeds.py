@@ -11,13 +11,13 @@ from simulation.machines import app_of
 from simulation.refusing import WRITES
 from simulation.scenes import CLUSTER, CONTROLLER, FILES, NAMESPACE, Scene, Wish
 from simulation.world import World
-from slurm_operator.api import names
-from slurm_operator.api.cluster import Cluster
-from slurm_operator.api.controller import Controller
-from slurm_operator.api.kind import Kind
-from slurm_operator.api.meta import ObjectKey
-from slurm_operator.api.nodeset import NodeSet
-from slurm_operator.api.restapi import RestApi
+from slurm_operator.api.schema.kind import Kind
+from slurm_operator.api.shared import names
+from slurm_operator.api.shared.meta import ObjectKey
+from slurm_operator.api.slinky.cluster import Cluster
+from slurm_operator.api.slinky.controller import Controller
+from slurm_operator.api.slinky.nodeset import NodeSet
+from slurm_operator.api.slinky.restapi import RestApi
 from slurm_operator.manifests import kinds
 
 DAEMONS = (SLURMCTLD, SLURMRESTD, SLURMDBD, MARIADB, LOGIN)
@@ -92,6 +92,13 @@ class WholeDeeds(Deeds):
             super()._edit(**spec)
         else:
             self._change(Cluster.KIND, lambda it: it["spec"]["nodeSets"][0].update(spec))
+
+    def _workers_asked_for(self) -> Object:
+        """In the Cluster: its NodeSet has it only when the operator has passed it on."""
+        if self.scene.name != CLUSTER:
+            return super()._workers_asked_for()
+        found = self.world.server.objects[Cluster.KIND].get(CONTROLLER)
+        return found["spec"]["nodeSets"][0] if found is not None else {}
 
     def _edit_head(self, **spec) -> None:
         kind = Cluster.KIND if self.scene.name == CLUSTER else Controller.KIND

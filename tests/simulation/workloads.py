@@ -6,9 +6,9 @@ from datetime import datetime, timedelta
 
 from simulation.apiserver import ApiServer, Object, key_of
 from simulation.weather import Weather
-from slurm_operator.api import names
-from slurm_operator.api.kind import Kind
-from slurm_operator.api.meta import ObjectKey
+from slurm_operator.api.schema.kind import Kind
+from slurm_operator.api.shared import names
+from slurm_operator.api.shared.meta import ObjectKey
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.digests import digest
 

@@ -20,6 +20,7 @@ from simulation.weather import Weather
 from slurm_operator.runtime.manager import Program
 
 TOLD = 60  # How many of the last lines a report shows.
+LIVELY_SECONDS, QUIET_STEP_SECONDS = 120.0, 10.0
 
 
 class World:
@@ -128,10 +129,12 @@ class World:
             self.note("the operator crashes")
 
     async def pass_seconds(self, seconds: float) -> None:
-        """The world goes on in steps of at most a second."""
-        end = self.loop.time() + seconds
-        while self.loop.time() < end and self.violation is None:
-            await asyncio.sleep(min(1.0, end - self.loop.time()))
+        """The world goes on in steps of a second; in a long pause, when its first minutes are over, in longer ones."""
+        began = self.loop.time()
+        end = began + seconds
+        while (now := self.loop.time()) < end and self.violation is None:
+            step = 1.0 if now - began < LIVELY_SECONDS else QUIET_STEP_SECONDS
+            await asyncio.sleep(min(step, end - now))
             self.machines.tick()
             for go_on in self.on_tick:
                 go_on()

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from slurm_operator.local.daemons import SlurmDaemons
-from slurm_operator.local.image.roots import slurm_rootfs
-from slurm_operator.local.paths import Paths
-from slurm_operator.local.progress import PlainProgress
+from slurm_local.image.roots import slurm_rootfs
+from slurm_local.paths import Paths
+from slurm_local.progress import PlainProgress
+from testing.daemons import SlurmDaemons
 
 WORKERS = ("w-0", "w-1")
 

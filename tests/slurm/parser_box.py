@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from slurm_operator.local.boxed.box import Box, box_in
-from slurm_operator.local.boxed.daemon import wait_until
+from testing.boxed.box import Box, box_in
+from testing.boxed.daemon import wait_until
 
 HOSTNAME = "ctld-0"
 ADDRESS = "198.18.255.1"  # For benchmarks of networks, so never anybody's.

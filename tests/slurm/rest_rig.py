@@ -9,10 +9,10 @@ from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from slurm_operator.local.daemons import SlurmDaemons
-from slurm_operator.runtime.slurm_cluster import SlurmCluster
 from slurm_operator.slurm.snapshot import Snapshot
 from slurm_operator.slurmrest.client import SlurmRest
+from slurm_operator.slurmsync.connection import SlurmCluster
+from testing.daemons import SlurmDaemons
 
 OURS = "slurm-operator: ScaleIn: leaving the NodeSet"
 

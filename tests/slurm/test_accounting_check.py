@@ -7,11 +7,10 @@ from pathlib import Path
 import pytest
 
 from slurm_operator import wire
-from slurm_operator.api import reading
-from slurm_operator.api.accounting import Accounting, ManagedDatabase
-from slurm_operator.api.refs import SecretKey
-from slurm_operator.local.boxed.box import Box, box_in
-from slurm_operator.local.boxed.head import MYSQL, SLURM
+from slurm_operator.api.schema import codec
+from slurm_operator.api.shared.auth import SlurmUser
+from slurm_operator.api.shared.refs import SecretKey
+from slurm_operator.api.slinky.accounting import Accounting, ManagedDatabase
 from slurm_operator.manifests.meta import Meta
 from slurm_operator.manifests.objects import (
     ContainerState,
@@ -22,6 +21,8 @@ from slurm_operator.manifests.objects import (
 )
 from slurm_operator.manifests.secrets import SecretHandle, filled
 from slurm_operator.reconcilers.accounting import check, conf, database
+from testing.boxed.box import Box, box_in
+from testing.boxed.head import MYSQL, SLURM
 
 PASSWORD = "s3cret"
 HANDLE = SecretHandle(namespace="ns", name="db", key="password")
@@ -72,7 +73,7 @@ def address(**changes) -> database.Address:
 
 def checked(box: Box, where: database.Address, password: str = PASSWORD) -> tuple[int, check.Verdict]:
     """The exit code of the check, and what its last words are read as."""
-    container = check.container("image", where)
+    container = check.container("image", where, SlurmUser())
     env = {one["name"]: one.get("value", password) for one in container["env"]}
     script = (
         container["command"][2]
@@ -139,11 +140,13 @@ def test_what_is_wrong_is_told_apart(box, account, grant, where, password, reaso
 def test_a_verdict_is_told_once_and_then_only_waited_for(box, account):
     where = address(user="ada")
     checked(box, where)  # No rights: this is told.
-    script = check.container("image", where)["command"][2]
+    script = check.container("image", where, SlurmUser())["command"][2]
     script = script.replace("/dev/termination-log", "/run/pod/last-words").replace(
         "/run/check", "/run/pod/check"
     )
-    env = {one["name"]: one.get("value", PASSWORD) for one in check.container("image", where)["env"]}
+    env = {
+        one["name"]: one.get("value", PASSWORD) for one in check.container("image", where, SlurmUser())["env"]
+    }
     # Ended from inside: one that goes on trying would write over the last words of the next check.
     waited = box.run("timeout", "8", "sh", "-c", script, user=SLURM, env=env, check=False)
     assert waited.returncode == 124
@@ -170,7 +173,7 @@ def test_slurmdbd_starts_on_our_files_and_has_nothing_against_our_mariadb(box, a
     # The check also makes the database. slurmdbd 26.05.5 would do so too, but ends with an error of its client
     # library right after, and only its next start succeeds.
     assert checked(box, address())[0] == 0
-    accounting = reading.read(
+    accounting = codec.read(
         Accounting,
         {"metadata": {"name": "slurm", "namespace": "ns"}, "spec": {"extraConf": "DebugLevel=info"}},
     )

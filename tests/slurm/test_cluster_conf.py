@@ -5,9 +5,9 @@ from collections.abc import Callable
 import pytest
 from test_language_rehearsal import BASE, box, rehearsal
 
-from slurm_operator.local.boxed.box import Box
-from slurm_operator.local.daemons import SlurmDaemons
-from support.golden import golden_manifests
+from testing.boxed.box import Box
+from testing.daemons import SlurmDaemons
+from testing.golden import golden_manifests
 
 __all__ = ["box"]
 

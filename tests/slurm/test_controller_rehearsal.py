@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 from parser_box import ADDRESS
 
-from slurm_operator.local.boxed.box import Box, box_in
-from slurm_operator.local.boxed.daemon import wait_until
-from slurm_operator.reconcilers.controller.files import Files, files_of, refusal, wanted
+from slurm_operator.reconcilers.controller.configuration.files import Files, files_of, refusal, wanted_files
+from slurm_operator.reconcilers.controller.configuration.rehearsal import TRY_OUT, Verdict, config_map, judged
+from slurm_operator.reconcilers.controller.configuration.slurm_conf import state_directory
 from slurm_operator.reconcilers.controller.observe import observe
-from slurm_operator.reconcilers.controller.rehearsal import TRY_OUT, Verdict, config_map, judged
-from slurm_operator.reconcilers.controller.slurm_conf import state_directory
-from support.controllers import KEY, child, controller, files, thing, world
+from testing.boxed.box import Box, box_in
+from testing.boxed.daemon import wait_until
+from testing.controllers import KEY, child, controller, files, thing, world
 
 SLURM = (401, 401)
 GPU = thing("NodeSet", "gpu", {"controllerRef": {"name": "slurm"}, "partition": {"enabled": True, "config": "Default=YES"}})  # fmt: skip
@@ -49,7 +49,7 @@ def rehearse(box: Box, made: Files, state: str) -> Verdict:
 
 def verdict(box: Box, made) -> Verdict:
     seen = observe(KEY, made)
-    found = wanted(seen)
+    found = wanted_files(seen)
     assert refusal(seen, found) is None, "our own check lets it pass"
     return rehearse(box, files_of(child(config_map(seen, found))), state_directory(seen.controller))
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from slurm_operator.local.daemons import SlurmDaemons
+from testing.daemons import SlurmDaemons
 
 
 def nodes(slurm: SlurmDaemons, token: str | None = None) -> dict[str, Any]:
@@ -101,7 +101,7 @@ def test_accounting_remembers_a_finished_job(slurm_with_accounting):
 def test_everything_ends_with_the_process_that_started_it(rootfs: Path, tmp_path: Path):
     program = (
         "import sys, time, pathlib\n"
-        "from slurm_operator.local.daemons import SlurmDaemons\n"
+        "from testing.daemons import SlurmDaemons\n"
         f"slurm = SlurmDaemons(pathlib.Path({str(rootfs)!r}), pathlib.Path({str(tmp_path)!r}))\n"
         "slurm.start()\n"
         "print(slurm.head.box.pid, flush=True)\n"

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from slurm_operator.local.boxed.box import Box, box_in
-from slurm_operator.local.boxed.head import MYSQL, SLURM
-from slurm_operator.local.daemons import SlurmDaemons
-from slurm_operator.local.errors import LocalError
-from slurm_operator.local.image.entry.watch import SURE_AFTER_S
-from slurm_operator.local.image.images import entry_layer
-from slurm_operator.local.image.tars import File, Link
-from slurm_operator.manifests.shell import one_word
+from images.entry.watch import SURE_AFTER_S
+from slurm_local.errors import LocalError
+from slurm_local.image.images import entry_layer
+from slurm_local.image.tars import File, Link
+from slurm_operator.manifests.builders.shell import one_word
 from slurm_operator.slurm.conf.merge import worker_conf
+from testing.boxed.box import Box, box_in
+from testing.boxed.head import MYSQL, SLURM
+from testing.daemons import SlurmDaemons
 
 ENTRY = "/usr/local/bin/slurm-entry"
 

@@ -4,11 +4,11 @@ from collections.abc import Callable
 
 import pytest
 
-from slurm_operator.local.boxed import conf
-from slurm_operator.local.daemons import SlurmDaemons
 from slurm_operator.slurm.conf.changes import changes, cost
 from slurm_operator.slurm.conf.costs import Cost
 from slurm_operator.slurm.conf.grammar import TABLES
+from testing.boxed import conf
+from testing.daemons import SlurmDaemons
 
 RECONFIGURED = {
     "KillWait": "77 sec",

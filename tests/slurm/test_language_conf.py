@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from parser_box import CONF, HOSTNAME, parser_box
 
-from slurm_operator.local.boxed.box import Box
 from slurm_operator.slurm.conf import values
 from slurm_operator.slurm.conf.files.slurm_conf import NODE_LINE, PARTITION_LINE, SLURM_CONF
 from slurm_operator.slurm.conf.grammar import TABLES, problems
 from slurm_operator.slurm.conf.keys import Key
 from slurm_operator.slurm.conf.lines import Entry, Pair, Setting, render, setting
+from testing.boxed.box import Box
 
 ASK = """
 cd /tmp/cases

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from parser_box import parser_box
 
-from slurm_operator.local.boxed.box import Box
 from slurm_operator.slurm.hostlist import HostlistError, compress, expand
+from testing.boxed.box import Box
 
 EACH_LINE = 'while read -r line; do scontrol show "$0" "$line" 2>/dev/null | tr "\\n" " "; echo; done'
 

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from parser_box import CONF, parser_box
 
-from slurm_operator.local.boxed.box import Box
 from slurm_operator.slurm.conf import topology_yaml
 from slurm_operator.slurm.conf.grammar import problems
 from slurm_operator.slurm.conf.lines import Entry, Pair, Setting, parse, render, setting
 from slurm_operator.slurm.conf.topology_yaml import Block, Blocks, Flat, Ring, Rings, Switch, Topology, Tree
+from testing.boxed.box import Box
 
 REHEARSE = """
 rm -rf /tmp/state

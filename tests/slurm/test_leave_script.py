@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from slurm_operator.local.daemons import SlurmDaemons
-from slurm_operator.reconcilers.nodeset.leave import LEAVE
+from slurm_operator.reconcilers.nodeset.creation.prestop_script import LEAVE
+from testing.daemons import SlurmDaemons
 
 
 def leave(slurm: SlurmDaemons, log: Path, name: str = "w-0") -> "subprocess.Popen[bytes]":

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from slurm_operator.local.boxed.box import Box, box_in
-from slurm_operator.manifests import sshd
-from slurm_operator.runtime.recipes import ssh_host_keys
+from slurm_operator.manifests.builders import sshd
+from slurm_operator.runtime.act.secret_generators import ssh_host_keys
+from testing.boxed.box import Box, box_in
 
 DIRECTORY = sshd.AUTHORIZED_KEYS_DIRECTORY
 # sshd would soon refuse to talk to a client that fails as often as this test does.

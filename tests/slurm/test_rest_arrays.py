@@ -7,11 +7,11 @@ import pytest
 from recording import check
 from rest_rig import client_of, raw, until
 
-from slurm_operator.local.daemons import SlurmDaemons
 from slurm_operator.slurm.job import SlurmJob
 from slurm_operator.slurmrest import errors, session
 from slurm_operator.slurmrest.client import SlurmRest
 from slurm_operator.slurmrest.versions import NEWEST_FIRST
+from testing.daemons import SlurmDaemons
 
 V = "/slurm/v0.0.45"
 TASKS = {0, 1, 2, 3}

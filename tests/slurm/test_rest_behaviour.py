@@ -13,15 +13,15 @@ import pytest
 from rest_rig import client_of, cluster_of, raw, running, seen, until
 
 from slurm_operator import wire
-from slurm_operator.local.boxed import conf
-from slurm_operator.local.boxed.box import Box
-from slurm_operator.local.boxed.daemon import Daemon
-from slurm_operator.local.daemons import SlurmDaemons, Worker
 from slurm_operator.slurm.node import Vitals
 from slurm_operator.slurm.snapshot import Snapshot
 from slurm_operator.slurmrest import session
 from slurm_operator.slurmrest.client import SlurmRest
 from slurm_operator.slurmrest.versions import NEWEST_FIRST
+from testing.boxed import conf
+from testing.boxed.box import Box
+from testing.boxed.daemon import Daemon
+from testing.daemons import SlurmDaemons, Worker
 
 V = "/slurm/v0.0.45"
 
@@ -121,7 +121,7 @@ async def test_each_list_tells_slurmctlds_clock_and_unchanged_is_meant_by_that(
 
 async def test_the_snapshot_under_load_ends_where_slurm_does(slurm: SlurmDaemons) -> None:
     async with cluster_of(slurm) as cluster:
-        cluster.wanted("test", soon=True)
+        cluster.request_polling("test", soon=True)
         await churn(slurm, 40)
         jobs = await asyncio.to_thread(slurm.run, "squeue", "--noheader", "--array", "--format=%A")
 
@@ -302,3 +302,18 @@ def told_where_the_keys_are(worker: Worker) -> Daemon:
 async def a_new_job_runs(slurm: SlurmDaemons) -> None:
     probe = slurm.submit("true", "--nodes=2", "--mem=10")
     await until(lambda: slurm.job_state(probe) == "COMPLETED", "a new job to run")
+
+
+async def test_private_data_hides_jobs_of_others_and_says_so(new_slurm: Callable[..., SlurmDaemons]) -> None:
+    """An empty job list of an ordinary user is no proof that there is no job."""
+    slurm = new_slurm(settings={"PrivateData": "jobs"})
+    slurm.reset("w-0", "w-1")
+    job = await running(slurm, "--nodelist=w-0", "--mem=10")
+    head, nobody = client_of(slurm), client_of(slurm, user="nobody")
+    whole, hidden = await head.read.jobs(), await nobody.read.jobs()
+
+    assert whole is not None
+    assert job in whole.records
+    assert hidden is not None
+    assert hidden.records == {}
+    assert await nobody.read.private_data() == ("jobs",)

@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from rest_rig import OURS, client_of, reason, running, shown, until
 
-from slurm_operator.local.daemons import SlurmDaemons
 from slurm_operator.slurm.reservation import Reservation
 from slurm_operator.slurm.writes import (
     DrainNodes,
@@ -21,6 +20,7 @@ from slurm_operator.slurmrest import errors, session
 from slurm_operator.slurmrest.client import SlurmRest
 from slurm_operator.slurmrest.sender import node_fields
 from slurm_operator.slurmrest.versions import NEWEST_FIRST
+from testing.daemons import SlurmDaemons
 
 BOTH = ("w-0", "w-1")
 
@@ -115,7 +115,7 @@ async def test_nodes_are_deleted_and_added(slurm: SlurmDaemons) -> None:
     with pytest.raises(errors.UnknownNode):
         await client.send.delete_nodes(["w-1"])
 
-    await client.send.add_nodes("NodeName=fut-[0-1] CPUs=1 RealMemory=100 Feature=all State=CLOUD")
+    await client.send.add_nodes(["fut-0", "fut-1"], "CPUs=1 RealMemory=100 Feature=all State=CLOUD")
 
     assert "CLOUD" in slurm.node_states("fut-1")
 

@@ -5,9 +5,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from rest_rig import client_of, raw, until
 
-from slurm_operator.local.daemons import SlurmDaemons
 from slurm_operator.slurm.accounting import Account, Association, Qos
 from slurm_operator.slurmrest import errors
+from testing.daemons import SlurmDaemons
 
 DB = "/slurmdb/v0.0.45"
 

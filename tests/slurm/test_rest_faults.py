@@ -10,12 +10,12 @@ from typing import NamedTuple
 import pytest
 from rest_rig import client_of, cluster_of, running, seen, until
 
-from slurm_operator.local.daemons import SlurmDaemons
-from slurm_operator.runtime import slurm_poller
-from slurm_operator.runtime.slurm_cluster import SlurmCluster
 from slurm_operator.slurm.snapshot import Unreachable
 from slurm_operator.slurmrest import errors
 from slurm_operator.slurmrest.client import SlurmRest
+from slurm_operator.slurmsync import poller
+from slurm_operator.slurmsync.connection import SlurmCluster
+from testing.daemons import SlurmDaemons
 
 DEADLINE_S = 5.0
 Act = Callable[[SlurmDaemons], None]
@@ -61,11 +61,11 @@ FAULTS = {
 async def test_a_fault_is_named_in_time_and_heals(
     quick: SlurmDaemons, fault: Fault, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(slurm_poller, "TOO_OLD_SECONDS", 3.0)
-    monkeypatch.setattr(slurm_poller, "LONGEST_BACKOFF_SECONDS", 1.0)
+    monkeypatch.setattr(poller, "TOO_OLD_SECONDS", 3.0)
+    monkeypatch.setattr(poller, "LONGEST_BACKOFF_SECONDS", 1.0)
     job = await running(quick)
     async with cluster_of(quick, deadline_s=DEADLINE_S) as cluster:
-        cluster.wanted("test", soon=True)
+        cluster.request_polling("test", soon=True)
         await until(lambda: _sees(cluster, job), "the job to be seen")
         fault.strike(quick)
 
@@ -88,7 +88,7 @@ def _sees(cluster: SlurmCluster, job: int) -> bool:
 async def test_restarts_are_sat_out(slurm: SlurmDaemons) -> None:
     job = await running(slurm)
     async with cluster_of(slurm) as cluster:
-        cluster.wanted("test", soon=True)
+        cluster.request_polling("test", soon=True)
         await until(lambda: _sees(cluster, job), "the job to be seen")
         for daemon in (slurm.slurmctld, slurm.slurmrestd):
             await asyncio.to_thread(daemon.restart)

@@ -9,8 +9,8 @@ import pytest
 from recording import check
 from rest_rig import OURS, Reply, client_of, raw, running, until
 
-from slurm_operator.local.daemons import SlurmDaemons
 from slurm_operator.slurmrest.versions import NEWEST_FIRST, Capability
+from testing.daemons import SlurmDaemons
 
 V = "/slurm/v0.0.45"
 DB = "/slurmdb/v0.0.45"

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from rest_rig import OURS, cluster_of, raw, until
 
-from slurm_operator.local.daemons import SlurmDaemons
 from slurm_operator.slurm.reasons import OurReason, is_our_reason
 from slurm_operator.slurm.writes import ResumeNodes
+from testing.daemons import SlurmDaemons
 
 V = "/slurm/v0.0.45"
 LOST, REBOOTED = "Not responding", "Node unexpectedly rebooted"

@@ -10,12 +10,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 from rest_rig import OURS, client_of, cluster_of, raw, reason, running, seen, shown, until
 
-from slurm_operator.local.boxed.head import TESTER
-from slurm_operator.local.daemons import SlurmDaemons
-from slurm_operator.runtime.slurm_cluster import SlurmCluster
-from slurm_operator.runtime.slurm_fencing import Guard
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
 from slurm_operator.slurm.writes import DeleteNodes, DrainNodes, RequeueJob, ResumeNodes, Verdict, WriteResult
+from slurm_operator.slurmsync.connection import SlurmCluster
+from slurm_operator.slurmsync.remove_nodes import Guard
+from testing.boxed.head import TESTER
+from testing.daemons import SlurmDaemons
 
 V = "/slurm/v0.0.45"
 
@@ -273,7 +273,7 @@ async def test_stuck_calls_stall_slurmrestd_so_the_poller_makes_few(
     async with cluster_of(slurm, deadline_s=1.0) as cluster:
         await until(lambda: seen(cluster) is not None, "a first look")
         slurm.slurmctld.pause()
-        cluster.wanted("test", soon=True)
+        cluster.request_polling("test", soon=True)
         await asyncio.sleep(3)
         beside_poller_s = await asyncio.to_thread(_seconds_to_a_plain_answer, slurm)
 

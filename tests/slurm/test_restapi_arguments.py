@@ -4,15 +4,15 @@ import json
 import urllib.request
 from datetime import UTC, datetime
 
-from slurm_operator.api.controller import Controller
-from slurm_operator.api.meta import ObjectKey
-from slurm_operator.api.restapi import RestApi
-from slurm_operator.local.boxed.head import NOBODY
-from slurm_operator.local.daemons import SlurmDaemons
+from slurm_operator.api.shared.meta import ObjectKey
+from slurm_operator.api.slinky.controller import Controller
+from slurm_operator.api.slinky.restapi import RestApi
 from slurm_operator.plan.actions import Apply
 from slurm_operator.reconcilers.restapi import RECONCILER
-from support.children import read, secret, with_config, with_secrets
-from support.world import HandmadeWorld
+from testing.boxed.head import NOBODY
+from testing.children import read, secret, with_config, with_secrets
+from testing.daemons import SlurmDaemons
+from testing.world import HandmadeWorld
 
 PORT = 6830
 

@@ -12,9 +12,9 @@ from rest_rig import OURS, client_of
 from simulation.slurmctld import Slurmctld
 from simulation.slurmrest import SimulatedRest
 from simulation.weather import Weather
-from slurm_operator.local.boxed.conf import LINES
-from slurm_operator.local.daemons import SlurmDaemons
 from slurm_operator.slurmrest.errors import SlurmFailure
+from testing.boxed.conf import LINES
+from testing.daemons import SlurmDaemons
 
 WORKERS = ("w-0", "w-1")
 URGENT = "PartitionName=urgent Nodes=ALL PriorityTier=10 State=UP MaxTime=UNLIMITED"

@@ -2,7 +2,7 @@
 
 import time
 
-from slurm_operator.local.daemons import SlurmDaemons
+from testing.daemons import SlurmDaemons
 
 # As a kubelet asks: within a second, from the same network.
 ASK = """

@@ -109,6 +109,28 @@ readinessProbe:
   periodSeconds: 2
 {{- end }}
 
+{{/* The rights in a list of files/rights.yaml, with those for other API groups that are on: (list ROOT NAME). */}}
+{{- define "slurm-operator.rights" -}}
+{{- $root := index . 0 -}}{{- $name := index . 1 -}}
+{{- $rights := get ($root.Files.Get "files/rights.yaml" | fromYaml) $name -}}
+{{- if $root.Values.apis.nebius -}}
+{{- $rights = concat $rights (get ($root.Files.Get "files/rights-nebius.yaml" | fromYaml) $name) -}}
+{{- end -}}
+{{- $rights | toJson -}}
+{{- end }}
+
+{{/* Flags for the API groups that are on; none for the usual one alone. */}}
+{{- define "slurm-operator.apis" -}}
+{{- $apis := .Values.apis -}}
+{{- if not (or $apis.slinky $apis.nebius) }}{{ fail "apis: at least one must be on" }}{{ end -}}
+{{- if $apis.nebius -}}
+{{- if $apis.slinky }}
+- --api=slinky.slurm.net
+{{- end }}
+- --api=slurm.nebius.ai
+{{- end -}}
+{{- end }}
+
 {{/* Where pods run: (list ROOT COMPONENT). */}}
 {{- define "slurm-operator.scheduling" -}}
 {{- $root := index . 0 -}}{{- $part := index . 1 -}}

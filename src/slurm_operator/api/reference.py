@@ -6,12 +6,13 @@ from datetime import datetime, timedelta
 from types import UnionType
 from typing import Annotated, Any, Final, Union, get_origin
 
-from slurm_operator.api import KINDS
-from slurm_operator.api.crd import AGE, Resource, doc
-from slurm_operator.api.model import Choice, Field, Rule, fields_of, is_model, item_type
-from slurm_operator.api.pods import AddedContainer, ClaimTemplate, Container, PodSpec
-from slurm_operator.api.schema import published_default
-from slurm_operator.api.services import KubeServiceSpec
+from slurm_operator.api import registry
+from slurm_operator.api.registry import Registry
+from slurm_operator.api.schema.crd import Resource, doc
+from slurm_operator.api.schema.model import Choice, Field, Rule, fields_of, is_model, item_type
+from slurm_operator.api.schema.openapi import published_default
+from slurm_operator.api.shared.pods import AddedContainer, ClaimTemplate, Container, PodSpec
+from slurm_operator.api.shared.services import KubeServiceSpec
 
 # Described once on a page of their own; every field of Kubernetes is accepted there anyway.
 OVERRIDES: Final = (Container, AddedContainer, PodSpec, ClaimTemplate, KubeServiceSpec)
@@ -32,9 +33,10 @@ _NAMES: Final = {
 }
 
 
-def pages() -> dict[str, str]:
+def pages(kinds: Registry = registry.ALL) -> dict[str, str]:
     """File name to text of every reference page."""
-    return {"index.md": _index(), "overrides.md": _overrides(), **{_file(cls): _page(cls) for cls in KINDS}}
+    by_kind = {_file(cls): _page(cls) for cls in kinds.models}
+    return {"index.md": _index(kinds), "overrides.md": _overrides(), **by_kind}
 
 
 def _file(cls: type[Resource]) -> str:
@@ -43,7 +45,7 @@ def _file(cls: type[Resource]) -> str:
     return f"{kind.group}/{kind.kind.lower()}.md"
 
 
-def _index() -> str:
+def _index(kinds: Registry) -> str:
     lines = [
         "# Reference",
         "",
@@ -51,7 +53,7 @@ def _index() -> str:
         "",
     ]
     lines += ["| Kind | What it is |", "|---|---|"]
-    lines += [f"| [{cls.__name__}]({_file(cls)}) | {_cell(_summary(cls))} |" for cls in KINDS]
+    lines += [f"| [{one.name}]({_file(one.model)}) | {_cell(_summary(one.model))} |" for one in kinds]
     lines += [
         "",
         "[Overrides](overrides.md) describes what can be laid over pods, containers and Services.",
@@ -68,7 +70,7 @@ def _page(cls: type[Resource]) -> str:
     kind, definition = cls.KIND, cls.CRD
     fields = {field.name: field for field in fields_of(cls)}
     versions = ", ".join(f"`{kind.group}/{version}`" for version in (kind.version, *definition.also_served))
-    columns = ", ".join(column.name for column in (*definition.columns, AGE))
+    columns = ", ".join(column.name for column in (*definition.columns, definition.age))
     words = ", ".join(f"`{word}`" for word in dict.fromkeys([kind.plural, *definition.short_names]))
     return "\n".join(
         [

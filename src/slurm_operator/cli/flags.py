@@ -1,11 +1,14 @@
 """Flags that several commands have, and how Go programs take them."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 import click
 
+from slurm_operator.api import registry
+from slurm_operator.api.registry import DEFAULT_GROUPS, GROUPS
 from slurm_operator.runtime.logs import LEVELS
 
 Decorator = Callable[[Callable[..., None]], Callable[..., None]]
@@ -23,6 +26,30 @@ def switch(name: str, text: str, *, default: bool = False, envvar: str | None = 
         show_default=True,
         help=text,
     )
+
+
+# The API groups that are on, comma-separated, where no flag names one.
+APIS_VARIABLE: Final = "SLURM_OPERATOR_APIS"
+
+api_option: Final[Decorator] = click.option(
+    "--api",
+    "apis",
+    multiple=True,
+    envvar=APIS_VARIABLE,
+    metavar="GROUP",
+    callback=lambda _context, _flag, given: known_groups(given),
+    help=f"An API group that is on; may be repeated. Groups: {', '.join(GROUPS)}. "
+    f"Default: {', '.join(DEFAULT_GROUPS)}.",
+)
+
+
+def known_groups(given: Iterable[str]) -> tuple[str, ...]:
+    """The groups that are asked for, in our own order. Raises BadParameter for one that does not exist."""
+    wanted = {name for text in given for name in comma_separated(text)}
+    try:
+        return registry.ALL.on(wanted).groups or DEFAULT_GROUPS
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
 
 
 _LOG_OPTIONS: Final[tuple[Decorator, ...]] = (
@@ -45,9 +72,47 @@ _LOG_OPTIONS: Final[tuple[Decorator, ...]] = (
 )
 
 
+# Soperator's words for levels, and ours.
+SOPERATOR_LEVELS: Final = {
+    "debug": "debug",
+    "info": "info",
+    "warn": "warning",
+    "error": "error",
+    "dpanic": "error",
+    "panic": "error",
+    "fatal": "error",
+}
+
+_SOPERATOR_OPTIONS: Final[tuple[Decorator, ...]] = (
+    click.option("--health-probe-bind-address", default=":8081", show_default=True),
+    click.option("--metrics-bind-address", default=":8080", show_default=True, help="0 is off."),
+    switch("--metrics-secure", "Serve metrics over HTTPS, to whom the API server lets read them."),
+    switch("--leader-elect", "Of several, let only one act.", default=True),
+    click.option("--log-level", type=click.Choice(list(SOPERATOR_LEVELS)), default="info", show_default=True),
+    click.option("--log-format", type=click.Choice(["json", "plain"]), default="json", show_default=True),
+    click.option(
+        "--cache-sync-timeout", default="", help="Accepted for compatibility; caches are waited for."
+    ),
+    switch("--enable-http2", "Accepted for compatibility; our servers speak HTTP/1.1 only."),
+    click.option(
+        "--kubeconfig", type=click.Path(path_type=Path), help="Outside a cluster: where the API server is."
+    ),
+    click.option("--context", default="", help="Which context of the kubeconfig."),
+)
+
+
 def log_options(command: Callable[..., None]) -> Callable[..., None]:
     """How to log, in our words and in those of other operators' Deployments."""
-    for option in reversed(_LOG_OPTIONS):
+    return _with(_LOG_OPTIONS, command)
+
+
+def soperator_options(command: Callable[..., None]) -> Callable[..., None]:
+    """What all of Soperator's programs are told by their Deployments."""
+    return _with(_SOPERATOR_OPTIONS, command)
+
+
+def _with(options: Sequence[Decorator], command: Callable[..., None]) -> Callable[..., None]:
+    for option in reversed(options):
         command = option(command)
     return command
 

@@ -1,11 +1,14 @@
 """A group of commands that imports a subcommand's module only when that subcommand is used."""
 
 import importlib
+import sys
+from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
 
-from slurm_operator import collector
+from slurm_operator import startup
+from slurm_operator.cli.echo import errors_shown, show_crash
 
 # name -> (module with the click command, its attribute, one line of help). The help stands in the table so
 # that `--help` imports nothing.
@@ -19,6 +22,14 @@ class LazyGroup(click.Group):
         super().__init__(help=help, no_args_is_help=True)
         self._table = table
 
+    def main(self, *args: Any, **kw: Any) -> Any:
+        sys.excepthook = show_crash
+        return super().main(*args, **kw)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with errors_shown():
+            return super().invoke(ctx)
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted(self._table)
 
@@ -27,7 +38,7 @@ class LazyGroup(click.Group):
         if entry is None:
             return None
         module, attribute, _ = entry
-        with collector.loading(collector.MANAGER_WITHOUT if cmd_name == "manager" else ()):
+        with startup.loading(startup.MANAGER_WITHOUT if cmd_name == "manager" else ()):
             command = getattr(importlib.import_module(module), attribute)
         assert isinstance(command, click.Command)
         return command

@@ -10,19 +10,21 @@ from typing import NoReturn, TypeVar
 
 import click
 
+from slurm_local import demo, status, stop
+from slurm_local.cluster import DEFAULT_NAME, Cluster
+from slurm_local.errors import LocalError
+from slurm_local.machine.processes import last_lines
+from slurm_local.paths import Paths
+from slurm_local.progress import progress_for
 from slurm_operator import wire
-from slurm_operator.local import demo, operated, status, stop
-from slurm_operator.local.cluster import DEFAULT_NAME, Cluster
-from slurm_operator.local.errors import LocalError
-from slurm_operator.local.paths import Paths
-from slurm_operator.local.processes import last_lines
-from slurm_operator.local.progress import progress_for
+from slurm_operator.api.registry import GROUPS
+from slurm_operator.cli.echo import echo
 
 F = TypeVar("F", bound=Callable[..., object])
 _PASS_ON = {"ignore_unknown_options": True, "allow_interspersed_args": False}
 
 
-def _named(command: F) -> F:
+def _with_cluster_name(command: F) -> F:
     return click.option("--name", default=DEFAULT_NAME, show_default=True, help="Which cluster.")(command)
 
 
@@ -42,11 +44,18 @@ def local() -> None:
 
 
 @click.command()
-@_named
+@_with_cluster_name
 @click.option("--nodes", default=2, show_default=True, help="Kubernetes nodes, each with its own kubelet.")
 @click.option("--fake-nodes", default=0, help="Further nodes that only the API server believes in.")
 @click.option("--kubernetes-only", is_flag=True, help="No Slurm.")
-def up(name: str, nodes: int, fake_nodes: int, *, kubernetes_only: bool) -> None:
+@click.option(
+    "--api",
+    type=click.Choice(GROUPS),
+    default=GROUPS[0],
+    show_default=True,
+    help="Of which API the Slurm cluster is: a Cluster, or a SlurmCluster on a shared root.",
+)
+def up(name: str, nodes: int, fake_nodes: int, api: str, *, kubernetes_only: bool) -> None:
     """Start a cluster, run a first job, and say what to try next."""
     with _in_words():
         demo.up(
@@ -56,32 +65,33 @@ def up(name: str, nodes: int, fake_nodes: int, *, kubernetes_only: bool) -> None
             nodes=nodes,
             fake_nodes=fake_nodes,
             slurm=not kubernetes_only,
+            api=api,
         )
 
 
 @click.command()
-@_named
+@_with_cluster_name
 def down(name: str) -> None:
     """Stop a cluster and leave nothing behind."""
     with _in_words():
         if not stop.down(name, Paths.of(), progress_for(sys.stderr)):
-            click.echo(f"There is no cluster {name!r}.")
+            echo(f"There is no cluster {name!r}.")
 
 
 @click.command(name="status")
-@_named
+@_with_cluster_name
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text")
 def status_(name: str, output: str) -> None:
     """What runs. Fails when something that should run does not."""
     with _in_words():
         found = status.status(name, Paths.of())
-        click.echo(wire.pretty(found) if output == "json" else demo.described(found))
+        echo(wire.pretty(found) if output == "json" else demo.described(found))
         if not found.is_healthy:
             sys.exit(1)
 
 
 @click.command()
-@_named
+@_with_cluster_name
 @click.option("-f", "--follow", is_flag=True, help="Go on as the log grows.")
 @click.argument("component", required=False)
 def logs(name: str, component: str | None, *, follow: bool) -> None:
@@ -89,17 +99,17 @@ def logs(name: str, component: str | None, *, follow: bool) -> None:
     with _in_words():
         parts = Cluster(name, Paths.of()).state.parts
         if component is None:
-            click.echo("\n".join(sorted(parts)))
+            echo("\n".join(sorted(parts)))
         elif component not in parts:
             raise LocalError(f"There is no component {component!r}. There are: {', '.join(sorted(parts))}.")
         elif follow:
             _become("tail", "-n", "50", "-f", parts[component].log)
         else:
-            click.echo(last_lines(Path(parts[component].log), count=1000))
+            echo(last_lines(Path(parts[component].log), count=1000))
 
 
 @click.command(context_settings=_PASS_ON)
-@_named
+@_with_cluster_name
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
 def kubectl(name: str, args: tuple[str, ...]) -> None:
     """kubectl as administrator of the cluster; `kubectl slurm` included."""
@@ -112,7 +122,7 @@ def kubectl(name: str, args: tuple[str, ...]) -> None:
 
 
 @click.command(context_settings=_PASS_ON)
-@_named
+@_with_cluster_name
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
 def helm(name: str, args: tuple[str, ...]) -> None:
     """helm as administrator of the cluster; built when it is first used."""
@@ -123,14 +133,14 @@ def helm(name: str, args: tuple[str, ...]) -> None:
 
 
 @click.command(context_settings=_PASS_ON)
-@_named
+@_with_cluster_name
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 def shell(name: str, command: tuple[str, ...]) -> None:
     """A shell in the Slurm cluster, where sinfo and srun work; or one command there."""
     with _in_words():
         cluster = _running(name)
         terminal = ["--stdin", "--tty"] if sys.stdin.isatty() and not command else ["--stdin"]
-        target = ["exec", *terminal, *operated.LOGIN, "--"]
+        target = ["exec", *terminal, *demo.login_of(cluster)]
         _become(
             str(cluster.kubectl_program),
             f"--kubeconfig={cluster.kubeconfig}",

@@ -4,21 +4,22 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 import structlog
 
-from slurm_operator.api.images import DOMAIN_VARIABLE
+from slurm_operator.api.shared.images import DOMAIN_VARIABLE
+from slurm_operator.cli.flags import api_option, log_options, log_style, switch
 from slurm_operator.cli.flags import comma_separated as comma_separated
-from slurm_operator.cli.flags import log_options, log_style, switch
-from slurm_operator.kube import config
+from slurm_operator.kube.auth import config
+from slurm_operator.kube.auth.access import Access
 from slurm_operator.kube.errors import ConfigProblem
-from slurm_operator.manifests.dns import domain_in
+from slurm_operator.manifests.builders.dns import domain_in
 from slurm_operator.operator import RECONCILER_NAMES, program
-from slurm_operator.runtime import gathering
 from slurm_operator.runtime.logs import configure
-from slurm_operator.runtime.manager import Manager
+from slurm_operator.runtime.loop import gathering
+from slurm_operator.runtime.manager import Beside, Manager
 from slurm_operator.runtime.settings import Address, Settings, SettingsProblem, with_file
 
 RESOLV_CONF = Path("/etc/resolv.conf")
@@ -43,6 +44,7 @@ def worker_options(command: Callable[..., None]) -> Callable[..., None]:
 @click.option(
     "--namespaces", default="", envvar="WATCH_NAMESPACE", help="Comma-separated; empty is all namespaces."
 )
+@api_option
 @click.option("--health-addr", default=":8081", envvar="HEALTH_BIND_ADDRESS", show_default=True)
 @click.option(
     "--metrics-addr", default=":8080", envvar="METRICS_BIND_ADDRESS", show_default=True, help="0 is off."
@@ -86,18 +88,33 @@ def manager(**flags: Any) -> None:
     configure(*log_style(flags))
     try:
         settings = settings_of(flags)
-        access = config.find(settings.kubeconfig, settings.context)
-    except (SettingsProblem, ConfigProblem) as problem:
+    except SettingsProblem as problem:
         raise click.ClickException(str(problem)) from problem
-    os.environ[DOMAIN_VARIABLE] = flags["cluster_domain"] or domain_found(RESOLV_CONF)
+    run(settings, flags["cluster_domain"])
+
+
+def run(
+    settings: Settings, cluster_domain: str, beside: Callable[[Access], Beside] = lambda access: None
+) -> NoReturn:
+    """A manager until it is stopped, with what else runs in its process."""
+    try:
+        access = config.find(settings.kubeconfig, settings.context)
+    except ConfigProblem as problem:
+        raise click.ClickException(str(problem)) from problem
+    os.environ[DOMAIN_VARIABLE] = cluster_domain or domain_found(RESOLV_CONF)
     for note in access.notes:
         structlog.get_logger(__name__).warning(note)
-    sys.exit(gathering.run(Manager(access, program(settings), settings).run()))
+    sys.exit(gathering.run(Manager(access, program(settings), settings, beside(access)).run()))
 
 
 def domain_found(resolv_conf: Path) -> str:
     """The cluster domain that our own pod was given; empty when it was given none."""
     return domain_in(resolv_conf.read_text(errors="replace")) if resolv_conf.is_file() else ""
+
+
+def _workers_flag(reconciler: str) -> str:
+    """How click calls the value of `--NAME-workers`."""
+    return f"{reconciler}_workers".replace("-", "_")
 
 
 def settings_of(flags: dict[str, Any]) -> Settings:
@@ -117,12 +134,11 @@ def settings_of(flags: dict[str, Any]) -> Settings:
         retry_seconds=flags["leader_elect_retry_period"],
         profile=Address.parse(flags["profile_addr"]) if flags["profile"] else Address("localhost", 0),
         workers={
-            name: flags[f"{name}_workers"]
-            for name in RECONCILER_NAMES
-            if flags[f"{name}_workers"] is not None
+            name: wanted for name in RECONCILER_NAMES if (wanted := flags[_workers_flag(name)]) is not None
         },
         propagated_node_conditions=comma_separated(flags["propagated_node_conditions"]),
         record=flags["record"],
+        groups=flags["apis"],
     )
     if not settings.retry_seconds < settings.renew_deadline_seconds < settings.lease_seconds:
         raise SettingsProblem(

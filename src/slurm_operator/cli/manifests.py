@@ -6,11 +6,12 @@ import click
 import yaml
 
 import slurm_operator
-from slurm_operator.api import KINDS
-from slurm_operator.api.crd import crd
-from slurm_operator.cli.flags import comma_separated
+from slurm_operator.api import registry
+from slurm_operator.api.schema.crd import crd
+from slurm_operator.cli.echo import echo
+from slurm_operator.cli.flags import api_option, comma_separated
 from slurm_operator.install import Installation, installation
-from slurm_operator.install.objects import protected
+from slurm_operator.install.objects import access, protected
 from slurm_operator.manifests.meta import Manifest
 
 # A megabyte of YAML: seconds in Python, a blink where PyYAML comes with libyaml.
@@ -61,11 +62,17 @@ WEBHOOK_IMAGE = f"docker.io/local/slurm-operator-webhook:{slurm_operator.__versi
     help="Only the policy that protects workers, for an operator that was installed otherwise.",
 )
 @click.option(
+    "--only-rights",
+    is_flag=True,
+    help="Only roles and their bindings, for an operator that was installed otherwise.",
+)
+@click.option(
     "--service-account",
     default="slurm-operator",
     show_default=True,
-    help="With --only-protection: the operator's ServiceAccount, which may delete workers.",
+    help="With --only-protection or --only-rights: the operator's ServiceAccount.",
 )
+@api_option
 @click.option("--crds/--no-crds", default=True, show_default=True, help="With the resource definitions.")
 def manifests(
     namespace: str,
@@ -77,8 +84,10 @@ def manifests(
     mariadb_image: str,
     namespaces: str,
     service_account: str,
+    apis: tuple[str, ...],
     *,
     only_protection: bool,
+    only_rights: bool,
     webhook: bool,
     protection: bool,
     cluster_reader: bool,
@@ -98,13 +107,17 @@ def manifests(
         slurm_images=slurm_images,
         mariadb_image=mariadb_image,
         namespaces=comma_separated(namespaces),
+        kinds=registry.ALL.on(apis),
     )
     if only_protection:
         # By names of their own, so that a chart with the policies can be installed beside them or after.
-        click.echo(_yaml(protected(chosen, service_account, f"-{namespace}")), nl=False)
+        echo(_yaml(protected(chosen, service_account, f"-{namespace}")), nl=False)
         return
-    objects = [*([crd(kind) for kind in KINDS] if crds else []), *installation(chosen)]
-    click.echo(_yaml(objects), nl=False)
+    if only_rights:
+        echo(_yaml(access(chosen, service_account)), nl=False)
+        return
+    objects = [*([crd(model) for model in chosen.needed.models] if crds else []), *installation(chosen)]
+    echo(_yaml(objects), nl=False)
 
 
 def _yaml(objects: Iterable[Manifest]) -> str:

@@ -9,8 +9,9 @@ from typing import Any
 import click
 import structlog
 
-from slurm_operator.cli.flags import comma_separated, log_options, log_style, switch
-from slurm_operator.kube import config
+from slurm_operator.api import registry
+from slurm_operator.cli.flags import api_option, comma_separated, log_options, log_style, switch
+from slurm_operator.kube.auth import config
 from slurm_operator.kube.errors import ConfigProblem
 from slurm_operator.runtime.logs import configure
 from slurm_operator.runtime.settings import Address, SettingsProblem
@@ -25,6 +26,7 @@ from slurm_operator.webhook.process import CERTIFICATES, Settings, Webhook
 @click.option(
     "--namespaces", default="", envvar="WATCH_NAMESPACE", help="Comma-separated; empty is all namespaces."
 )
+@api_option
 @click.option("--server-addr", default=None, help="Where admission is served. Default: WEBHOOK_PORT or 9443.")
 @click.option("--health-addr", default=":8081", envvar="HEALTH_BIND_ADDRESS", show_default=True)
 @click.option(
@@ -96,4 +98,5 @@ def settings_of(flags: dict[str, Any]) -> Settings:
         more_hosts=comma_separated(flags["cert_hosts"]),
         configurations=comma_separated(flags["webhook_configurations"]),
         pods_binding=flags["pods_binding"],
+        kinds=registry.ALL.on(flags["apis"]),
     )

@@ -1,1 +1,1 @@
-"""A Slurm snapshot to a table of metrics to /metrics. Writes nothing."""
+"""One Slurm cluster as metrics: read in the background, made into a table, shown to Prometheus."""

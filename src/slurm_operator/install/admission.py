@@ -5,8 +5,8 @@ from typing import Final
 from slurm_operator.install import rights
 from slurm_operator.install.chosen import NAME, Installation, Manifest, granted, labels
 from slurm_operator.install.pods import HEALTH_PORT, deployment, network_policy
-from slurm_operator.manifests.admission import service as through
-from slurm_operator.manifests.admission import validating
+from slurm_operator.manifests.builders.admission import service as through
+from slurm_operator.manifests.builders.admission import validating
 
 WEBHOOK: Final = f"{NAME}-webhook"
 CERTIFICATES: Final = f"{WEBHOOK}-certificates"
@@ -32,18 +32,17 @@ def admission(chosen: Installation) -> list[Manifest]:
 
 def access(chosen: Installation) -> list[Manifest]:
     known = rights.webhook_configurations(WEBHOOK)
+    lookups = rights.webhook_lookups(chosen.kinds)
     at_home = granted(chosen, WEBHOOK, "Role", chosen.namespace, rights.webhook_certificates(CERTIFICATES))
     if not chosen.namespaces:
-        return [*granted(chosen, WEBHOOK, "ClusterRole", "", (*rights.WEBHOOK_LOOKUPS, *known)), *at_home]
+        return [*granted(chosen, WEBHOOK, "ClusterRole", "", (*lookups, *known)), *at_home]
     return [
         *granted(chosen, WEBHOOK, "ClusterRole", "", known),
         *at_home,
         *(
             manifest
             for watched in chosen.namespaces
-            for manifest in granted(
-                chosen, WEBHOOK, "Role", watched, rights.WEBHOOK_LOOKUPS, name=f"{WEBHOOK}-clusters"
-            )
+            for manifest in granted(chosen, WEBHOOK, "Role", watched, lookups, name=f"{WEBHOOK}-clusters")
         ),
     ]
 
@@ -66,6 +65,7 @@ def _container(chosen: Installation) -> Manifest:
         f"--cert-secret={CERTIFICATES}",
         f"--webhook-configurations={WEBHOOK}",
         "--pods-binding=false",
+        *chosen.apis,
     ]
     if chosen.namespaces:
         args.append(f"--namespaces={','.join(sorted(chosen.namespaces))}")
@@ -84,5 +84,10 @@ def _container(chosen: Installation) -> Manifest:
 
 def configuration(chosen: Installation) -> Manifest:
     """What the API server asks about: our kinds only. The webhook itself says whom to believe."""
-    asked = validating(through(chosen.namespace), namespaces=chosen.namespaces)
+    asked = validating(
+        through(chosen.namespace),
+        kinds=chosen.kinds,
+        namespaces=chosen.namespaces,
+        guards_secrets=chosen.serves_nebius,
+    )
     return asked | {"metadata": asked["metadata"] | {"labels": labels(WEBHOOK)}}

@@ -3,6 +3,9 @@
 from typing import Any, Final
 
 from slurm_operator import wire
+from slurm_operator.api import registry
+from slurm_operator.api.nebius import names as nebius_names
+from slurm_operator.api.registry import DEFAULT_GROUPS, Registry, with_parts
 from slurm_operator.install.rights import Right, rules
 
 Manifest = dict[str, Any]
@@ -25,6 +28,23 @@ class Installation(wire.Record):
     sees_cluster: bool = True  # With namespaces: whether it may look at machines and storage classes.
     is_protecting: bool = True
     is_recording: bool = False  # Keeps its last decisions: see `kubectl slurm record`.
+    kinds: Registry = registry.DEFAULT  # Those that are on.
+
+    @property
+    def needed(self) -> Registry:
+        """Those that must be there: also the parts that clusters are made of."""
+        return with_parts(self.kinds)
+
+    @property
+    def apis(self) -> list[str]:
+        """As flags of manager and webhook; none where only the usual group is on."""
+        return (
+            [] if self.kinds.groups == DEFAULT_GROUPS else [f"--api={group}" for group in self.kinds.groups]
+        )
+
+    @property
+    def serves_nebius(self) -> bool:
+        return nebius_names.GROUP in self.kinds.groups
 
     def metadata(self, component: str, name: str = "", *, namespace: str | None = None) -> Manifest:
         return {

@@ -1,6 +1,6 @@
 """Every object of an installation, in the order in which they need each other."""
 
-from slurm_operator.api import images
+from slurm_operator.api.shared import images
 from slurm_operator.install import rights
 from slurm_operator.install.admission import admission
 from slurm_operator.install.chosen import NAME, Installation, Manifest, granted, labels
@@ -12,10 +12,10 @@ from slurm_operator.install.pods import (
     deployment,
     network_policy,
 )
-from slurm_operator.manifests.crd_protection import NAME as CRD_POLICY
-from slurm_operator.manifests.crd_protection import crd_protection
-from slurm_operator.manifests.protection import NAME as WORKER_POLICY
-from slurm_operator.manifests.protection import protection, service_account
+from slurm_operator.manifests.builders.crd_protection import NAME as CRD_POLICY
+from slurm_operator.manifests.builders.crd_protection import crd_protection
+from slurm_operator.manifests.builders.protection import NAME as WORKER_POLICY
+from slurm_operator.manifests.builders.protection import protection, service_account
 
 
 def installation(chosen: Installation) -> list[Manifest]:
@@ -24,6 +24,7 @@ def installation(chosen: Installation) -> list[Manifest]:
         namespace(chosen),
         {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": chosen.metadata(NAME)},
         *access(chosen),
+        *(people(chosen) if chosen.sees_cluster else []),
         service(chosen),
         deployment(chosen, NAME, manager(chosen), replicas=chosen.replicas),
         *([budget(chosen)] if chosen.replicas > 1 else []),
@@ -40,22 +41,35 @@ def namespace(chosen: Installation) -> Manifest:
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
 
 
-def access(chosen: Installation) -> list[Manifest]:
+def access(chosen: Installation, account: str = NAME) -> list[Manifest]:
     """Rights and who has them: everywhere, or only where Slurm clusters may be."""
-    at_home = granted(chosen, NAME, "Role", chosen.namespace, rights.AT_HOME)
+    name = NAME if account == NAME else f"{NAME}-{account}"
+    at_home = granted(chosen, account, "Role", chosen.namespace, rights.at_home(chosen.kinds), name)
+    cluster_wide, in_namespaces = rights.cluster_wide(chosen.needed), rights.in_namespaces(chosen.needed)
     if not chosen.namespaces:
-        everything = (*rights.CLUSTER_WIDE, *rights.IN_NAMESPACES)
-        return [*granted(chosen, NAME, "ClusterRole", "", everything), *at_home]
+        everything = tuple(dict.fromkeys((*cluster_wide, *in_namespaces)))
+        return [*granted(chosen, account, "ClusterRole", "", everything, name), *at_home]
     return [
-        *(granted(chosen, NAME, "ClusterRole", "", rights.CLUSTER_WIDE) if chosen.sees_cluster else []),
+        *(granted(chosen, account, "ClusterRole", "", cluster_wide, name) if chosen.sees_cluster else []),
         *at_home,
         *(
             manifest
             for watched in chosen.namespaces
-            for manifest in granted(
-                chosen, NAME, "Role", watched, rights.IN_NAMESPACES, name=f"{NAME}-clusters"
-            )
+            for manifest in granted(chosen, account, "Role", watched, in_namespaces, f"{name}-clusters")
         ),
+    ]
+
+
+def people(chosen: Installation) -> list[Manifest]:
+    """Roles that Kubernetes adds to its own: who may view or edit a namespace may do so with our kinds."""
+    return [
+        {
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRole",
+            "metadata": {"name": f"{NAME}-{role}", "labels": labels(NAME) | rights.aggregated(role)},
+            "rules": rights.rules(rights.of_people(chosen.needed, role)),
+        }
+        for role in ("view", "edit")
     ]
 
 
@@ -82,6 +96,7 @@ def service(chosen: Installation) -> Manifest:
 def manager(chosen: Installation) -> Manifest:
     """The container that runs the reconcilers."""
     args = [f"--health-addr=:{HEALTH_PORT}", f"--metrics-addr=:{METRICS_PORT}", "--leader-elect=true"]
+    args += chosen.apis
     if chosen.namespaces:
         args.append(f"--namespaces={','.join(sorted(chosen.namespaces))}")
     if chosen.is_recording:
@@ -89,6 +104,7 @@ def manager(chosen: Installation) -> Manifest:
     named = (
         (images.PATTERN_VARIABLE, chosen.slurm_images),
         (images.MARIADB_VARIABLE, chosen.mariadb_image),
+        (images.EXPORTER_VARIABLE, chosen.image),
     )
     environment = [{"name": name, "value": value} for name, value in named if value]
     return {

@@ -3,10 +3,13 @@
 Tests read the API server's audit log: whatever is used here is granted, and what is granted is used.
 """
 
+from collections.abc import Iterator
 from typing import Any, Final
 
 from slurm_operator import wire
-from slurm_operator.api import KINDS, Cluster, Token, names
+from slurm_operator.api.nebius import names as nebius_names
+from slurm_operator.api.registry import Registered, Registry, Use
+from slurm_operator.api.shared import names
 
 READ: Final = ("list", "watch")
 # Server-side apply is `patch`, and `create` as well where the object is not there yet.
@@ -32,13 +35,17 @@ class Right(wire.Record):
         return rule | ({"resourceNames": list(self.named)} if self.named else {})
 
 
-_OURS: Final = tuple(kind.KIND.plural for kind in KINDS)
-_PARTS: Final = tuple(kind.KIND.plural for kind in KINDS if kind not in (Cluster, Token))
+# What the operator does with our own kinds.
+_USES: Final = {
+    Use.MAKE: (*KEEP, "get"),
+    Use.HOLD: ("get", "list", "patch", "watch"),
+    Use.READ: READ,
+}
 
 # Of objects that belong to no namespace. All are only looked at: machines for cordons and taints, namespaces
 # for their Pod Security level, storage classes for whether there is a default one, policies for whether one
 # protects workers.
-CLUSTER_WIDE: Final = (
+_LOOKED_AT: Final = (
     Right(group="", resources=("namespaces", "nodes"), verbs=READ),
     Right(group="storage.k8s.io", resources=("storageclasses",), verbs=READ),
     Right(
@@ -50,7 +57,7 @@ CLUSTER_WIDE: Final = (
 
 # In every namespace with Slurm clusters. `get` is for named reads, and after a patch that was refused: the
 # server does not say whether it was because the object is another one by now.
-IN_NAMESPACES: Final = (
+_AROUND: Final = (
     Right(group="", resources=("configmaps", "secrets"), verbs=(*KEEP, "get")),
     Right(group="", resources=("services",), verbs=KEEP),
     # Claims are never deleted by us: those that may go are given an owner.
@@ -65,19 +72,110 @@ IN_NAMESPACES: Final = (
     Right(group="events.k8s.io", resources=("events",), verbs=("create", "list", "patch", "watch")),
     Right(group="monitoring.coreos.com", resources=("servicemonitors",), verbs=KEEP),
     Right(group="policy", resources=("poddisruptionbudgets",), verbs=("create", "list", "patch", "watch")),
-    # What a Cluster is made of; Clusters and Tokens are made by people only.
-    Right(group=names.GROUP, resources=_PARTS, verbs=(*KEEP, "get")),
-    Right(group=names.GROUP, resources=(Cluster.KIND.plural,), verbs=("get", "list", "patch", "watch")),
-    Right(group=names.GROUP, resources=(Token.KIND.plural,), verbs=READ),
-    Right(group=names.GROUP, resources=tuple(f"{plural}/status" for plural in _OURS), verbs=("patch",)),
-    # Asked for by an admission plugin of some API servers when an object names its owner.
-    Right(group=names.GROUP, resources=tuple(f"{plural}/finalizers" for plural in _OURS), verbs=("update",)),
 )
+
+
+# To see whether another operator acts on the second API group; wherever we may look.
+_OTHER_LEASE: Final = Right(
+    group="coordination.k8s.io",
+    resources=("leases",),
+    verbs=("list",),
+    named=(nebius_names.SOPERATOR_LEASE,),
+)
+
+
+# Jobs that populate shared roots.
+_JOBS: Final = Right(group="batch", resources=("jobs",), verbs=KEEP)
+# Databases that the MariaDB operator makes, and the writer of files that a SlurmCluster no longer has.
+_OF_CLUSTERS: Final = (
+    Right(group="k8s.mariadb.com", resources=("grants", "mariadbs"), verbs=KEEP),
+    Right(group="apps", resources=("deployments",), verbs=("delete",)),
+)
+
+
+# For the account of the writer of files in shared roots.
+_GIVE: Final = ("create", "list", "patch", "watch")
+_ACCOUNTS: Final = (
+    Right(group="", resources=("serviceaccounts",), verbs=_GIVE),
+    Right(group="rbac.authorization.k8s.io", resources=("rolebindings", "roles"), verbs=_GIVE),
+    # Nobody can give a right that they do not have, and the operator uses Leases in its own namespace only.
+    Right(group="coordination.k8s.io", resources=("leases",), verbs=("create", "get", "update")),
+)
+
+
+def _other_operator(kinds: Registry) -> tuple[Right, ...]:
+    return (_OTHER_LEASE,) if nebius_names.GROUP in kinds.groups else ()
+
+
+def cluster_wide(kinds: Registry) -> tuple[Right, ...]:
+    """With those of our kinds that belong to no namespace."""
+    ours = [one for one in kinds if not one.kind.namespaced]
+    rights = (right for group in kinds.groups for right in _of_ours(group, ours))
+    return (*_LOOKED_AT, *rights, *_other_operator(kinds))
+
+
+def in_namespaces(kinds: Registry) -> tuple[Right, ...]:
+    """With those of our kinds that belong to one."""
+    ours = [one for one in kinds if one.kind.namespaced]
+    rights = (right for group in kinds.groups for right in _of_ours(group, ours))
+    nebius = (_JOBS, *_OF_CLUSTERS, *_ACCOUNTS) if nebius_names.GROUP in kinds.groups else ()
+    return (*_AROUND, *rights, *nebius, *_other_operator(kinds))
+
+
+def _of_ours(group: str, kinds: list[Registered]) -> Iterator[Right]:
+    ours = [one for one in kinds if one.group == group]
+    for use, verbs in _USES.items():
+        if resources := tuple(one.plural for one in ours if one.use is use):
+            yield Right(group=group, resources=resources, verbs=verbs)
+    if told := [one for one in ours if one.reconciler or one.use is not Use.READ]:
+        yield Right(group=group, resources=tuple(f"{one.plural}/status" for one in told), verbs=("patch",))
+        # Asked for by an admission plugin of some API servers when an object names its owner.
+        finalizers = tuple(f"{one.plural}/finalizers" for one in told)
+        yield Right(group=group, resources=finalizers, verbs=("update",))
+
+
+# Kubernetes' own roles for people, and what they may do with our kinds. What `edit` may do, `admin` may too.
+PEOPLE: Final = ("view", "edit", "admin")
+_VERBS_OF: Final = {
+    "view": ("get", "list", "watch"),
+    "edit": ("create", "delete", "deletecollection", "patch", "update"),
+}
+
+
+def of_people(kinds: Registry, role: str) -> tuple[Right, ...]:
+    """What Kubernetes' own `view` or `edit` gets. Kinds without a namespace are for administrators."""
+    found = ((group, tuple(_with_scale(kinds, group))) for group in kinds.groups)
+    return tuple(
+        Right(group=group, resources=resources, verbs=_VERBS_OF[role])
+        for group, resources in found
+        if resources
+    )
+
+
+def _with_scale(kinds: Registry, group: str) -> Iterator[str]:
+    for one in kinds:
+        if one.group != group or not one.kind.namespaced:
+            continue
+        yield one.plural
+        if one.model.CRD.has_scale:
+            yield f"{one.plural}/scale"
+
+
+def aggregated(role: str) -> dict[str, str]:
+    """The labels by which Kubernetes adds rules to its own roles."""
+    wider = PEOPLE[PEOPLE.index(role) :]
+    return {f"rbac.authorization.k8s.io/aggregate-to-{name}": "true" for name in wider}
+
 
 # In the operator's own namespace.
 AT_HOME: Final = (
     Right(group="coordination.k8s.io", resources=("leases",), verbs=("create", "get", "update")),
 )
+
+
+def at_home(kinds: Registry) -> tuple[Right, ...]:
+    return (*AT_HOME, *_other_operator(kinds))
+
 
 # To ask whether a reader of the metrics may read them; only with --metrics-secure.
 SECURE_METRICS: Final = (
@@ -96,7 +194,12 @@ WEBHOOK_LOOKUPS: Final = (
 WEBHOOK_BINDING: Final = (Right(group="", resources=("nodes", "pods"), verbs=("get",)),)
 
 # To let go of a guarded Secret when its SlurmCluster is gone; only with guarded Secrets.
-WEBHOOK_GUARD: Final = (Right(group="slurm.nebius.ai", resources=("slurmclusters",), verbs=("get",)),)
+WEBHOOK_GUARD: Final = (Right(group=nebius_names.GROUP, resources=("slurmclusters",), verbs=("get",)),)
+
+
+def webhook_lookups(kinds: Registry) -> tuple[Right, ...]:
+    """What it looks up for those that are on; Secrets are guarded with the second group."""
+    return (*WEBHOOK_LOOKUPS, *(WEBHOOK_GUARD if nebius_names.GROUP in kinds.groups else ()))
 
 
 def webhook_certificates(secret: str) -> tuple[Right, ...]:

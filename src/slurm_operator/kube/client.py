@@ -7,12 +7,11 @@ from typing import Any, Literal, Self, TypedDict, TypeVar, Unpack
 from urllib.parse import urlencode
 
 from slurm_operator import wire
-from slurm_operator.api.kind import Kind
-from slurm_operator.api.meta import ObjectKey
+from slurm_operator.api.schema.kind import Kind
+from slurm_operator.api.shared.meta import ObjectKey
 from slurm_operator.kube import envelope, errors
-from slurm_operator.kube.access import Access
-from slurm_operator.kube.channels import CHANNELS, output
-from slurm_operator.kube.lines import lines
+from slurm_operator.kube.auth.access import Access
+from slurm_operator.kube.exec_channels import CHANNELS, output
 from slurm_operator.kube.request import (
     APPLY_PATCH,
     JSON,
@@ -26,6 +25,7 @@ from slurm_operator.kube.request import (
 )
 from slurm_operator.kube.transport import Call as Call
 from slurm_operator.kube.transport import Pool, Transport
+from slurm_operator.kube.watch.lines import lines
 from slurm_operator.manifests.kinds import POD
 from slurm_operator.manifests.meta import Manifest
 
@@ -206,18 +206,22 @@ class Client:
         """Server-side apply: the object afterwards has these fields, and they are ours."""
         return await self._apply(kind, manifest, "", force)
 
-    async def apply_status(self, kind: Kind, manifest: Manifest, *, force: bool = True) -> Manifest:
+    async def apply_status(
+        self, kind: Kind, manifest: Manifest, *, force: bool = True, manager: str = FIELD_MANAGER
+    ) -> Manifest:
         """Server-side apply of `status` alone."""
-        return await self._apply(kind, manifest, "status", force)
+        return await self._apply(kind, manifest, "status", force, manager)
 
-    async def _apply(self, kind: Kind, manifest: Manifest, subresource: str, force: bool) -> Manifest:
+    async def _apply(
+        self, kind: Kind, manifest: Manifest, subresource: str, force: bool, manager: str = FIELD_MANAGER
+    ) -> Manifest:
         request = on_object(
             "apply",
             "PATCH",
             kind,
             _key(manifest),
             subresource=subresource,
-            params={"fieldManager": FIELD_MANAGER, "force": "true" if force else "false"},
+            params={"fieldManager": manager, "force": "true" if force else "false"},
             body=_whole(kind, manifest),
             content_type=APPLY_PATCH,
         )

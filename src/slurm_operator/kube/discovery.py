@@ -3,7 +3,7 @@
 from typing import TypeVar
 
 from slurm_operator import wire
-from slurm_operator.api.kind import Kind
+from slurm_operator.api.schema.kind import Kind
 from slurm_operator.kube.client import Client
 from slurm_operator.kube.errors import NotFound, Unreadable
 from slurm_operator.kube.request import Request

@@ -4,8 +4,9 @@ The objects themselves stay undecoded, so that one that does not fit spoils noth
 """
 
 from slurm_operator import wire
-from slurm_operator.api.meta import ObjectKey
-from slurm_operator.kube import errors, shallow
+from slurm_operator.api.shared.meta import ObjectKey
+from slurm_operator.kube import errors
+from slurm_operator.kube.watch import json_split
 
 # Not JSON, the wrong shape, or nested too deep to be read.
 UNREADABLE = (wire.DecodeError, RecursionError, ValueError, KeyError)
@@ -101,8 +102,8 @@ def page(body: bytes) -> Page:
 
 def _page_by_parts(body: bytes) -> tuple[_ListMeta, list[memoryview]]:
     try:
-        parts = shallow.members(body)
-        return _decode_list_meta(parts["metadata"]), shallow.elements(parts["items"])
+        parts = json_split.members(body)
+        return _decode_list_meta(parts["metadata"]), json_split.elements(parts["items"])
     except UNREADABLE as error:
         raise errors.Unreadable(f"the answer is no list: {error!r}") from error
 
@@ -118,7 +119,7 @@ def event(line: bytes) -> Event:
 
 def _event_by_parts(line: bytes) -> Event:
     try:
-        parts = shallow.members(line)
+        parts = json_split.members(line)
         return Event(type=_decode_string(parts["type"]), object=parts["object"])
     except UNREADABLE as error:
         raise errors.Unreadable(f"the line is no watch event: {error!r}") from error
@@ -134,7 +135,7 @@ def name(body: memoryview) -> Name:
 
 def _name_by_parts(body: memoryview) -> Name:
     try:
-        parts = shallow.members(shallow.members(body)["metadata"])
+        parts = json_split.members(json_split.members(body)["metadata"])
         said = {
             field: _decode_string(parts[field]) for field in ("name", "namespace", "uid") if field in parts
         }

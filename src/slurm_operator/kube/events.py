@@ -10,12 +10,13 @@ from typing import Literal, NamedTuple
 import structlog
 
 from slurm_operator import wire
-from slurm_operator.api.kind import Kind
-from slurm_operator.api.meta import Meta, ObjectKey
+from slurm_operator.api.schema.kind import Kind
+from slurm_operator.api.shared.meta import Meta, ObjectKey
 from slurm_operator.kube.client import Client
 from slurm_operator.kube.errors import KubeError, NotFound
 from slurm_operator.manifests.kinds import EVENT
 from slurm_operator.manifests.meta import Manifest
+from slurm_operator.printable import printable
 
 # As long as an event keeps coming back within this time it is one event with a count.
 _SERIES_SECONDS = 360.0
@@ -126,7 +127,8 @@ class Recorder:
         """Tell people. Returns at once; equal events within minutes become one with a count."""
         now = asyncio.get_running_loop().time()
         object_ = (about.api_version, about.kind, about.namespace, about.name, about.uid)
-        words = _Words(object_, reason[:_NAME_LIMIT], _shortened(note), action[:_NAME_LIMIT], type_, related)
+        reason, note = printable(reason)[:_NAME_LIMIT], _shortened(printable(note))
+        words = _Words(object_, reason, note, action[:_NAME_LIMIT], type_, related)
         known = self._recent.get(words)
         if known is not None and now - known.last < _SERIES_SECONDS:
             known.happened_again(now)

@@ -14,7 +14,7 @@ from enum import Enum
 import structlog
 
 from slurm_operator import wire
-from slurm_operator.api.meta import ObjectKey
+from slurm_operator.api.shared.meta import ObjectKey
 from slurm_operator.kube import errors
 from slurm_operator.kube.client import Client
 from slurm_operator.kube.request import on_object
@@ -30,7 +30,7 @@ _RELEASE_TRIES = 3
 log = structlog.get_logger(__name__)
 
 
-class _Spec(wire.CamelRecord):
+class LeaseSpec(wire.CamelRecord):
     holder_identity: str | None = None
     lease_duration_seconds: int | None = None
     acquire_time: str | None = None
@@ -77,7 +77,7 @@ class Elector:
         self._clock = clock
         self._asked_at = _NEVER  # When we asked for the renewal that is in force.
         self._lease: Manifest | None = None  # As we last saw it; None is not there, or not known for certain.
-        self._spec = _Spec()
+        self._spec = LeaseSpec()
         self._changed_at = _NEVER  # When we first saw this spec.
 
     @property
@@ -161,10 +161,10 @@ class Elector:
         lasts = self._spec.lease_duration_seconds or self._duration
         return self._clock() >= self._changed_at + lasts
 
-    def _claim(self) -> _Spec:
+    def _claim(self) -> LeaseSpec:
         now, is_renewal = _now(), self.holder == self.identity
         transitions = self._spec.lease_transitions or 0
-        return _Spec(
+        return LeaseSpec(
             holder_identity=self.identity,
             lease_duration_seconds=self._duration,
             acquire_time=self._spec.acquire_time if is_renewal else now,
@@ -176,9 +176,9 @@ class Elector:
         try:
             self._note(await self._send("get", "GET", self._key))
         except errors.NotFound:
-            self._lease, self._spec = None, _Spec()
+            self._lease, self._spec = None, LeaseSpec()
 
-    async def _write(self, spec: _Spec) -> None:
+    async def _write(self, spec: LeaseSpec) -> None:
         """Only over the version that we know; somebody faster means Conflict."""
         fields = wire.plain(spec)
         if self._lease is None:
@@ -199,7 +199,7 @@ class Elector:
         return lease
 
     def _note(self, lease: Manifest) -> None:
-        spec = wire.convert(lease.get("spec", {}), _Spec)
+        spec = wire.convert(lease.get("spec", {}), LeaseSpec)
         if spec != self._spec:
             self._spec, self._changed_at = spec, self._clock()
         self._lease = lease

@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from slurm_operator import wire
-from slurm_operator.api.kind import Kind
-from slurm_operator.api.meta import ObjectKey
+from slurm_operator.api.schema.kind import Kind
+from slurm_operator.api.shared.meta import ObjectKey
+from slurm_operator.http.pool import READS
 
 JSON = "application/json"
 APPLY_PATCH = "application/apply-patch+yaml"
@@ -14,12 +15,10 @@ MERGE_PATCH = "application/merge-patch+json"
 _METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 _METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 
-READS = frozenset({"GET", "HEAD"})
-
 
 @dataclass(frozen=True)
 class Request:
-    """One HTTP request; `verb`, `resource` and `subject` are how metrics and errors talk about it.
+    """One HTTP request; `verb`, `group`, `resource` and `subject` are how metrics and errors talk about it.
 
     `is_question` is a POST that changes nothing, such as a TokenReview.
     """
@@ -27,6 +26,7 @@ class Request:
     verb: str
     method: str
     path: str
+    group: str = ""
     resource: str = ""
     subject: str = ""
     params: Mapping[str, str] = field(default_factory=dict)
@@ -81,6 +81,7 @@ def on_object(
         verb=verb,
         method=method,
         path=kind.path(key.namespace, key.name, subresource),
+        group=kind.group,
         resource=f"{kind.plural}/{subresource}" if subresource else kind.plural,
         subject=f"{kind.kind} {key}" + (f" ({subresource})" if subresource else ""),
         params=params or {},
@@ -113,6 +114,7 @@ def _on_collection(verb: str, selection: Selection, params: Mapping[str, str], m
         verb=verb,
         method="GET",
         path=selection.kind.path(selection.namespace),
+        group=selection.kind.group,
         resource=selection.kind.plural,
         subject=str(selection),
         params=params,

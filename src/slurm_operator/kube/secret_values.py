@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Mapping
 
 from slurm_operator import wire
-from slurm_operator.api.meta import Meta, ObjectKey
+from slurm_operator.api.shared.meta import Meta, ObjectKey
 from slurm_operator.kube.client import Client
 from slurm_operator.manifests.kinds import SECRET
 from slurm_operator.manifests.objects import Secret

@@ -10,17 +10,18 @@ from urllib.parse import quote, urlencode, urlsplit
 
 import aiohttp
 
-from slurm_operator import __version__, http1, wire
-from slurm_operator.http1 import Answer
+from slurm_operator import __version__, wire
+from slurm_operator.http import http1
+from slurm_operator.http.http1 import Answer
+from slurm_operator.http.links import Address, CannotConnect, connected
+from slurm_operator.http.places import Places
+from slurm_operator.http.pool import Connections
+from slurm_operator.http.streams import Stream
 from slurm_operator.kube import errors
-from slurm_operator.kube.access import Access
-from slurm_operator.kube.connections import Connections
-from slurm_operator.kube.credentials import Headers, Identity
-from slurm_operator.kube.links import Address, CannotConnect, connected
-from slurm_operator.kube.places import Places
+from slurm_operator.kube.auth.access import Access
+from slurm_operator.kube.auth.credentials import Headers, Identity
+from slurm_operator.kube.auth.tls import TlsContexts
 from slurm_operator.kube.request import Request
-from slurm_operator.kube.streams import Stream
-from slurm_operator.kube.tls import TlsContexts
 
 _SHORTEST_PAUSE_SECONDS = 0.1
 _LONGEST_PAUSE_SECONDS = 5.0
@@ -48,6 +49,7 @@ class Call(wire.Record):
     """
 
     verb: str
+    group: str
     resource: str
     code: int
     seconds: float
@@ -142,7 +144,7 @@ class Transport:
         """A newer identity than the one the server refused, if there is one; many may ask at once."""
         credentials = self._access.credentials
         if await credentials.identity() == refused:
-            credentials.distrust()
+            credentials.invalidate()
         return await credentials.identity()
 
     async def _once(
@@ -188,7 +190,7 @@ class Transport:
             code = answer.status
             return answer
         except errors.Timeout:
-            connections.doubt(started)
+            connections.drop_idle_since(started)
             raise
         finally:
             self._count(request, code, started)
@@ -259,7 +261,8 @@ class Transport:
 
     def _count(self, request: Request, code: int, started: float) -> None:
         took = asyncio.get_running_loop().time() - started
-        self._on_call(Call(verb=request.verb, resource=request.resource, code=code, seconds=took))
+        verb, group, resource = request.verb, request.group, request.resource
+        self._on_call(Call(verb=verb, group=group, resource=resource, code=code, seconds=took))
 
     def _context(self, identity: Identity) -> ssl.SSLContext | None:
         return self._tls.context(identity.certificate) if self._server.scheme == "https" else None
@@ -281,18 +284,19 @@ def _in_our_words(request: Request, server: str) -> Iterator[None]:
         raise errors.Unreachable(f"{request}: {_no_connection(server, why)}") from error
     except (aiohttp.ClientError, OSError, EOFError, http1.NotHttp, http1.TooLarge) as error:
         raise errors.Unreachable(
-            f"{request}: the connection to {server} broke: {_said(error)}", may_have_happened=request.is_write
+            f"{request}: the connection to {server} broke: {_error_text(error)}",
+            may_have_happened=request.is_write,
         ) from error
 
 
 def _no_connection(server: str, why: BaseException | None) -> str:
     if isinstance(why, ssl.SSLCertVerificationError):
-        return f"{server} is not who it should be: {_said(why)}"
+        return f"{server} is not who it should be: {_error_text(why)}"
     said = why.strerror if isinstance(why, OSError) else None
-    return f"cannot connect to {server}: {said or _said(why)}"
+    return f"cannot connect to {server}: {said or _error_text(why)}"
 
 
-def _said(error: BaseException | None) -> str:
+def _error_text(error: BaseException | None) -> str:
     return str(error) or type(error).__name__
 
 

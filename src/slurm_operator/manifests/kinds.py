@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from slurm_operator.api import KINDS
-from slurm_operator.api.kind import Kind as Kind
+from slurm_operator.api import registry
+from slurm_operator.api.schema.kind import Kind as Kind
 
 
 def _core(kind: str, plural: str, *, namespaced: bool = True) -> Kind:
@@ -22,10 +22,16 @@ NAMESPACE = _core("Namespace", "namespaces", namespaced=False)
 SECRET = _core("Secret", "secrets")
 CONFIG_MAP = _core("ConfigMap", "configmaps")
 SERVICE = _core("Service", "services")
-SERVICE_ACCOUNT = _core("ServiceAccount", "serviceaccounts")
 PERSISTENT_VOLUME_CLAIM = _core("PersistentVolumeClaim", "persistentvolumeclaims")
 STATEFUL_SET = Kind(group="apps", version="v1", kind="StatefulSet", plural="statefulsets")
+REPLICA_SET = Kind(group="apps", version="v1", kind="ReplicaSet", plural="replicasets")
 DEPLOYMENT = Kind(group="apps", version="v1", kind="Deployment", plural="deployments")
+SERVICE_ACCOUNT = _core("ServiceAccount", "serviceaccounts")
+ROLE = Kind(group="rbac.authorization.k8s.io", version="v1", kind="Role", plural="roles")
+ROLE_BINDING = Kind(
+    group="rbac.authorization.k8s.io", version="v1", kind="RoleBinding", plural="rolebindings"
+)
+JOB = Kind(group="batch", version="v1", kind="Job", plural="jobs")
 CONTROLLER_REVISION = Kind(
     group="apps", version="v1", kind="ControllerRevision", plural="controllerrevisions"
 )
@@ -37,6 +43,8 @@ EVENT = Kind(group="events.k8s.io", version="v1", kind="Event", plural="events")
 SERVICE_MONITOR = Kind(
     group="monitoring.coreos.com", version="v1", kind="ServiceMonitor", plural="servicemonitors"
 )
+MARIADB = Kind(group="k8s.mariadb.com", version="v1alpha1", kind="MariaDB", plural="mariadbs")
+MARIADB_GRANT = Kind(group="k8s.mariadb.com", version="v1alpha1", kind="Grant", plural="grants")
 STORAGE_CLASS = Kind(
     group="storage.k8s.io", version="v1", kind="StorageClass", plural="storageclasses", namespaced=False
 )
@@ -53,7 +61,7 @@ CUSTOM_RESOURCE_DEFINITION = Kind(
     namespaced=False,
 )
 
-_OURS = [resource.KIND for resource in KINDS]
+_OURS = [one.kind for one in registry.ALL]
 _THEIRS = [kind for kind in list(globals().values()) if isinstance(kind, Kind)]
 _NAMED = {(kind.api_version, kind.kind): kind for kind in (*_THEIRS, *_OURS)}
 

@@ -4,11 +4,12 @@ from collections.abc import Callable
 from typing import Any
 
 from slurm_operator import wire
-from slurm_operator.api.meta import HasMeta as HasMeta
-from slurm_operator.api.meta import Meta as Meta
-from slurm_operator.api.meta import ObjectKey as ObjectKey
-from slurm_operator.api.meta import OwnerReference as OwnerReference
-from slurm_operator.api.meta import key_of as key_of
+from slurm_operator.api.schema.kind import Kind
+from slurm_operator.api.shared.meta import HasMeta as HasMeta
+from slurm_operator.api.shared.meta import Meta as Meta
+from slurm_operator.api.shared.meta import ObjectKey as ObjectKey
+from slurm_operator.api.shared.meta import OwnerReference as OwnerReference
+from slurm_operator.api.shared.meta import key_of as key_of
 from slurm_operator.manifests.managers import has_theirs
 
 # An object we are about to write: plain JSON data, exactly the fields we want to own.
@@ -30,7 +31,7 @@ class _JustMeta(wire.CamelRecord):
 _decode_meta = wire.decoder(_JustMeta)
 
 
-def decode_of_owner(kind: str) -> Callable[[bytes | bytearray | memoryview], Child]:
+def decode_of_owner(kind: Kind) -> Callable[[bytes | bytearray | memoryview], Child]:
     """Reads children of one kind of owner, and those that nobody owns: their owner may be made anew.
 
     Of all others not more is read than that they are there.
@@ -39,7 +40,7 @@ def decode_of_owner(kind: str) -> Callable[[bytes | bytearray | memoryview], Chi
     def decode(data: bytes | bytearray | memoryview) -> Child:
         metadata = _decode_meta(data).metadata
         owners = metadata.owner_references
-        may_be_ours = not owners or any(owner.kind == kind for owner in owners)
+        may_be_ours = not owners or any(owner.is_a(kind) for owner in owners)
         return decode_child(data) if may_be_ours else Child(metadata=metadata, body={})
 
     return decode

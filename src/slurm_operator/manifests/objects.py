@@ -172,16 +172,32 @@ class NodeSystemInfo(wire.CamelRecord):
     boot_id: str = wire.field(name="bootID", default="")
 
 
+class RuntimeFeatures(wire.CamelRecord):
+    user_namespaces: bool = False
+
+
+class RuntimeHandler(wire.CamelRecord):
+    name: str = ""
+    features: RuntimeFeatures | None = None
+
+
 class KubeNodeStatus(wire.CamelRecord):
     conditions: tuple[PodCondition, ...] = ()
     node_info: NodeSystemInfo = NodeSystemInfo()
     allocatable: dict[str, str] = {}
+    runtime_handlers: tuple[RuntimeHandler, ...] = ()
 
 
 class KubeNode(wire.CamelRecord):
     metadata: Meta
     spec: KubeNodeSpec = KubeNodeSpec()
     status: KubeNodeStatus = KubeNodeStatus()
+
+    @property
+    def has_user_namespaces(self) -> bool:
+        """Whether the runtime that pods get by default can give them a user namespace of their own."""
+        default = [one for one in self.status.runtime_handlers if not one.name]
+        return any(one.features is not None and one.features.user_namespaces for one in default)
 
 
 # ---- What specs refer to by name
@@ -193,6 +209,7 @@ class Secret(wire.Record):
     metadata: Meta
     digests: dict[str, str] = {}
     immutable: bool = False
+    known_since: datetime | None = None  # When this process learnt of these values.
 
 
 class ConfigMap(wire.CamelRecord):

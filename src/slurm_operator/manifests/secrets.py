@@ -52,9 +52,10 @@ def handles(text: str) -> Iterator[SecretHandle]:
         yield SecretHandle(namespace=namespace, name=name, key=key, digest=version, form=form)
 
 
-def handles_in(manifest: Manifest) -> set[SecretHandle]:
-    """Every handle marked in a Secret's `stringData`; no other place may have one."""
-    return {handle for text in manifest.get("stringData", {}).values() for handle in handles(text)}
+def handles_in(manifest: Manifest) -> list[SecretHandle]:
+    """Every handle marked in a Secret's `stringData`, once and in order; no other place may have one."""
+    found = (handle for text in manifest.get("stringData", {}).values() for handle in handles(text))
+    return list(dict.fromkeys(found))
 
 
 def text_of(handle: SecretHandle, value: bytes) -> str:
@@ -74,13 +75,13 @@ def filled(manifest: Manifest, values: dict[SecretHandle, str]) -> Manifest:
 
     def fill(text: str) -> str:
         for handle in set(handles(text)):
-            text = text.replace(handle.mark, _written(handle, values[handle]))
+            text = text.replace(handle.mark, _value_text(handle, values[handle]))
         return text
 
     return manifest | {"stringData": {key: fill(text) for key, text in manifest["stringData"].items()}}
 
 
-def _written(handle: SecretHandle, value: str) -> str:
+def _value_text(handle: SecretHandle, value: str) -> str:
     if handle.form != "conf":
         return value
     try:

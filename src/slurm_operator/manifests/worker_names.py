@@ -1,7 +1,7 @@
 """What Slurm calls the workers behind pods, and from where they speak to it."""
 
-from slurm_operator.api import names
-from slurm_operator.api.workers import ScalingMode
+from slurm_operator.api.shared import names
+from slurm_operator.api.shared.worker_parts import ScalingMode
 from slurm_operator.manifests.objects import Pod
 
 
@@ -19,7 +19,7 @@ def slurm_node_name(pod: Pod) -> str:
     return label or pod.spec.hostname or pod.metadata.name
 
 
-def speaks_from(address: str, pod: Pod) -> bool:
+def registers_from(address: str, pod: Pod) -> bool:
     """Whether a slurmd that registered from this address can be the pod's.
 
     On its machine's network it speaks from whichever address the route to slurmctld has, such as that of the

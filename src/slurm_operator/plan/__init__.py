@@ -1,1 +1,1 @@
-"""The vocabulary of decisions: actions, reasons, conditions, the gate. Knows no reconciler."""
+"""The vocabulary of decisions: actions, plans, conditions, the World. Knows no reconciler."""

@@ -8,14 +8,14 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from slurm_operator import wire
-from slurm_operator.api.kind import Kind
-from slurm_operator.api.meta import ObjectKey
+from slurm_operator.api.schema.kind import Kind
+from slurm_operator.api.shared.meta import ObjectKey
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.meta import Manifest
 from slurm_operator.manifests.secrets import SecretHandle
-from slurm_operator.plan.ending import Ending
-from slurm_operator.plan.gate import Drained, Proof
 from slurm_operator.plan.order import Order
+from slurm_operator.safety.gate import Drained, Proof
+from slurm_operator.safety.job_end_check import Ending
 from slurm_operator.slurm.writes import CancelJob, RequeueJob, SlurmWrite, subjects
 
 
@@ -98,7 +98,8 @@ class EndWorker(wire.Record, tag="EndWorker"):
     """Delete a worker's pod although jobs may run in it, because a person ordered exactly that.
 
     It has its whole grace period, in which slurmd waits for its jobs. The order is checked once more when it
-    is sent, and the request names the version of the pod that it is about.
+    is sent, and the request names a version of the pod that is marked as leaving: when the order is taken
+    back, the mark is taken away, and a delete that nobody answered is void.
     """
 
     key: ObjectKey
@@ -224,11 +225,11 @@ def subject(action: Action) -> str:
     """What the action is about, as people call it: `Service demo/slurm-controller`."""
     match action:
         case Apply(manifest=manifest) | Create(manifest=manifest):
-            return _named(manifest)
+            return _manifest_name(manifest)
         case GenerateSecret(manifest=manifest) | RestoreSecret(manifest=manifest):
-            return _named(manifest)
+            return _manifest_name(manifest)
         case SignToken(manifest=manifest):
-            return _named(manifest)
+            return _manifest_name(manifest)
         case PatchObject(kind=kind, key=key) | DeleteObject(kind=kind, key=key):
             return f"{kind.kind} {ObjectKey(*key)}"
         case DeleteWorker(slurm_node=name) | EndWorker(slurm_node=name):
@@ -241,7 +242,7 @@ def subject(action: Action) -> str:
             return name
 
 
-def _named(manifest: Manifest) -> str:
+def _manifest_name(manifest: Manifest) -> str:
     metadata = manifest["metadata"]
     name = metadata.get("name") or metadata.get("generateName", "") + "…"
     return f"{manifest['kind']} {ObjectKey(metadata.get('namespace', ''), name)}"

@@ -4,11 +4,12 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from slurm_operator import wire
-from slurm_operator.api.conditions import DEGRADED as DEGRADED
-from slurm_operator.api.conditions import PROGRESSING as PROGRESSING
-from slurm_operator.api.conditions import READY as READY
-from slurm_operator.api.conditions import Condition as Condition
-from slurm_operator.api.conditions import Truth
+from slurm_operator.api.shared.conditions import DEGRADED as DEGRADED
+from slurm_operator.api.shared.conditions import MOST_CHARACTERS, Truth
+from slurm_operator.api.shared.conditions import PROGRESSING as PROGRESSING
+from slurm_operator.api.shared.conditions import READY as READY
+from slurm_operator.api.shared.conditions import Condition as Condition
+from slurm_operator.printable import cut, printable
 
 
 def true(type_: str, reason: str, message: str = "") -> Condition:
@@ -28,12 +29,14 @@ def settled(
 ) -> list[Condition]:
     """The new conditions, sorted by type, each with the time its status last changed.
 
-    That time exists nowhere but in the old condition, so it is carried over while the status stays.
+    That time exists nowhere but in the old condition, so it is carried over while the status stays. Messages
+    quote Slurm and whoever wrote an object, and end up at terminals.
     """
     before = {condition.type: condition for condition in old}
     return [
         wire.replace(
             condition,
+            message=cut(printable(condition.message), MOST_CHARACTERS),
             observed_generation=generation,
             last_transition_time=_since(condition, before.get(condition.type), now),
         )

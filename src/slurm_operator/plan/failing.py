@@ -1,13 +1,13 @@
 """What could not be done, all of it, and beside it what else is wrong."""
 
-from slurm_operator.api.conditions import Truth
+from slurm_operator.api.shared.conditions import Truth
 from slurm_operator.plan.conditions import DEGRADED, Condition, true
 from slurm_operator.plan.plan import Failure, Outcome
 
 FAILURES_TOLD = 3
 
 
-def told(outcome: Outcome) -> str:
+def failures_text(outcome: Outcome) -> str:
     """Every failed action with what was said about it, in an order that stays while they do."""
     return _listed(sorted({_sentence(failure) for failure in outcome.failed}))
 
@@ -24,7 +24,7 @@ def degraded(
     if not outcome.failed:
         return otherwise
     beside = f" Besides: {otherwise.message}" if otherwise.status is Truth.TRUE else ""
-    return true(DEGRADED, reason, f"{told(outcome)}{more}{beside}")
+    return true(DEGRADED, reason, f"{failures_text(outcome)}{more}{beside}")
 
 
 def _sentence(failure: Failure) -> str:

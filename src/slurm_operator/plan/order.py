@@ -6,8 +6,8 @@ order rests on is looked at again in the moment in which a pod is deleted by it.
 """
 
 from slurm_operator import wire
-from slurm_operator.api.meta import Meta
-from slurm_operator.api.names import FORCE_DELETION
+from slurm_operator.api.shared.meta import Meta
+from slurm_operator.api.shared.names import FORCE_DELETION
 
 
 def is_forced(meta: Meta) -> bool:

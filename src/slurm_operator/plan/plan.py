@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from datetime import timedelta
 
 from slurm_operator import wire
-from slurm_operator.api.meta import ObjectKey
+from slurm_operator.api.shared.meta import ObjectKey
 from slurm_operator.plan.actions import Action, Tell, Wait
 
 

@@ -5,8 +5,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Protocol, TypeVar
 
-from slurm_operator.api.kind import Kind
-from slurm_operator.api.meta import HasMeta
+from slurm_operator.api.schema.kind import Kind
+from slurm_operator.api.shared.meta import HasMeta
 from slurm_operator.manifests.meta import Child
 from slurm_operator.manifests.objects import ConfigMap, Secret, Unread
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
@@ -26,6 +26,8 @@ class Protection(StrEnum):
 # The index of pods by the uid of who owns them; what nobody owns is under NOBODY.
 OWNER = "owner"
 NOBODY = ""
+# The index of pods by `namespace/name` of who owns them, whether that is there or not.
+OWNER_NAME = "owner name"
 
 
 class World(Protocol):

@@ -9,39 +9,43 @@ import contextlib
 import signal
 import socket
 import uuid
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
+from urllib.parse import urlsplit
 
 import structlog
 
-from slurm_operator.api.kind import Kind
-from slurm_operator.api.meta import ObjectKey, key_of
-from slurm_operator.kube.access import Access
-from slurm_operator.kube.cache import Cache
+from slurm_operator.api.registry import Registry
+from slurm_operator.api.schema.kind import Kind
+from slurm_operator.api.shared.meta import ObjectKey, key_of
+from slurm_operator.kube.auth.access import Access
 from slurm_operator.kube.client import Client
 from slurm_operator.kube.errors import Forbidden, NotFound
 from slurm_operator.kube.events import Recorder
 from slurm_operator.kube.lease import Elector
-from slurm_operator.plan.wiring import Reconciler, SlurmServer
+from slurm_operator.kube.watch.cache import Cache
+from slurm_operator.plan.belonging import Scope, group_of
+from slurm_operator.plan.reconciler import Reconciler, SlurmServer
 from slurm_operator.plan.world import Protection, World
-from slurm_operator.runtime.guard import MetricsGuard, self_signed_context
-from slurm_operator.runtime.known import Known
-from slurm_operator.runtime.lag import LagMeter
+from slurm_operator.runtime.loop.lag import LagMeter
+from slurm_operator.runtime.loop.queue import WorkQueue
+from slurm_operator.runtime.loop.reconcile import Loop, Shell
+from slurm_operator.runtime.loop.retries import Retries
+from slurm_operator.runtime.loop.subscriptions import subscribe
 from slurm_operator.runtime.metrics import Metrics
-from slurm_operator.runtime.protection import tell_of_protection
-from slurm_operator.runtime.queue import WorkQueue
-from slurm_operator.runtime.reconcile import Loop, Shell
-from slurm_operator.runtime.recording import Recorder as FlightRecorder
-from slurm_operator.runtime.report import Reporter
-from slurm_operator.runtime.retries import Retries
+from slurm_operator.runtime.metrics_auth import MetricsGuard, self_signed_context
+from slurm_operator.runtime.other_operator import OtherOperator, Rival
+from slurm_operator.runtime.report.protection import tell_of_protection
+from slurm_operator.runtime.report.recording import Recorder as FlightRecorder
+from slurm_operator.runtime.report.reporter import Reporter
 from slurm_operator.runtime.serve import health_routes, metrics_route, profile_route, serving
 from slurm_operator.runtime.settings import Settings
-from slurm_operator.runtime.slurm_clusters import SlurmClusters
-from slurm_operator.runtime.sources import Sources
-from slurm_operator.runtime.wakes import wire
+from slurm_operator.runtime.world.caches import Caches
+from slurm_operator.runtime.world.sources import Sources
+from slurm_operator.slurmsync.connections import SlurmClusters
 
 log = structlog.get_logger(__name__)
 
@@ -78,15 +82,28 @@ class Program:
     reconcilers: Sequence[Reconciler[Any]]
     slurm_servers: Callable[[World], Mapping[ObjectKey, SlurmServer]] = lambda world: {}
     says_where: tuple[type[Any], ...] = ()  # The records that `slurm_servers` looks at; none named is all.
+    kinds: Registry = field(default_factory=Registry)  # Those of ours that are on.
+    scope: Scope | None = None  # Whose objects are acted on; None is those of every kind that is watched.
+    rivals: tuple[Rival, ...] = ()  # Other operators that may act on them.
+
+
+# Something else that runs in the same process, whether we lead or not.
+Beside = Callable[[], Coroutine[Any, Any, None]] | None
 
 
 class Manager:
     """One running operator."""
 
-    def __init__(self, access: Access, program: Program, settings: Settings) -> None:
+    def __init__(self, access: Access, program: Program, settings: Settings, beside: Beside = None) -> None:
         self.settings = settings
-        self.metrics = Metrics()
+        self._beside = beside
         self._program = program
+        self.metrics = Metrics(
+            program.kinds,
+            host=urlsplit(access.server).netloc,
+            lease=settings.leader_elect_id if settings.leader_elect else "",
+            objects=self._objects,
+        )
         self._elector: Elector | None = None
         self._ending: asyncio.Future[int]
         self._client = Client(
@@ -96,7 +113,13 @@ class Manager:
             deadline_seconds=settings.client_timeout_seconds,
         )
         self.slurms = SlurmClusters(self._client, self._may_write)
-        self.known = Known(self._client, program.sources, settings.namespaces or ("",), self.slurms)
+        self.known = Caches(
+            self._client,
+            program.sources,
+            settings.namespaces or ("",),
+            self.slurms,
+            scope=program.scope,
+        )
         self._recorder = Recorder(self._client, instance=socket.gethostname())
         self._lag = LagMeter()
         self._reporter = Reporter(self._client, self.known, self._recorder)
@@ -118,12 +141,23 @@ class Manager:
             )
             for reconciler in program.reconcilers
         }
+        lease = ObjectKey(settings.leader_elect_namespace or access.namespace, settings.leader_elect_id)
+        self._others = [
+            OtherOperator(
+                self._client,
+                self.known,
+                rival,
+                namespaces=(access.namespace, *settings.namespaces),
+                ours=lease if settings.leader_elect else None,
+                wake=self._look_again_at,
+            )
+            for rival in program.rivals
+        ]
         if settings.leader_elect:
-            namespace = settings.leader_elect_namespace or access.namespace
             identity = f"{socket.gethostname()}_{uuid.uuid4()}"
             self._elector = Elector(
                 self._client,
-                ObjectKey(namespace, settings.leader_elect_id),
+                lease,
                 identity,
                 duration_seconds=settings.lease_seconds,
                 renew_deadline_seconds=settings.renew_deadline_seconds,
@@ -145,6 +179,8 @@ class Manager:
                 self._flights.start()
                 stack.callback(self._flights.close)
             await self._start_servers(stack)
+            if self._beside is not None:
+                await stack.enter_async_context(self._running("what runs beside", self._beside()))
             await stack.enter_async_context(self._running("lag", self._lag.run()))
             await stack.enter_async_context(self._running("gauges", self._keep_gauges()))
             await self._start_caches(stack)
@@ -223,11 +259,14 @@ class Manager:
     async def _working(self) -> AsyncIterator[None]:
         """Wire events to queues, look at everything once, and hand out keys."""
         for loop in self.loops.values():
-            wire(loop, self.known, self.slurms)
+            subscribe(loop, self.known, self.slurms)
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self.slurms.close)
             await stack.enter_async_context(self._running("connections to Slurm", self._keep_connected()))
             await self._first_look()
+            for other in self._others:
+                await other.look()
+                await stack.enter_async_context(self._running("the Lease of another operator", other.run()))
             await stack.enter_async_context(self._running("kinds that come late", self._await_late_kinds()))
             looked = asyncio.Event()
             told = tell_of_protection(
@@ -248,6 +287,13 @@ class Manager:
         for loop in self.loops.values():
             if loop.reconciler.tells_protection:
                 for thing in self.known.records[loop.reconciler.about].values():
+                    loop.queue.add(key_of(thing), calm=True)
+
+    def _look_again_at(self, group: str) -> None:
+        """At all that belongs to this API, which is acted on from now on, or no longer."""
+        for loop in self.loops.values():
+            for thing in self.known.records[loop.reconciler.about].values():
+                if group_of(loop.reconciler.kind, thing.metadata) == group:
                     loop.queue.add(key_of(thing), calm=True)
 
     async def _await_late_kinds(self) -> None:
@@ -291,9 +337,15 @@ class Manager:
             changed.clear()
             view = self.known.view()
             servers = self._program.slurm_servers(view)
-            self.slurms.arrange(servers, are_all_known=not view.unread())
+            self.slurms.reconfigure(servers, are_all_known=not view.unread())
             self.known.want(CONNECTIONS, view)
             await asyncio.sleep(CONNECT_PAUSE_SECONDS)
+
+    def _objects(self) -> Iterator[tuple[str, Any]]:
+        """Every object of our kinds that is known, for metrics about what they say of themselves."""
+        for one in self._program.kinds:
+            if one.model in self.known.records:
+                yield from ((one.resource, thing) for thing in self.known.records[one.model].values())
 
     def why_not_alive(self) -> str | None:
         stall = self._lag.longest_seconds
@@ -316,15 +368,16 @@ class Manager:
         """Gauges that nobody sets when they change; read every second."""
         while True:
             for name, loop in self.loops.items():
-                self.metrics.queue_depth.labels(name).set(loop.queue.depth)
+                self.metrics.queued(name, loop.queue.depth)
             for kind, cache in self.known.caches:
-                self.metrics.cached_objects.labels(kind.plural).set(len(cache))
-                self.metrics.undecodable_objects.labels(kind.plural).set(len(cache.unreadable))
-                self.metrics.watch_age_seconds.labels(kind.plural).set(cache.age_seconds)
+                resource = self._program.kinds.resource(kind.group, kind.plural)
+                self.metrics.cached_objects.labels(resource).set(len(cache))
+                self.metrics.undecodable_objects.labels(resource).set(len(cache.unreadable))
+                self.metrics.watch_age_seconds.labels(resource).set(cache.age_seconds)
             for key, seconds in self.slurms.ages().items():
                 self.metrics.snapshot_age_seconds.labels(key.namespace, key.name).set(seconds)
             self.metrics.loop_lag_seconds.set(self._lag.longest_seconds)
-            self.metrics.is_leader.set(self._may_write())
+            self.metrics.leads(self._may_write())
             self.metrics.events_dropped.set(self._recorder.dropped)
             await asyncio.sleep(1.0)
 

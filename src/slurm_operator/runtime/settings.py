@@ -6,6 +6,9 @@ from typing import Any
 
 import yaml
 
+from slurm_operator.api import registry
+from slurm_operator.api.registry import DEFAULT_GROUPS
+
 
 class SettingsProblem(Exception):  # noqa: N818 - a problem is the user's to fix, not an error of ours
     """Something in the settings that cannot be: which, where, and what would do."""
@@ -56,6 +59,8 @@ class Settings:
     client_max_retries: int = 0
     propagated_node_conditions: tuple[str, ...] = ()
     record: Path | None = None
+    groups: tuple[str, ...] = DEFAULT_GROUPS  # The API groups that are on.
+    left_out: tuple[str, ...] = ()  # Resources of them that are not reconciled.
 
     def workers_of(self, reconciler: str) -> int:
         return self.workers.get(reconciler, self.default_workers)
@@ -70,6 +75,10 @@ _FILE_KEYS: dict[str, tuple[str, type[int] | type[float]]] = {
 }
 
 
+# A list of the API groups that are on.
+_APIS_KEY = "apis"
+
+
 def with_file(settings: Settings, path: Path) -> Settings:
     """The settings with those of the file put over them."""
     try:
@@ -78,14 +87,25 @@ def with_file(settings: Settings, path: Path) -> Settings:
         raise SettingsProblem(f"Cannot read the settings file {path}: {error}") from error
     if not isinstance(content, dict):
         raise SettingsProblem(f"{path} must be a mapping of keys to values.")
-    unknown = sorted(set(content) - set(_FILE_KEYS))
+    unknown = sorted(set(content) - {*_FILE_KEYS, _APIS_KEY})
     if unknown:
-        known = ", ".join(_FILE_KEYS)
+        known = ", ".join((*_FILE_KEYS, _APIS_KEY))
         raise SettingsProblem(f"{path}: unknown key {unknown[0]!r}. Known keys: {known}.")
     changes: dict[str, Any] = {
-        _FILE_KEYS[key][0]: _number(path, key, value) for key, value in content.items()
+        _FILE_KEYS[key][0]: _number(path, key, value) for key, value in content.items() if key != _APIS_KEY
     }
+    if _APIS_KEY in content:
+        changes["groups"] = _groups(path, content[_APIS_KEY])
     return replace(settings, **changes)
+
+
+def _groups(path: Path, value: Any) -> tuple[str, ...]:
+    if not (isinstance(value, list) and value and all(isinstance(name, str) for name in value)):
+        raise SettingsProblem(f"{path}: {_APIS_KEY} is {value!r}; it must be a list of API groups.")
+    try:
+        return registry.ALL.on(value).groups
+    except ValueError as error:
+        raise SettingsProblem(f"{path}: {_APIS_KEY}: {error}") from error
 
 
 def _number(path: Path, key: str, value: Any) -> int | float:

@@ -70,3 +70,5 @@ class AccountedJob(wire.Record):
     end_time: datetime | None = None
     elapsed_seconds: int = 0
     return_code: int | None = None
+    array_job_id: int | None = None
+    array_task_id: int | None = None

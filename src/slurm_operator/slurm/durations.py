@@ -41,13 +41,3 @@ def duration(text: str) -> timedelta:
 def minutes(length: timedelta) -> int:
     """Whole minutes, a started one counted: Slurm keeps its time limits so."""
     return -(-length // timedelta(minutes=1))
-
-
-def written(length: timedelta) -> str:
-    """As `squeue` and `scontrol` show it: `1-02:03:04`, `02:03:04`, UNLIMITED. `duration` reads it back."""
-    if length == FOREVER:
-        return "UNLIMITED"
-    seconds = int(length.total_seconds())
-    hours, rest = divmod(seconds % 86400, 3600)
-    clock = f"{hours:02d}:{rest // 60:02d}:{rest % 60:02d}"
-    return f"{seconds // 86400}-{clock}" if seconds >= 86400 else clock

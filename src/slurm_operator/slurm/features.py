@@ -10,7 +10,7 @@ def features(text: str) -> tuple[str, ...]:
     return tuple(sorted({part.strip() for part in text.split(",")} - {""}))
 
 
-def written(names: Iterable[str]) -> str:
+def features_text(names: Iterable[str]) -> str:
     """As Slurm writes them; `features` reads it back."""
     return ",".join(sorted(set(names)))
 

@@ -48,12 +48,6 @@ def compress(names: Iterable[str]) -> str:
     return ",".join(_folded(prefix, numbers[prefix]) for prefix in sorted(numbers))
 
 
-def safe_name(name: str) -> str:
-    """A name that Slurm keeps as it is: `_` goes behind more digits at the end than surely fit."""
-    digits = len(name) - len(name.rstrip(_DIGITS))
-    return f"{name}_" if digits > MAX_SAFE_DIGITS else name
-
-
 def _terms(expression: str) -> Iterator[str]:
     """The parts between commas or white space, those inside brackets not counted."""
     at = 0

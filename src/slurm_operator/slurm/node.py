@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from slurm_operator import wire
-from slurm_operator.slurm.reasons import is_our_reason, is_slurms_own_drain, is_slurms_own_reason
+from slurm_operator.slurm.reasons import author, is_our_reason, is_slurms_own_drain, is_slurms_own_reason
 from slurm_operator.slurm.states import NodeState
 
 
@@ -64,6 +64,11 @@ class SlurmNode(wire.Record):
     def is_drained_by_others(self) -> bool:
         """A human, a health check or slurmctld itself wants it drained; with or without a reason."""
         return self.state.is_drain and not is_our_reason(self.reason)
+
+    @property
+    def reason_by(self) -> tuple[str, str]:
+        """Who gave its reason, and why: the person, where the reason names one."""
+        return author(self.reason, self.reason_set_by)
 
     @property
     def is_marked_by_slurm(self) -> bool:

@@ -48,6 +48,9 @@ _GIVEN_UP = re.compile(rf"(?: : (?:{'|'.join(SLURMS_OWN_DOWNS)}))+$")
 # that it had cordoned itself, for their machine, in whichever words of a human or a Node, or to remove them.
 _CORDONED_BY_USER = re.compile(r"slurm-operator: Pod \(\S+\) was cordoned")
 
+# More characters than this are a sentence, and no name of a user.
+_LONGEST_NAME = 80
+
 # What a worker of ours says without an end, where it does not know its pod.
 _SAID_BY_WORKER = "PodTerminating"
 
@@ -60,11 +63,6 @@ def sanitised(text: str) -> str:
     """`text` on one line: white space becomes spaces, other control characters go."""
     spaced = "".join(" " if char in "\t\r\n" else char for char in text)
     return "".join(char for char in spaced if char.isprintable()).strip()
-
-
-def our_reason(text: str) -> str:
-    """`text` as a reason of ours: marked, on one line, and short enough."""
-    return (OUR_REASON_PREFIX + sanitised(text))[:MAX_REASON_CHARACTERS].rstrip()
 
 
 def is_our_reason(reason: str) -> bool:
@@ -93,6 +91,17 @@ def is_slurms_own_drain(reason: str, set_by: str) -> bool:
     """Whether slurmctld or slurmd drained the node by themselves, as this reason of a drained node says."""
     is_theirs = _bare(reason) in SLURMS_OWN_DRAINS or _TOO_LITTLE.match(reason) is not None
     return is_theirs and set_by in SLURMS_OWN_USERS
+
+
+def author(reason: str, set_by: str) -> tuple[str, str]:
+    """Who gave a reason, and what remains of it. Empty is nobody that we know of.
+
+    slurmctld notes `slurm` for everything that comes with a token of that user. Whoever sends such a reason
+    puts their own name first, as `kubectl slurm drain` does: `grace: bad NIC`.
+    """
+    who, colon, why = reason.partition(": ")
+    is_signed = set_by in ("", "slurm") and colon and who and why and len(who) <= _LONGEST_NAME
+    return (who, why) if is_signed and not is_our_reason(reason) else (set_by, reason)
 
 
 def given_up_for(reason: str) -> str:

@@ -40,6 +40,8 @@ class Snapshot(wire.Record, tag="Snapshot"):
     or less by a second; it is negative where that is ahead.
     `slurmctld_parameters` are None where the API version does not show them, and in the beginning, as long as
     `is_config_known` is false: then nobody has answered yet.
+    `unstarted_since`: since when slurmctld has not known the start of a node's slurmd. It forgets that at
+    every reconfigure and restart, until slurmd has registered again (seen on 26.05).
     """
 
     nodes: Mapping[str, SlurmNode]
@@ -54,11 +56,13 @@ class Snapshot(wire.Record, tag="Snapshot"):
     cluster: str = ""
     release: str = ""
     api_version: str = ""
+    can_add_nodes: bool = True  # Whether the API version in use can make records.
     url: str = ""  # The slurmrestd that was asked, of several.
     behind: frozenset[str] = frozenset()
     settles_at: datetime | None = None
     clock_behind: timedelta = timedelta(0)
     jobs_by_node: Mapping[str, tuple[int, ...]] = {}
+    unstarted_since: Mapping[str, datetime] = {}
 
     @property
     def asked_at(self) -> datetime:
@@ -104,6 +108,7 @@ def dated(facts: Snapshot | Unreachable, later: timedelta) -> Snapshot | Unreach
         jobs_asked_at=facts.jobs_asked_at + later,
         settles_at=facts.settles_at + later if facts.settles_at is not None else None,
         clock_behind=facts.clock_behind + later,
+        unstarted_since={name: since + later for name, since in facts.unstarted_since.items()},
     )
 
 

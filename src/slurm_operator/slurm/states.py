@@ -192,11 +192,6 @@ class NodeState(_Words):
         return self.is_drain and not self.is_busy and self.base is not None
 
     @property
-    def is_draining(self) -> bool:
-        """Drain is set and something still runs, or may."""
-        return self.is_drain and not self.is_drained
-
-    @property
     def is_down(self) -> bool:
         return _DOWN in self.words
 
@@ -233,12 +228,6 @@ class NodeState(_Words):
     def is_powered_off(self) -> bool:
         """Off, or on its way there, by Slurm's power saving."""
         return not self.words.isdisjoint(_OFF)
-
-    @property
-    def is_rebooting(self) -> bool:
-        """A reboot was asked for or has begun, and nobody took it back."""
-        asked = not self.words.isdisjoint({NodeFlag.REBOOT_REQUESTED, NodeFlag.REBOOT_ISSUED})
-        return asked and NodeFlag.REBOOT_CANCELED not in self.words
 
     @property
     def is_available(self) -> bool:

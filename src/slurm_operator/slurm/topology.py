@@ -1,7 +1,6 @@
 """Where a node stands in each network topology: `default:sw1`, `tree:root:sw1,blocks:b7`."""
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Self
 
@@ -32,11 +31,6 @@ class Place:
             raise TopologyError(f"{text!r} is no place in a topology; write topology:unit, as in default:sw1")
         return cls(topology, tuple(units))
 
-    @property
-    def leaf(self) -> str:
-        """The switch or block that the node hangs on."""
-        return self.units[-1]
-
 
 def places(text: str) -> tuple[Place, ...]:
     """Every place in a node's topology, which may name several topologies; none for an empty text."""
@@ -54,11 +48,6 @@ def is_readable(text: str) -> bool:
     except TopologyError:
         return False
     return True
-
-
-def written(found: Iterable[Place]) -> str:
-    """As Slurm takes it; `places` reads it back."""
-    return ",".join(str(place) for place in sorted(found))
 
 
 def are_same(one: str, other: str) -> bool:

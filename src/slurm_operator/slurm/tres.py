@@ -92,11 +92,6 @@ def gres(text: str) -> list[Gres]:
     return [_one_gres(part) for part in _parts(text)]
 
 
-def written_gres(entries: Iterable[Gres]) -> str:
-    """`gres` reads it back."""
-    return ",".join(str(entry) for entry in entries)
-
-
 def gres_counts(entries: Iterable[Gres]) -> dict[str, int]:
     """How many of each name, whatever the type."""
     counts: dict[str, int] = {}

@@ -93,9 +93,13 @@ class DeleteNodes(wire.Record, tag="DeleteNodes"):
 
 
 class AddNodes(wire.Record, tag="AddNodes"):
-    """Records before any slurmd registers: one line as in slurm.conf, `NodeName=gpu-[0-3] State=CLOUD`."""
+    """Records before any slurmd registers. `conf` is what a line of slurm.conf says behind the names.
 
-    line: str
+    A record that is there already is left as it is.
+    """
+
+    nodes: tuple[str, ...]
+    conf: str
 
 
 class Reconfigure(wire.Record, tag="Reconfigure"):
@@ -168,9 +172,9 @@ class CancelJob(wire.Record, tag="CancelJob"):
     address: str
 
 
-NodeWrite = DrainNodes | ResumeNodes | UpdateNodes | SetNodesDown | PowerNodes | DeleteNodes
+NodeWrite = DrainNodes | ResumeNodes | UpdateNodes | SetNodesDown | PowerNodes | DeleteNodes | AddNodes
 JobWrite = UpdateJob | SignalJob | RequeueJob | CancelJob
-SlurmWrite = NodeWrite | JobWrite | AddNodes | Reconfigure | Reserve | Unreserve
+SlurmWrite = NodeWrite | JobWrite | Reconfigure | Reserve | Unreserve
 
 
 class Verdict(StrEnum):
@@ -220,11 +224,13 @@ class WriteResult(wire.Record):
 def subjects(write: SlurmWrite) -> tuple[str, ...]:
     """What the write is about; the keys of its result."""
     match write:
-        case DrainNodes() | ResumeNodes() | UpdateNodes() | SetNodesDown() | PowerNodes() | DeleteNodes():
+        case DrainNodes() | ResumeNodes() | UpdateNodes() | SetNodesDown() | PowerNodes():
+            return write.nodes
+        case DeleteNodes() | AddNodes():
             return write.nodes
         case UpdateJob() | SignalJob() | RequeueJob() | CancelJob():
             return (str(write.job_id),)
         case Reserve() | Unreserve():
             return (write.name,)
-        case AddNodes() | Reconfigure():
+        case Reconfigure():
             return ("slurmctld",)

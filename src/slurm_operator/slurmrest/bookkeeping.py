@@ -157,8 +157,14 @@ class _ExitCode(wire.Record):
     return_code: Number = None
 
 
+class _Array(wire.Record):
+    job_id: Number = None
+    task_id: Number = None
+
+
 class WireBookedJob(wire.Record):
     job_id: int
+    array: _Array = _Array()
     state: _JobState = _JobState()
     cluster: Text = None
     name: Text = None
@@ -191,4 +197,6 @@ def booked_job(found: WireBookedJob) -> AccountedJob:
         end_time=moment(found.time.end),
         elapsed_seconds=count(found.time.elapsed),
         return_code=whole(found.exit_code.return_code),
+        array_job_id=whole(found.array.job_id) or None,
+        array_task_id=whole(found.array.task_id),
     )

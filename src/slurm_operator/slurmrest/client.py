@@ -9,6 +9,7 @@ from slurm_operator.slurmrest.sender import Sender
 from slurm_operator.slurmrest.session import Session
 from slurm_operator.slurmrest.tokens import KeyProvider, ReadyToken, TokenSource
 from slurm_operator.slurmrest.transport import DEADLINE_SECONDS, MAX_ANSWER_BYTES, Transport
+from slurm_operator.slurmrest.versions import Capability
 
 
 class SlurmRest:
@@ -44,6 +45,10 @@ class SlurmRest:
     def version(self) -> str:
         """The API version in use; empty before the first call."""
         return self._session.version
+
+    def can(self, capability: Capability) -> bool:
+        """Whether the API version in use has it; before the first call nobody knows otherwise."""
+        return not self.version or capability.is_in(self.version)
 
     def next_url(self) -> None:
         """Turn to another slurmrestd, which may be of another release."""

@@ -8,7 +8,7 @@ from slurm_operator import wire
 from slurm_operator.slurm.accounting import Account, AccountedCluster, AccountedJob, Association, Qos, User
 from slurm_operator.slurmrest import bookkeeping
 from slurm_operator.slurmrest.envelope import Envelope
-from slurm_operator.slurmrest.sender import named
+from slurm_operator.slurmrest.sender import few_names
 from slurm_operator.slurmrest.session import Session, segment, trusted
 
 T = TypeVar("T", bound=Envelope)
@@ -69,6 +69,12 @@ class Database:
         reply = await self._get("read the booked jobs", "/slurmdb/{version}/jobs/", _jobs_reply, query)
         return list(map(bookkeeping.booked_job, reply.jobs or ()))
 
+    async def job(self, job_id: int) -> list[AccountedJob]:
+        """One job by its id, or all tasks of an array; also long after slurmctld has forgotten it."""
+        path = f"/slurmdb/{{version}}/job/{job_id}"
+        reply = await self._get(f"read job {job_id} in the books", path, _jobs_reply)
+        return list(map(bookkeeping.booked_job, reply.jobs or ()))
+
     async def add_account(self, account: Account, *, clusters: Sequence[str]) -> None:
         """An account, and its place in these clusters: without one it can be listed, but not used."""
         body = {
@@ -81,7 +87,7 @@ class Database:
         """These users in an account, made where they are new; the first account of a user is the default."""
         where = {"users": list(users), "accounts": [account], "clusters": list(clusters)}
         body = {"association_condition": where, "user": {}}
-        attempt = f"add {named(users)} to the account {account}"
+        attempt = f"add {few_names(users)} to the account {account}"
         await self._post(attempt, "/slurmdb/{version}/users_association/", body)
 
     async def add_qos(self, qos: Iterable[Qos]) -> None:

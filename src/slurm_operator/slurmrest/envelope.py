@@ -52,7 +52,7 @@ class _JobStatus(wire.Record):
     error_code: int | None = None
 
     @property
-    def told(self) -> tuple[int | None, Text]:
+    def code_and_text(self) -> tuple[int | None, Text]:
         if isinstance(self.error, _Coded):
             return self.error.code, self.error.string
         return self.error_code, self.error
@@ -72,12 +72,12 @@ class JobReply(Envelope):
 
     @property
     def troubles(self) -> list[Trouble]:
-        ended = [found.told for found in self.status or ()]
+        ended = [found.code_and_text for found in self.status or ()]
         changed = [(found.error_code, found.error or found.why) for found in self.results or ()]
         return [Trouble(error_number=code, error=text) for code, text in ended + changed if code]
 
 
-def said(troubles: list[Trouble]) -> str:
+def troubles_text(troubles: list[Trouble]) -> str:
     """Slurm's own words, with its error numbers."""
     return "; ".join(map(_one, troubles)) or "no reason given"
 

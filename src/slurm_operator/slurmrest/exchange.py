@@ -14,7 +14,7 @@ from functools import cache
 from typing import NamedTuple
 from urllib.parse import SplitResult, urlsplit
 
-from slurm_operator import http1
+from slurm_operator.http import http1
 
 CONNECT_SECONDS = 3.0
 

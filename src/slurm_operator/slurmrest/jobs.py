@@ -2,6 +2,7 @@
 
 from slurm_operator import wire
 from slurm_operator.slurm.job import SlurmJob
+from slurm_operator.slurm.job_detail import JobDetail
 from slurm_operator.slurmrest.envelope import Envelope
 from slurm_operator.slurmrest.values import (
     Number,
@@ -54,6 +55,28 @@ class WireJob(wire.Record):
     time_limit: Number = None
 
 
+class _Signal(wire.Record):
+    name: Text = None
+
+
+class _ExitCode(wire.Record):
+    return_code: Number = None
+    signal: _Signal = _Signal()
+
+
+class WireJobDetail(WireJob):
+    """With what only people want to know."""
+
+    eligible_time: Number = None
+    tres_req_str: Text = None
+    het_job_offset: Number = None
+    exit_code: _ExitCode = _ExitCode()
+
+
+class JobDetailsReply(Envelope):
+    jobs: list[WireJobDetail] | None = None
+
+
 class JobsReply(Envelope):
     jobs: list[WireJob] | None = None
 
@@ -95,4 +118,17 @@ def slurm_job(found: WireJob) -> SlurmJob:
         start_time=None if state.is_pending else moment(found.start_time),
         end_time=None if state.is_pending else moment(found.end_time),
         time_limit=minutes(found.time_limit),
+    )
+
+
+def job_detail(found: WireJobDetail) -> JobDetail:
+    job = slurm_job(found)
+    return JobDetail(
+        job=job,
+        expected_start=moment(found.start_time) if job.state.is_pending else None,
+        eligible_since=moment(found.eligible_time),
+        requested=found.tres_req_str or "",
+        het_offset=count(found.het_job_offset),
+        return_code=whole(found.exit_code.return_code),
+        signal=found.exit_code.signal.name or "",
     )

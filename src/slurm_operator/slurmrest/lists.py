@@ -194,6 +194,7 @@ def _counters(values: Mapping[str, Any], prefix: str = "") -> dict[str, float]:
 
 class _Configuration(wire.Record):
     slurmctld_parameters: Words = wire.field(name="SlurmctldParameters", default=None)
+    private_data: Words = wire.field(name="PrivateData", default=None)
 
 
 class ConfigReply(Envelope):
@@ -202,3 +203,9 @@ class ConfigReply(Envelope):
 
 def slurmctld_parameters(found: ConfigReply) -> tuple[str, ...]:
     return words(found.slurm_conf.slurmctld_parameters) if found.slurm_conf else ()
+
+
+def private_data(found: ConfigReply) -> tuple[str, ...]:
+    """What users see of their own only: jobs, nodes, accounts …"""
+    named = words(found.slurm_conf.private_data) if found.slurm_conf else ()
+    return tuple(word.lower() for word in named if word.lower() != "none")

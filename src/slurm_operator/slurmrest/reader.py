@@ -10,6 +10,7 @@ from typing import Generic, NamedTuple, TypeVar
 from slurm_operator import wire
 from slurm_operator.slurm.health import ControllerPing, Diagnosis, License
 from slurm_operator.slurm.job import SlurmJob
+from slurm_operator.slurm.job_detail import JobDetail
 from slurm_operator.slurm.node import SlurmNode
 from slurm_operator.slurm.partition import Partition
 from slurm_operator.slurm.reservation import Reservation
@@ -17,7 +18,7 @@ from slurm_operator.slurm.snapshot import jobs_by_node
 from slurm_operator.slurmrest import lists
 from slurm_operator.slurmrest.envelope import Envelope
 from slurm_operator.slurmrest.errors import SlurmAnswerUnreadable
-from slurm_operator.slurmrest.jobs import JobsReply, slurm_job
+from slurm_operator.slurmrest.jobs import JobDetailsReply, JobsReply, job_detail, slurm_job
 from slurm_operator.slurmrest.nodes import Nodes, NodesReply
 from slurm_operator.slurmrest.session import Session, trusted
 from slurm_operator.slurmrest.values import count
@@ -49,6 +50,7 @@ class JobListing(NamedTuple):
 
 _nodes_reply = wire.decoder(NodesReply)
 _jobs_reply = wire.decoder(JobsReply)
+_job_details_reply = wire.decoder(JobDetailsReply)
 _reservations_reply = wire.decoder(lists.ReservationsReply)
 _partitions_reply = wire.decoder(lists.PartitionsReply)
 _ping_reply = wire.decoder(lists.PingReply)
@@ -88,6 +90,16 @@ class Reader:
         # business. Jobs in hidden partitions are in either way.
         return await self._list("read the jobs", "/slurm/{version}/jobs/", since, read, flags="ALL")
 
+    async def job_details(self) -> list[JobDetail]:
+        """Every job that slurmctld still has a record of, finished ones included: for somebody who asks."""
+
+        def read(body: bytes) -> list[JobDetail]:
+            reply = _whole("read the jobs", _job_details_reply(body))
+            return list(map(job_detail, _present("read the jobs", reply.jobs)))
+
+        found = await self._list("read the jobs", "/slurm/{version}/jobs/", 0, read, flags="ALL")
+        return found or []
+
     async def reservations(self, since: int = 0) -> Listing[str, Reservation] | None:
         def read(body: bytes) -> Listing[str, Reservation]:
             reply = _whole("read the reservations", _reservations_reply(body))
@@ -125,6 +137,12 @@ class Reader:
         attempt, path = "read the configuration", "/slurm/{version}/conf"
         reply = await self._get(attempt, path, _config_reply, needs=Capability.READ_CONFIG)
         return lists.slurmctld_parameters(reply)
+
+    async def private_data(self) -> tuple[str, ...]:
+        """What slurmctld shows to its operators only; NotServed where the version cannot say."""
+        attempt, path = "read the configuration", "/slurm/{version}/conf"
+        reply = await self._get(attempt, path, _config_reply, needs=Capability.READ_CONFIG)
+        return lists.private_data(reply)
 
     async def _list(
         self, attempt: str, path: str, since: int, read: Callable[[bytes], V], flags: str = ""

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from slurm_operator import wire
 from slurm_operator.slurm import writes
-from slurm_operator.slurmrest.envelope import Envelope, JobReply, said
+from slurm_operator.slurmrest.envelope import Envelope, JobReply, troubles_text
 from slurm_operator.slurmrest.errors import NotServed
 from slurm_operator.slurmrest.session import Session, failure, segment, trusted
 from slurm_operator.slurmrest.versions import Capability
@@ -21,7 +21,7 @@ _SHOWN_NAMES = 5
 _IGNORED = "Ignoring unknown field"
 
 
-def named(names: Sequence[str]) -> str:
+def few_names(names: Sequence[str]) -> str:
     """A few of these names, for a message."""
     more = len(names) - _SHOWN_NAMES
     return ", ".join(names[:_SHOWN_NAMES]) + (f" and {more} more" if more > 0 else "")
@@ -41,11 +41,12 @@ class Sender:
     async def delete_nodes(self, nodes: Sequence[str]) -> None:
         """One request for all. Refused for some, slurmctld has removed the others all the same (seen)."""
         path = f"/slurm/{{version}}/node/{segment(','.join(nodes))}"
-        await self._call(f"delete the node{'s' * (len(nodes) > 1)} {named(nodes)}", "DELETE", path)
+        await self._call(f"delete the node{'s' * (len(nodes) > 1)} {few_names(nodes)}", "DELETE", path)
 
-    async def add_nodes(self, line: str) -> None:
-        body = {"node_conf": line}
-        await self._post("add nodes", "/slurm/{version}/new/node/", body, needs=Capability.ADD_NODES)
+    async def add_nodes(self, nodes: Sequence[str], conf: str) -> None:
+        """One request for all; all or nothing: for a single name that is there already, none is made."""
+        attempt, body = f"add {few_names(nodes)}", {"node_conf": f"NodeName={','.join(nodes)} {conf}"}
+        await self._post(attempt, "/slurm/{version}/new/node/", body, needs=Capability.ADD_NODES)
 
     async def reconfigure(self) -> None:
         await self._call(
@@ -66,7 +67,7 @@ class Sender:
             "flags": list(wanted.flags),
         }
         filled = {key: value for key, value in body.items() if value not in ([], None)}
-        attempt = f"reserve {named(wanted.nodes)} as {wanted.name}"
+        attempt = f"reserve {few_names(wanted.nodes)} as {wanted.name}"
         await self._post(attempt, "/slurm/{version}/reservation", filled, needs=Capability.RESERVE)
 
     async def unreserve(self, name: str) -> None:
@@ -127,7 +128,7 @@ def _complete(attempt: str, content: Envelope) -> None:
     """Raises when a field was passed over: slurmrestd says 200 and only warns, but nothing was set."""
     ignored = [warning for warning in content.warnings or () if _IGNORED in (warning.description or "")]
     if ignored:
-        raise NotServed(attempt, said(ignored))
+        raise NotServed(attempt, troubles_text(ignored))
 
 
 def _number(value: float | None) -> dict[str, object] | None:
@@ -136,7 +137,7 @@ def _number(value: float | None) -> dict[str, object] | None:
 
 
 def node_fields(write: writes.NodeWrite) -> dict[str, object]:
-    """The body of an update of nodes. A DeleteNodes is no update and has none."""
+    """The body of an update of nodes. To add or to delete them is no update and has none."""
     match write:
         case writes.DrainNodes(reason=reason):
             return {"state": ["DRAIN"], "reason": reason}
@@ -149,7 +150,7 @@ def node_fields(write: writes.NodeWrite) -> dict[str, object]:
             return {"state": ["POWER_UP" if up else "POWER_DOWN"]}
         case writes.UpdateNodes():
             return _set_fields(write)
-        case writes.DeleteNodes():
+        case writes.DeleteNodes() | writes.AddNodes():
             return {}
 
 

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from slurm_operator import wire
 from slurm_operator.slurmrest import errors
-from slurm_operator.slurmrest.envelope import Envelope, Trouble, said
+from slurm_operator.slurmrest.envelope import Envelope, Trouble, troubles_text
 from slurm_operator.slurmrest.exchange import Reply
 from slurm_operator.slurmrest.tokens import Tokens
 from slurm_operator.slurmrest.transport import Request, Transport
@@ -106,7 +106,7 @@ def failure(attempt: str, troubles: list[Trouble], status: int = 200) -> errors.
     numbers = [trouble.error_number or 0 for trouble in troubles]
     known = [errors.BY_NUMBER[number] for number in numbers if number in errors.BY_NUMBER]
     kind = known[0] if known else errors.BY_STATUS.get(status)
-    return (kind or _unknown(numbers, status))(attempt, said(troubles))
+    return (kind or _unknown(numbers, status))(attempt, troubles_text(troubles))
 
 
 def _unknown(numbers: list[int], status: int) -> type[errors.SlurmFailure]:

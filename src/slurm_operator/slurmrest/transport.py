@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 from urllib.parse import urlencode
 
-from slurm_operator import http1, wire
+from slurm_operator import wire
+from slurm_operator.http import http1
 from slurm_operator.slurmrest import exchange
 from slurm_operator.slurmrest.errors import (
     SlurmAnswerUnreadable,

@@ -7,9 +7,9 @@ the NodeSet says the topology later.
 
 from typing import Any
 
-from slurm_operator.api import names
-from slurm_operator.api.meta import ObjectKey
-from slurm_operator.api.problems import warning
+from slurm_operator.api.schema.problems import warning
+from slurm_operator.api.shared import names
+from slurm_operator.api.shared.meta import ObjectKey
 from slurm_operator.kube.errors import KubeError
 from slurm_operator.manifests.kinds import KUBE_NODE, POD
 from slurm_operator.webhook.guarded import noted
@@ -37,11 +37,16 @@ class TopologyHelper:
     async def _topology(self, pod: ObjectKey, machine: str) -> str | None:
         """What to tell the worker; None when this is no worker or there is nothing to tell."""
         found = await self._look.metadata(POD, pod)
-        if found is None or noted({"metadata": found}, "labels", names.APP_NAME) != "slurmd":
+        if found is None or not _is_worker(found):
             return None
         node = await self._look.metadata(KUBE_NODE, ObjectKey("", machine))
         topology = noted({"metadata": node}, "annotations", names.TOPOLOGY)
         return topology if topology != noted({"metadata": found}, "annotations", names.TOPOLOGY) else None
+
+
+def _is_worker(metadata: dict[str, Any]) -> bool:
+    labels = (names.LABEL_PART, names.APP_NAME)
+    return "slurmd" in (noted({"metadata": metadata}, "labels", label) for label in labels)
 
 
 def _target(binding: dict[str, Any]) -> str:

@@ -5,9 +5,11 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from slurm_operator import wire
-from slurm_operator.api.crd import Resource
-from slurm_operator.api.problems import Problem, Severity, warning
-from slurm_operator.api.reading import read
+from slurm_operator.api.edited import Edited, edited_object
+from slurm_operator.api.schema.codec import read
+from slurm_operator.api.schema.crd import Resource
+from slurm_operator.api.schema.problems import Problem, Severity, warning
+from slurm_operator.manifests.managers import OURS
 from slurm_operator.webhook.lookup import Lookup
 from slurm_operator.webhook.review import Request, Verdict
 
@@ -23,10 +25,12 @@ class Judge:
         self._namespaces = namespaces
 
     async def __call__(self, request: Request) -> Verdict:
-        if request.operation not in ("CREATE", "UPDATE") or request.sub_resource:
+        if request.operation not in ("CREATE", "UPDATE") or request.sub_resource not in ("", "scale"):
             return Verdict()
         if self._namespaces and request.namespace not in self._namespaces:
             return Verdict()
+        if request.sub_resource == "scale":
+            return await self._scaled(request)
         kind = self._cls.KIND
         if (request.kind.group, request.kind.kind) != (kind.group, kind.kind):
             return Verdict(problems=(warning("", f"only {kind} is examined here; this passed unseen"),))
@@ -37,7 +41,18 @@ class Judge:
         if new.metadata.is_terminating:
             # Finalizers must be able to go, whatever else is wrong.
             return Verdict(problems=tuple(_in_vain(self._cls, new, self._before(request))))
-        return Verdict(problems=tuple(await self._problems(new, self._before(request))))
+        old = self._before(request)
+        found = [*await self._problems(new, old), *_reverted(new, old, request.manager)]
+        return Verdict(problems=tuple(found))
+
+    async def _scaled(self, request: Request) -> Verdict:
+        """`kubectl scale` sends no object of ours: whose part it is has to be looked up."""
+        wanted, before = (_replicas(one) for one in (request.object, request.old_object))
+        if wanted == before or request.manager == OURS:
+            return Verdict()
+        there = await self._look.named(self._cls, request.namespace, request.name)
+        edited = edited_object(there) if there is not None else None
+        return Verdict(problems=(_rescaled(edited),) if edited is not None else ())
 
     async def _problems(self, new: Any, old: Any) -> list[Problem]:
         refs = await self._look.references(new)
@@ -60,6 +75,33 @@ class Judge:
             meta, namespace=meta.namespace or request.namespace, name=meta.name or request.name
         )
         return wire.replace(thing, metadata=whole)
+
+
+def _replicas(scale: dict[str, Any] | None) -> Any:
+    return ((scale or {}).get("spec") or {}).get("replicas")
+
+
+def _reverted(new: Any, old: Any, manager: str) -> Iterator[Problem]:
+    """Who edits a part that the operator writes for something larger is told where to do that instead."""
+    edited = edited_object(new)
+    if edited is None or old is None or old.spec == new.spec or manager == OURS:
+        return
+    if hasattr(new.spec, "replicas") and wire.replace(new.spec, replicas=old.spec.replicas) == old.spec:
+        yield _rescaled(edited)
+    else:
+        yield warning(
+            "spec",
+            f"{edited.part} is written for {edited.kind} {edited.name}: this edit is reverted. "
+            f"Change it in {edited.where}.",
+        )
+
+
+def _rescaled(edited: Edited) -> Problem:
+    return warning(
+        "spec.replicas",
+        f"{edited.part} is written for {edited.kind} {edited.name}: where that sets replicas, this is "
+        f"reverted. Set them in {edited.where}.",
+    )
 
 
 def _in_vain(cls: type[Resource], new: Any, old: Any) -> Iterator[Problem]:

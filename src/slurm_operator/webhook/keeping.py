@@ -14,7 +14,7 @@ from typing import Final, Protocol
 
 import structlog
 
-from slurm_operator.api.meta import ObjectKey
+from slurm_operator.api.shared.meta import ObjectKey
 from slurm_operator.kube.client import Client
 from slurm_operator.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
 from slurm_operator.manifests.kinds import MUTATING_WEBHOOKS, SECRET, VALIDATING_WEBHOOKS, Kind

@@ -12,13 +12,13 @@ from typing import Any, Final
 import structlog
 
 from slurm_operator import wire
-from slurm_operator.api.controller import Controller
-from slurm_operator.api.kind import Kind
-from slurm_operator.api.meta import ObjectKey
-from slurm_operator.api.nodeset import NodeSet
-from slurm_operator.api.problems import References
-from slurm_operator.api.reading import decoder
-from slurm_operator.api.references import cluster_names, node_set_names, questions
+from slurm_operator.api.schema.codec import decoder
+from slurm_operator.api.schema.kind import Kind
+from slurm_operator.api.schema.problems import References
+from slurm_operator.api.shared.meta import ObjectKey
+from slurm_operator.api.slinky.controller import Controller
+from slurm_operator.api.slinky.nodeset import NodeSet
+from slurm_operator.api.slinky.references import cluster_names, node_set_names, questions
 from slurm_operator.kube.client import Client
 from slurm_operator.kube.errors import KubeError, NotFound
 from slurm_operator.kube.request import Selection
@@ -59,6 +59,13 @@ class Lookup:
             cluster_names=cluster_names(thing, siblings) if isinstance(thing, Controller) else {},
         )
 
+    async def named(self, cls: type[Any], namespace: str, name: str) -> Any | None:
+        """The object of this name; None when there is none, or nobody may see it."""
+        if not is_name(namespace) or not is_name(name):
+            return None
+        there = await self._all(cls, namespace, f"metadata.name={name}")
+        return next(iter(there), None)
+
     async def exists(self, kind: Kind, key: ObjectKey) -> bool:
         """Whether there is such an object. Raises KubeError when that cannot be told."""
         return await self._get(kind, key) is not None
@@ -91,12 +98,13 @@ class Lookup:
                 found[name] = answer
         return found
 
-    async def _all(self, cls: Any, namespace: str) -> list[Any]:
+    async def _all(self, cls: Any, namespace: str, fields: str = "") -> list[Any]:
         if cls is None:
             return []
         decode, found = decoder(cls), []
         try:
-            async for page in self._client.list_pages(Selection(kind=cls.KIND, namespace=namespace)):
+            selection = Selection(kind=cls.KIND, namespace=namespace, field_selector=fields)
+            async for page in self._client.list_pages(selection):
                 found += [_readable(decode, item) for item in page.items]
         except KubeError as error:
             log.warning("not looked up", kind=str(cls.KIND), namespace=namespace, why=str(error))

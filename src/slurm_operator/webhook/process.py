@@ -10,12 +10,13 @@ from typing import Final
 
 import structlog
 
-from slurm_operator.api import KINDS
-from slurm_operator.api.meta import ObjectKey
-from slurm_operator.kube.access import Access
+from slurm_operator.api import registry
+from slurm_operator.api.registry import Registry
+from slurm_operator.api.shared.meta import ObjectKey
+from slurm_operator.kube.auth.access import Access
 from slurm_operator.kube.client import Client
-from slurm_operator.manifests import admission
-from slurm_operator.runtime.guard import MetricsGuard, self_signed_context
+from slurm_operator.manifests.builders import admission
+from slurm_operator.runtime.metrics_auth import MetricsGuard, self_signed_context
 from slurm_operator.runtime.serve import health_routes, metrics_route, serving
 from slurm_operator.runtime.settings import Address
 from slurm_operator.webhook.binding import TopologyHelper
@@ -54,6 +55,7 @@ class Settings:
     more_hosts: tuple[str, ...] = ()
     configurations: tuple[str, ...] = (admission.NAME,)
     pods_binding: bool = True
+    kinds: Registry = registry.DEFAULT  # Those that are on.
     leaving_seconds: float = LEAVING_SECONDS
 
     def hosts(self, namespace: str) -> tuple[str, ...]:
@@ -90,6 +92,11 @@ class Webhook:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, ending.set)
+        await self.serve(ending)
+        return 0
+
+    async def serve(self, ending: asyncio.Event) -> None:
+        """Until then."""
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(self._client)
             await self._start_side_servers(stack)
@@ -103,7 +110,6 @@ class Webhook:
                 await ending.wait()
                 self._is_leaving = True
                 await asyncio.sleep(self._settings.leaving_seconds)
-        return 0
 
     async def _start_side_servers(self, stack: AsyncExitStack) -> None:
         settings = self._settings
@@ -145,9 +151,9 @@ class Webhook:
 def answerers(look: Lookup, settings: Settings) -> Mapping[str, Answerer]:
     """Who answers where."""
     found: dict[str, Answerer] = {admission.SECRET_PATH: SecretGuard(look)}
-    for cls in KINDS:
-        for version in (cls.KIND.version, *cls.CRD.also_served):
-            found[admission.path_of(cls.KIND, version)] = Judge(cls, look, settings.namespaces)
+    for one in settings.kinds:
+        for version in one.versions:
+            found[admission.path_of(one.kind, version)] = Judge(one.model, look, settings.namespaces)
     if settings.pods_binding:
         found[admission.BINDING_PATH] = TopologyHelper(look)
     return found

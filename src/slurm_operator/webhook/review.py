@@ -1,16 +1,19 @@
 """AdmissionReviews: what the API server asks, and how it is answered."""
 
 import base64
+from bisect import bisect_right
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any, Final
 
 from slurm_operator import wire
-from slurm_operator.api.problems import Problem, Severity
+from slurm_operator.api.schema.problems import Problem, Severity
+from slurm_operator.printable import printable
 
 VERSIONS: Final = ("admission.k8s.io/v1", "admission.k8s.io/v1beta1")
 
-# The API server shortens warnings when there are more characters than these.
-MOST_WARNINGS: Final = 16
+# The API server shortens warnings, and drops the last ones, when there are more characters than these.
+MOST_CHARACTERS: Final = 4096
 LONGEST_WARNING: Final = 256
 
 
@@ -36,6 +39,12 @@ class Request(wire.CamelRecord):
     object: dict[str, Any] | None = None
     old_object: dict[str, Any] | None = None
     dry_run: bool | None = None
+    options: dict[str, Any] | None = None
+
+    @property
+    def manager(self) -> str:
+        """What the program calls itself that writes; empty where it did not say."""
+        return str((self.options or {}).get("fieldManager", ""))
 
 
 class Review(wire.CamelRecord):
@@ -56,8 +65,15 @@ class Verdict(wire.Record):
 
     @property
     def warnings(self) -> list[str]:
-        found = (str(problem) for problem in self.problems if problem.severity is Severity.WARNING)
-        return [text.removeprefix(": ")[:LONGEST_WARNING] for text in found][:MOST_WARNINGS]
+        """As many as there is room for; of the others it is said how many they are, and which fields."""
+        found = [problem for problem in self.problems if problem.severity is Severity.WARNING]
+        texts = [_text(problem)[:LONGEST_WARNING] for problem in found]
+        ends = list(accumulate(map(len, texts)))
+        if not ends or ends[-1] <= MOST_CHARACTERS:
+            return texts
+        shown = bisect_right(ends, MOST_CHARACTERS - LONGEST_WARNING)
+        fields = ", ".join(printable(problem.path) for problem in found[shown:])
+        return [*texts[:shown], f"and {len(found) - shown} more warnings, about {fields}"[:LONGEST_WARNING]]
 
 
 class Asked(wire.Record):
@@ -103,14 +119,20 @@ def answer(asked: Asked, verdict: Verdict) -> bytes:
     return wire.encode({"apiVersion": asked.version, "kind": "AdmissionReview", "response": response})
 
 
+def _text(problem: Problem) -> str:
+    """Where and what. It quotes the object, and kubectl prints it."""
+    return printable(str(problem).removeprefix(": "))
+
+
 def _status(errors: Sequence[Problem]) -> dict[str, Any]:
     causes = [
-        {"reason": "FieldValueInvalid", "field": error.path, "message": error.message} for error in errors
+        {"reason": "FieldValueInvalid", "field": error.path, "message": printable(error.message)}
+        for error in errors
     ]
     return {
         "status": "Failure",
         "code": 422,
         "reason": "Invalid",
-        "message": "; ".join(str(error).removeprefix(": ") for error in errors),
+        "message": "; ".join(map(_text, errors)),
         "details": {"causes": causes},
     }

@@ -11,7 +11,7 @@ import structlog
 from aiohttp import web
 
 from slurm_operator import wire
-from slurm_operator.api.problems import warning
+from slurm_operator.api.schema.problems import warning
 from slurm_operator.runtime.settings import Address
 from slurm_operator.webhook.metrics import Metrics
 from slurm_operator.webhook.review import Asked, Malformed, Request, Verdict, answer, read

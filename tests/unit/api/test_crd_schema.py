@@ -6,11 +6,11 @@ from typing import Any, ClassVar
 import pytest
 
 from slurm_operator.api import KINDS
-from slurm_operator.api.crd import Column, Definition, crd, root_schema
-from slurm_operator.api.kind import Kind
-from slurm_operator.api.meta import Meta
-from slurm_operator.api.model import Choice, Rule, model, prop
-from slurm_operator.api.schema import Amount, Quantity, schema
+from slurm_operator.api.schema.crd import Column, Definition, crd, root_schema
+from slurm_operator.api.schema.kind import Kind
+from slurm_operator.api.schema.model import Choice, Rule, model, prop
+from slurm_operator.api.schema.openapi import Amount, Quantity, schema
+from slurm_operator.api.shared.meta import Meta
 
 
 class Colour(Choice):

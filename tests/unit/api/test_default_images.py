@@ -2,7 +2,7 @@
 
 import pytest
 
-from slurm_operator.api.images import default_image
+from slurm_operator.api.shared.images import default_image
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slurm_operator.api import durations
+from slurm_operator.api.schema import durations
 
 
 @pytest.mark.parametrize(

@@ -3,12 +3,12 @@
 import pytest
 
 from slurm_operator.api import KINDS
-from slurm_operator.api.crd import root_schema
-from slurm_operator.api.problems import References
-from slurm_operator.api.reading import plain, read
-from slurm_operator.api.said import said
-from slurm_operator.reconcilers.nodeset import revisions
-from support.nulls import EMPTY_FIELDS, FIELDS, manifest
+from slurm_operator.api.schema.codec import plain, read
+from slurm_operator.api.schema.crd import root_schema
+from slurm_operator.api.schema.explicit_fields import explicit_fields
+from slurm_operator.api.schema.problems import References
+from slurm_operator.reconcilers.nodeset.creation import revisions
+from testing.nulls import EMPTY_FIELDS, FIELDS, manifest
 
 MODELS = {cls.KIND.kind: cls for cls in KINDS}
 
@@ -35,7 +35,7 @@ def test_null_is_absent_to_the_operator(kind, path, value):
 
     assert null == absent
     assert plain(null) == plain(absent)
-    assert said(null.spec) == said(absent.spec)
+    assert explicit_fields(null.spec) == explicit_fields(absent.spec)
     assert list(null.problems(absent, References())) == list(absent.problems(null, References()))
     assert null != set_, "the field is one that is read"
 

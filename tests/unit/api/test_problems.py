@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from slurm_operator.api import KINDS, Cluster, Controller, NodeSet
-from slurm_operator.api.problems import Problem, References, Severity, warning
-from slurm_operator.api.reading import read
+from slurm_operator.api.schema.codec import read
+from slurm_operator.api.schema.problems import Problem, References, Severity, warning
 
 MODELS = {cls.KIND.kind: cls for cls in KINDS}
 REF = {"controllerRef": {"name": "slurm"}}

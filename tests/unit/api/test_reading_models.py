@@ -9,9 +9,9 @@ import yaml
 
 from slurm_operator import wire
 from slurm_operator.api import KINDS, Cluster, Controller, NodeSet, Token
-from slurm_operator.api.reading import decoder, plain, read
-from slurm_operator.api.updates import UpdateType
-from slurm_operator.api.workers import DrainType, ScalingMode
+from slurm_operator.api.schema.codec import decoder, plain, read
+from slurm_operator.api.shared.worker_parts import DrainType, ScalingMode
+from slurm_operator.api.slinky.nodeset_updates import UpdateType
 
 EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"
 MODELS = {cls.KIND.kind: cls for cls in KINDS}

@@ -7,8 +7,8 @@ import yaml
 from click.testing import CliRunner
 
 from slurm_operator.api import KINDS
-from slurm_operator.api.crd import crd
 from slurm_operator.api.reference import pages
+from slurm_operator.api.schema.crd import crd
 from slurm_operator.cli import main
 
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

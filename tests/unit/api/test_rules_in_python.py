@@ -7,11 +7,11 @@ import pytest
 import yaml
 
 from slurm_operator.api import KINDS
-from slurm_operator.api.cel import looks_like
-from slurm_operator.api.nodeset import _PARAMETERS
-from slurm_operator.api.problems import References, Severity
-from slurm_operator.api.reading import read
-from slurm_operator.api.workers import _HOSTNAME_PREFIX
+from slurm_operator.api.schema.cel import looks_like
+from slurm_operator.api.schema.codec import read
+from slurm_operator.api.schema.problems import References, Severity
+from slurm_operator.api.shared.worker_parts import _HOSTNAME_PREFIX
+from slurm_operator.api.slinky.nodeset import _PARAMETERS
 from slurm_operator.slurm.conf.lines import WHITE
 
 TESTS = Path(__file__).parents[2]

@@ -2,8 +2,9 @@
 
 import pytest
 
-from slurm_operator.api import Controller, NodeSet, Token, names
-from slurm_operator.api.reading import read
+from slurm_operator.api import Controller, NodeSet, Token
+from slurm_operator.api.schema.codec import read
+from slurm_operator.api.shared import names
 
 
 @pytest.mark.parametrize(
@@ -13,7 +14,6 @@ from slurm_operator.api.reading import read
         (names.controller_pod("c", 1), "c-controller-1"),
         (names.controller_internal_service("c"), "c-controller-internal"),
         (names.controller_config("c"), "c-config"),
-        (names.state_claim("c"), "statesave-c-controller-0"),
         (names.worker_service("c"), "slurm-workers-c"),
         (names.worker_budget("c"), "slurm-workers-pdb-c"),
         (names.accounting_workload("a"), "a-accounting"),

@@ -5,7 +5,6 @@ from xml.etree import ElementTree as ET
 from bench.__main__ import markdown, write
 from bench.plots import Point, svg
 from bench.rows import Row
-
 from slurm_operator import wire
 
 

@@ -1,6 +1,7 @@
 """The API server of the light benchmarks: enough like the real one for what the operator does with it."""
 
 import pytest
+
 from bench.light_store import Refused, Selector, Store, Watcher, merged, patched
 
 KEY = ("slurm", "gpu-0")

@@ -4,6 +4,7 @@ import cProfile
 import pstats
 
 import pytest
+
 from bench.passes import STATES, World, one_pass
 
 

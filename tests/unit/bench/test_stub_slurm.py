@@ -3,11 +3,11 @@
 import json
 
 import pytest
-from bench.stub_slurm import StubSlurm
 
+from bench.stub_slurm import StubSlurm
 from slurm.recording import check
 from slurm_operator import wire
-from slurm_operator.api import names
+from slurm_operator.api.shared import names
 from slurm_operator.manifests.objects import Pod
 from slurm_operator.slurmrest.nodes import Nodes, NodesReply
 

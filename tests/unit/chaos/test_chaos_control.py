@@ -1,4 +1,4 @@
-"""What operators run first: chaos/gateless.py has them remove workers under jobs, chaos/impatient.py at once."""
+"""What operators run first: chaos/gateless.py has them remove workers under jobs, chaos/no_grace.py at once."""
 
 import os
 import subprocess
@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[3]
 
 # Scaled to nothing, while a job runs on the one worker.
 STORY = """
-from support.workers import controller, job, nodeset, slurm, slurm_node, told, worker, world
+from testing.workers import controller, job, nodeset, slurm, slurm_node, told, worker, world
 
 pod = worker(0)
 busy = slurm(slurm_node(pod, "MIXED"), jobs=[job(7, "gpu-0")])
@@ -29,7 +29,7 @@ print("; ".join(told(world(nodeset(replicas=0), controller(), pod, slurm_=busy))
 def test_without_its_gate_the_operator_deletes_a_worker_with_a_job(
     is_patched, expected, unexpected, tmp_path
 ):
-    patches = ["gateless.py", "impatient.py"] if is_patched else ["impatient.py"]
+    patches = ["gateless.py", "no_grace.py"] if is_patched else ["no_grace.py"]
 
     told = played(STORY, patches, tmp_path)
 
@@ -40,7 +40,7 @@ def test_without_its_gate_the_operator_deletes_a_worker_with_a_job(
 # Scaled to nothing, and no job runs.
 IDLE = """
 from slurm_operator.plan.actions import DeleteWorker
-from support.workers import controller, nodeset, ours, planned, slurm, slurm_node, worker, world
+from testing.workers import controller, nodeset, ours, planned, slurm, slurm_node, worker, world
 
 pod = worker(0)
 idle = slurm(slurm_node(pod, "IDLE", "DRAIN", reason=ours(pod, "ScaleIn")))
@@ -51,7 +51,7 @@ print([action.grace_seconds for action in actions if isinstance(action, DeleteWo
 
 def test_the_operator_of_a_run_leaves_a_worker_that_it_removes_no_time(tmp_path):
     assert played(IDLE, [], tmp_path) == "[30]\n"
-    assert played(IDLE, ["impatient.py"], tmp_path) == "[1]\n"
+    assert played(IDLE, ["no_grace.py"], tmp_path) == "[1]\n"
 
 
 def played(story: str, patches: list[str], directory: Path) -> str:

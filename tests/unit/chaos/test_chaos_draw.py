@@ -7,8 +7,8 @@ from collections import Counter
 from pathlib import Path
 
 from chaos import clock
-from chaos.draw import draw
 from chaos.faults import FAULTS, Sort
+from chaos.scenario import draw
 
 SEEDS = range(1, 201)
 ROOT = Path(__file__).parents[3]

@@ -3,7 +3,8 @@
 import os
 
 import pytest
-from chaos.blow import ALL, EVERYBODY, Blow
+
+from chaos.impact import ALL, EVERYBODY, Blow
 from chaos.jobs import Fate, Job, busy, fate
 
 START = "start 7 1700000000 cpu-1"

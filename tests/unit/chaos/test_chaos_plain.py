@@ -1,11 +1,12 @@
 """What an operator is asked for so that it can be compared with another, and when it has done it."""
 
 import pytest
-from chaos import plain, wanted
 from operator_rig import Slurm
 
-from slurm_operator.local.cluster import Cluster
-from slurm_operator.local.paths import Paths
+from chaos import baseline
+from chaos import manifests as wanted
+from slurm_local.cluster import Cluster
+from slurm_local.paths import Paths
 
 
 @pytest.fixture
@@ -19,7 +20,7 @@ def specs(manifests):
 
 
 def test_plain_words_ask_for_nothing_that_only_our_operator_has(slurm):
-    ours, asked = specs(wanted.components(slurm)), specs(plain.components(slurm))
+    ours, asked = specs(wanted.components(slurm)), specs(baseline.components(slurm))
 
     assert list(asked) == list(ours)
     assert "managed" in ours["Accounting"]
@@ -32,10 +33,10 @@ def test_plain_words_ask_for_nothing_that_only_our_operator_has(slurm):
 def test_every_secret_that_plain_words_name_is_there_before(slurm):
     made = {
         each["metadata"]["name"]: set(each["data"])
-        for each in plain.surroundings("chaos")
+        for each in baseline.surroundings("chaos")
         if each["kind"] == "Secret"
     }
-    asked = specs(plain.components(slurm))
+    asked = specs(baseline.components(slurm))
     named = [
         asked["Accounting"]["storageConfig"]["passwordKeyRef"],
         *(asked[kind][key] for kind in ("Accounting", "Controller") for key in ("slurmKeyRef", "jwtKeyRef")),
@@ -63,4 +64,4 @@ WHOLE = {"observedGeneration": 2, "replicas": 4, "updatedReplicas": 4, "readyRep
 def test_counts_tell_when_all_is_well_where_there_are_no_conditions(status, is_well):
     found = {"metadata": {"name": "cpu", "generation": 2}, "status": status}
 
-    assert (plain.lack(found, 4) == "") is is_well
+    assert (baseline.lack(found, 4) == "") is is_well

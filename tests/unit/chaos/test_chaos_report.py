@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+
 from chaos import record
 from chaos.compared import compared
 from chaos.figures import share

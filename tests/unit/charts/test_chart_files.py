@@ -8,8 +8,8 @@ import yaml
 
 import slurm_operator
 from slurm_operator import wire
-from slurm_operator.install.charts import generated
-from support.chart_schema import CHARTS, values_schema
+from testing.chart_files import generated
+from testing.chart_schema import CHARTS, values_schema
 
 
 @pytest.mark.parametrize(("name", "text"), generated().items(), ids=generated())

@@ -8,7 +8,7 @@ import pytest
 
 from slurm_operator.cli.kubectl import kubectl_slurm
 from slurm_operator.cli.root import main
-from support.docs import FENCE, PAGES, ROOT
+from testing.docs import FENCE, PAGES, ROOT
 
 PROGRAMS = {"kubectl slurm": kubectl_slurm, "kubectl-slurm": kubectl_slurm, "slurm-operator": main}
 SPAN = re.compile(r"`((?:kubectl slurm|kubectl-slurm|slurm-operator) [^`]+)`")

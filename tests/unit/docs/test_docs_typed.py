@@ -2,8 +2,8 @@
 
 import re
 
-from support.docs import PAGES, ROOT, blocks, commands
-from support.readers import (
+from testing.docs import PAGES, ROOT, blocks, commands
+from testing.readers import (
     ELSEWHERE,
     GUIDE_FROM_SLINKY,
     ON_A_CLUSTER,

@@ -10,9 +10,10 @@ from slurm_operator.cli import main
 from slurm_operator.cli.manager import manager
 from slurm_operator.cli.webhook import webhook as webhook_command
 from slurm_operator.install import Installation, installation, rights
-from slurm_operator.manifests.admission import path_of
+from slurm_operator.manifests.builders.admission import path_of
 from slurm_operator.operator import OUR_CHILD_KINDS, program
 from slurm_operator.runtime.settings import Settings
+from testing.rights import CLUSTER_WIDE, IN_NAMESPACES
 
 CHOSEN = Installation(image="registry.example/slurm-operator:1")
 
@@ -32,35 +33,34 @@ def allowed(*granted: rights.Right) -> set[tuple[str, str, str]]:
 
 def test_everything_that_is_watched_may_be_watched():
     watched = {source.kind for source in program(Settings()).sources.records} | set(OUR_CHILD_KINDS)
-    granted = allowed(*rights.CLUSTER_WIDE, *rights.IN_NAMESPACES)
+    granted = allowed(*CLUSTER_WIDE, *IN_NAMESPACES)
 
     assert {(kind.group, kind.plural, verb) for kind in watched for verb in ("list", "watch")} <= granted
 
 
 def test_every_kind_has_a_status_that_may_be_written():
-    granted = allowed(*rights.IN_NAMESPACES)
+    granted = allowed(*IN_NAMESPACES)
 
     assert {(kind.KIND.group, f"{kind.KIND.plural}/status", "patch") for kind in KINDS} <= granted
 
 
 def test_no_right_is_given_twice_or_by_a_wildcard():
     granted = [
-        (right.group, resource)
-        for right in (*rights.CLUSTER_WIDE, *rights.IN_NAMESPACES)
-        for resource in right.resources
+        (right.group, resource) for right in (*CLUSTER_WIDE, *IN_NAMESPACES) for resource in right.resources
     ]
 
     assert len(granted) == len(set(granted))
     assert "*" not in str(
-        rights.rules((*rights.CLUSTER_WIDE, *rights.IN_NAMESPACES, *rights.AT_HOME, *rights.SECURE_METRICS))
+        rights.rules((*CLUSTER_WIDE, *IN_NAMESPACES, *rights.AT_HOME, *rights.SECURE_METRICS))
     )
 
 
 def test_confined_to_namespaces_it_has_no_right_to_change_anything_elsewhere():
     chosen = wire.replace(CHOSEN, namespaces=("blue", "red"))
-    [everywhere] = made(chosen, "ClusterRole")
+    [everywhere, *people] = made(chosen, "ClusterRole")
 
     assert {verb for rule in everywhere["rules"] for verb in rule["verbs"]} == {"list", "watch"}
+    assert all("aggregate-to-admin" in str(role["metadata"]["labels"]) for role in people)
     assert sorted(role["metadata"]["namespace"] for role in made(chosen, "Role")) == [
         "blue",
         "red",

@@ -5,7 +5,7 @@ import pytest
 from slurm_operator.install import Installation, installation
 from slurm_operator.install.admission import SERVER_PORT
 from slurm_operator.install.pods import HEALTH_PORT, METRICS_PORT
-from support.ports import ports
+from testing.ports import ports
 
 WHOLE = Installation(image="operator:1", webhook_image="webhook:1")
 

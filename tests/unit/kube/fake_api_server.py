@@ -11,7 +11,7 @@ from http import HTTPStatus
 from typing import Any, Self
 from urllib.parse import parse_qsl, urlsplit
 
-from slurm_operator.kube.access import Access
+from slurm_operator.kube.auth.access import Access
 from slurm_operator.kube.client import Client
 from slurm_operator.manifests.meta import Manifest
 

@@ -6,9 +6,9 @@ import pytest
 from eventually import eventually
 from fake_api_server import Answer, FakeApi, thing
 
-from slurm_operator.api.meta import ObjectKey
+from slurm_operator.api.shared.meta import ObjectKey
 from slurm_operator.kube import errors
-from slurm_operator.kube.access import Access
+from slurm_operator.kube.auth.access import Access
 from slurm_operator.kube.client import Client
 from slurm_operator.manifests.kinds import POD
 

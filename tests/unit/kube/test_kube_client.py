@@ -9,11 +9,11 @@ import pytest
 from fake_api_server import Answer, FakeApi, refusal, thing
 
 from slurm_operator import wire
-from slurm_operator.api.meta import ObjectKey
+from slurm_operator.api.shared.meta import ObjectKey
 from slurm_operator.kube import errors
-from slurm_operator.kube.access import Access
+from slurm_operator.kube.auth.access import Access
+from slurm_operator.kube.auth.credentials import Identity, TokenFile, bearer
 from slurm_operator.kube.client import Call, Client
-from slurm_operator.kube.credentials import Identity, TokenFile, bearer
 from slurm_operator.kube.request import Selection, on_object
 from slurm_operator.kube.transport import Pool
 from slurm_operator.manifests.kinds import DEPLOYMENT, LEASE, POD
@@ -245,7 +245,7 @@ class Login:
             self._is_known = True
         return Identity((bearer(str(self.logins)),))
 
-    def distrust(self) -> None:
+    def invalidate(self) -> None:
         self._is_known = False
 
 

@@ -17,13 +17,13 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from slurm_operator.kube import kubeconfig
-from slurm_operator.kube.access import Access
-from slurm_operator.kube.config import find, in_cluster
-from slurm_operator.kube.credentials import TokenFile
+from slurm_operator.kube.auth import kubeconfig
+from slurm_operator.kube.auth.access import Access
+from slurm_operator.kube.auth.config import find, in_cluster
+from slurm_operator.kube.auth.credentials import TokenFile
+from slurm_operator.kube.auth.exec_plugin import ExecCommand, ExecPlugin
+from slurm_operator.kube.auth.tls import ClientCertificate, TlsContexts, Trust
 from slurm_operator.kube.errors import ConfigProblem
-from slurm_operator.kube.exec_plugin import ExecCommand, ExecPlugin
-from slurm_operator.kube.tls import ClientCertificate, TlsContexts, Trust
 
 PLUGIN_VERSION = "client.authentication.k8s.io/v1"
 
@@ -136,7 +136,7 @@ async def test_a_refused_token_is_read_again_even_if_the_file_looks_the_same(tmp
     path.write_text("two")
     os.utime(path, ns=(seen.st_atime_ns, seen.st_mtime_ns))
     unnoticed = await credentials.identity()
-    credentials.distrust()
+    credentials.invalidate()
     after = await credentials.identity()
 
     assert before == unnoticed
@@ -372,7 +372,7 @@ async def test_a_program_gives_a_token_until_it_is_about_to_expire(tmp_path: Pat
     again = await plugin.identity()
     now += timedelta(minutes=59, seconds=45)
     renewed = await plugin.identity()
-    plugin.distrust()
+    plugin.invalidate()
     refused = await plugin.identity()
 
     assert first.headers == (("Authorization", "Bearer my-token0"),)

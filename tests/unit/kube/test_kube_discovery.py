@@ -2,7 +2,7 @@
 
 from fake_api_server import Answer, FakeApi
 
-from slurm_operator.api.kind import Kind
+from slurm_operator.api.schema.kind import Kind
 from slurm_operator.kube.discovery import Discovery
 from slurm_operator.manifests.kinds import POD, SERVICE_MONITOR
 

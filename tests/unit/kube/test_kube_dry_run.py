@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 import pytest
 from fake_api_server import Answer, FakeApi, listing, refusal, thing
 
-from slurm_operator.api.meta import ObjectKey
-from slurm_operator.api.nodeset import NodeSet
-from slurm_operator.kubectl.look import Looker
-from slurm_operator.kubectl.plan import LAST_APPLIED, Refused, ServerSide, tried
+from slurm_operator.api.shared.meta import ObjectKey
+from slurm_operator.api.slinky.nodeset import NodeSet
+from slurm_operator.insight.collect import Looker
+from slurm_operator.insight.forecast.proposal import LAST_APPLIED, Refused, ServerSide, tried
 from slurm_operator.manifests.objects import Pod
 from slurm_operator.operator import program
 from slurm_operator.runtime.settings import Settings

@@ -8,9 +8,10 @@ import pytest
 from eventually import eventually
 from fake_api_server import Answer, FakeApi, refusal
 
-from slurm_operator.api.meta import Meta
+from slurm_operator.api.shared.meta import Meta
 from slurm_operator.kube.events import Recorder, Regarding, regarding
 from slurm_operator.manifests.kinds import KUBE_NODE, POD
+from testing.hostile import HOSTILE, obeyed
 
 VIRTUAL_TIME = True
 
@@ -172,3 +173,17 @@ def test_regarding_names_one_version_of_one_object() -> None:
     meta = Meta(name="a", namespace="ns", uid="u1", resource_version="5")
 
     assert regarding(POD, meta) == ABOUT
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+async def test_what_an_event_quotes_is_shown_and_never_obeyed(text: str) -> None:
+    api = FakeApi(others=[accept])
+    async with recording(api) as recorder:
+        recorder.record(ABOUT, text, f"Slurm says {text}")
+        await eventually(lambda: recorder.sent == 1)
+
+    event = api.asked[0].json
+    assert event["note"].startswith("Slurm says ")
+    assert obeyed(event["note"] + event["reason"], but="") == ""
+    assert len(event["note"].encode()) <= 1024
+    assert len(event["reason"]) <= 128

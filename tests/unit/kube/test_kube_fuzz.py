@@ -9,9 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from slurm_operator.kube import envelope, kubeconfig
+from slurm_operator.kube import envelope
+from slurm_operator.kube.auth import kubeconfig
 from slurm_operator.kube.errors import ConfigProblem, Unreadable
-from slurm_operator.kube.lines import lines
+from slurm_operator.kube.watch.lines import lines
 
 EVENT = json.dumps(
     {

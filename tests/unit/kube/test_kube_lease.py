@@ -8,8 +8,8 @@ import pytest
 from eventually import eventually
 from fake_api_server import Answer, FakeApi
 
-from slurm_operator.api.meta import ObjectKey
-from slurm_operator.kube.access import Access
+from slurm_operator.api.shared.meta import ObjectKey
+from slurm_operator.kube.auth.access import Access
 from slurm_operator.kube.client import Client
 from slurm_operator.kube.lease import Elector
 from slurm_operator.manifests.meta import Manifest

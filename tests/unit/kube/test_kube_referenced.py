@@ -6,14 +6,17 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from eventually import eventually
 from fake_api_server import Answer, FakeApi
 
-from slurm_operator.api.meta import ObjectKey
-from slurm_operator.kube.referenced import Referenced, read_secret, secrets, value_digest
-from slurm_operator.kube.scopes import CLUSTER, HANDFUL, MOST_CONNECTIONS, Scope, scope_of, scopes
+from slurm_operator.api.shared.meta import ObjectKey
+from slurm_operator.kube.errors import Unreachable
+from slurm_operator.kube.watch.named_objects import Referenced, read_secret, secrets, value_digest
+from slurm_operator.kube.watch.named_reads import NamedReads
+from slurm_operator.kube.watch.scopes import CLUSTER, HANDFUL, MOST_CONNECTIONS, Scope, scope_of, scopes
 from slurm_operator.manifests.meta import Manifest
 from slurm_operator.manifests.objects import Secret
 
@@ -143,11 +146,15 @@ def _shown(answer: Answer, secret: Manifest) -> Manifest:
     return {"metadata": copy["metadata"]} if is_partial else copy
 
 
+def steady() -> datetime:
+    return datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=asyncio.get_running_loop().time())
+
+
 @asynccontextmanager
 async def referring(server: SecretServer) -> AsyncIterator[tuple[Referenced[Secret], FakeApi]]:
     api = FakeApi(lists=[server.answer], watches=[server.answer], others=[server.answer])
     async with api, api.client() as client:
-        it = secrets(client)
+        it = secrets(client, steady)
         running = asyncio.create_task(it.run())
         try:
             yield it, api
@@ -160,6 +167,46 @@ async def referring(server: SecretServer) -> AsyncIterator[tuple[Referenced[Secr
 def digest(it: Referenced[Secret], where: ObjectKey) -> str | None:
     secret = it.get(where)
     return secret.digests["key"] if secret else None
+
+
+async def test_a_name_that_cannot_be_read_for_a_day_is_tried_every_minute() -> None:
+    clock, tries = asyncio.get_running_loop().time, []
+
+    async def fail(where: ObjectKey) -> None:
+        tries.append(clock())
+        raise Unreachable("nobody answers")
+
+    reads = NamedReads(fail)
+    running = asyncio.create_task(reads.run())
+    reads.soon(key("a"))
+    await asyncio.sleep(24 * 3600)
+    is_running = not running.done()
+    running.cancel()
+    with suppress(asyncio.CancelledError):
+        await running
+
+    assert is_running
+    assert tries[-1] - tries[-2] == 60
+
+
+async def test_since_when_a_version_is_known_outlives_its_watch() -> None:
+    server, a = SecretServer(), key("a")
+    await server.put(a, b"one")
+    async with referring(server) as (it, _):
+        before = it.known_since(a)
+        it.want("me", [a])
+        await eventually(lambda: it.knows(a))
+        first = it.known_since(a)
+        await asyncio.sleep(60)
+        it.note_written(server.store[a])
+        again = it.known_since(a)
+        await server.put(a, b"two")
+        await eventually(lambda: digest(it, a) == value_digest(b"two"))
+        second = it.known_since(a)
+
+    assert before is None
+    assert first == again
+    assert second - first >= timedelta(seconds=60)
 
 
 MANY = [key(f"s{number}") for number in range(HANDFUL + 3)]
@@ -307,3 +354,22 @@ async def test_a_late_event_does_not_undo_what_we_wrote() -> None:
         after = digest(it, a)
 
     assert after == value_digest(b"mine")
+
+
+async def test_since_when_values_are_known_outlives_a_change_of_metadata() -> None:
+    """A rotation waits for kubelets that bring files to pods; a new annotation brings them nothing."""
+    server, a = SecretServer(), key("a")
+    await server.put(a, b"one")
+    async with referring(server) as (it, _):
+        it.want("me", [a])
+        await eventually(lambda: it.knows(a))
+        first, version = it.known_since(a), it.get(a).metadata.resource_version
+        await asyncio.sleep(60)
+        await server.put(a, b"one")
+        await eventually(lambda: it.get(a).metadata.resource_version != version)
+        same = it.known_since(a)
+        await server.put(a, b"two")
+        await eventually(lambda: it.known_since(a) != same)
+
+        assert same == first
+        assert it.known_since(a) > first

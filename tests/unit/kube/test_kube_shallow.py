@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from slurm_operator.kube import envelope, shallow
+from slurm_operator.kube import envelope
 from slurm_operator.kube.errors import Unreadable
+from slurm_operator.kube.watch import json_split
 
 scalars = (
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
@@ -25,7 +26,7 @@ plain_names = st.text(st.characters(exclude_characters='"\\', exclude_categories
 def test_members_are_what_a_parser_finds(document: dict[str, Any], indent: int | None) -> None:
     text = json.dumps(document, indent=indent, ensure_ascii=False).encode()
 
-    found = {name: json.loads(bytes(value)) for name, value in shallow.members(text).items()}
+    found = {name: json.loads(bytes(value)) for name, value in json_split.members(text).items()}
 
     assert found == document
 
@@ -35,7 +36,7 @@ def test_members_are_what_a_parser_finds(document: dict[str, Any], indent: int |
 def test_elements_are_what_a_parser_finds(document: list[Any], indent: int | None) -> None:
     text = json.dumps(document, indent=indent).encode()
 
-    assert [json.loads(bytes(element)) for element in shallow.elements(text)] == document
+    assert [json.loads(bytes(element)) for element in json_split.elements(text)] == document
 
 
 @pytest.mark.parametrize("letter", ["x", '"', "\\"])
@@ -43,7 +44,7 @@ def test_a_long_string_takes_little_memory_beside_itself(letter: str) -> None:
     document = json.dumps({"long": letter * 500_000, "name": "a"}).encode()
     tracemalloc.start()
     try:
-        found = shallow.members(document)
+        found = json_split.members(document)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

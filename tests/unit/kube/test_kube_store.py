@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from slurm_operator import wire
-from slurm_operator.api.meta import Meta, ObjectKey, key_of
-from slurm_operator.kube.indexes import Indexes
-from slurm_operator.kube.store import Store
+from slurm_operator.api.shared.meta import Meta, ObjectKey, key_of
+from slurm_operator.kube.watch.indexes import Indexes
+from slurm_operator.kube.watch.store import Store
 
 NAMES = ("a", "b", "c")
 
@@ -113,9 +113,9 @@ class Watcher:
         self.next_event += 1
         if type_ == "DELETED":
             meta = thing.metadata
-            self.store.saw_deleted("ns", key_of(thing), meta.uid, meta.resource_version)
+            self.store.on_delete("ns", key_of(thing), meta.uid, meta.resource_version)
         else:
-            self.store.saw("ns", thing)
+            self.store.on_upsert("ns", thing)
 
 
 names = st.sampled_from(NAMES)
@@ -195,8 +195,8 @@ def held(store: Store[Pod]) -> dict[str, str]:
 
 def test_an_answer_that_arrives_after_the_watch_saw_the_object_go_is_ignored() -> None:
     store = listed()
-    store.saw("ns", pod("a", 101))
-    store.saw_deleted("ns", key("a"), "u1", "102")
+    store.on_upsert("ns", pod("a", 101))
+    store.on_delete("ns", key("a"), "u1", "102")
 
     store.put(pod("a", 101))
 
@@ -207,10 +207,10 @@ def test_a_deleted_object_is_not_brought_back_by_a_late_event_but_its_successor_
     store = listed(pod("a", 90))
 
     store.forget(key("a"), "u1")
-    store.saw("ns", pod("a", 105))
+    store.on_upsert("ns", pod("a", 105))
     after_the_late_event = held(store)
-    store.saw_deleted("ns", key("a"), "u1", "110")
-    store.saw("ns", pod("a", 111, uid="u2"))
+    store.on_delete("ns", key("a"), "u1", "110")
+    store.on_upsert("ns", pod("a", 111, uid="u2"))
 
     assert after_the_late_event == {}
     assert held(store) == {"a": "111"}
@@ -220,7 +220,7 @@ def test_the_deletion_of_a_predecessor_does_not_take_the_successor_along() -> No
     store = listed(pod("a", 90))
     store.put(pod("a", 120, uid="u2"))
 
-    store.saw_deleted("ns", key("a"), "u1", "110")
+    store.on_delete("ns", key("a"), "u1", "110")
 
     assert held(store) == {"a": "120"}
 
@@ -228,7 +228,7 @@ def test_the_deletion_of_a_predecessor_does_not_take_the_successor_along() -> No
 def test_a_stray_deletion_of_another_incarnation_is_not_believed() -> None:
     store = listed(pod("a", 90, uid="u2"))
 
-    store.saw_deleted("ns", key("a"), "u1", "110")
+    store.on_delete("ns", key("a"), "u1", "110")
 
     assert held(store) == {"a": "90"}
 
@@ -237,9 +237,9 @@ def test_what_left_the_selector_and_was_written_by_us_since_stays_until_the_watc
     store = listed(pod("a", 90))
     store.put(pod("a", 120))
 
-    store.saw_deleted("ns", key("a"), "u1", "110")
+    store.on_delete("ns", key("a"), "u1", "110")
     before_its_time = held(store)
-    store.saw_deleted("ns", key("a"), "u1", "120")
+    store.on_delete("ns", key("a"), "u1", "120")
 
     assert before_its_time == {"a": "120"}
     assert held(store) == {}
@@ -275,6 +275,17 @@ def test_what_cannot_be_read_in_a_list_stays_as_it_was_known() -> None:
     assert held(store) == {"a": "90"}
 
 
+def test_what_a_list_no_longer_has_goes_in_order() -> None:
+    names = [f"p{number:02}" for number in range(12)]
+    store = listed(*(pod(name, 90) for name in reversed(names)))
+    gone: list[str] = []
+    store.subscribe(lambda old, new: gone.append(old.metadata.name) if old and not new else None)
+
+    store.replace("ns", [], resource_version="110", begun=store.begin_list())
+
+    assert gone == names
+
+
 def test_namespaces_of_one_cache_do_not_touch_each_other() -> None:
     store: Store[Pod] = Store()
     other = Pod(metadata=Meta(name="a", namespace="other", uid="x", resource_version="5"))
@@ -302,8 +313,8 @@ def test_the_watch_is_believed_where_versions_are_no_numbers() -> None:
     store: Store[Pod] = Store()
     store.replace("ns", [pod("a", "x1")], resource_version="x9", begun=store.begin_list())
 
-    store.saw("ns", pod("a", "x2"))
-    store.saw_deleted("ns", key("a"), "u1", "x3")
+    store.on_upsert("ns", pod("a", "x2"))
+    store.on_delete("ns", key("a"), "u1", "x3")
 
     assert held(store) == {}
 

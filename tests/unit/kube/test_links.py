@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from slurm_operator.kube.links import Address, CannotConnect, Link, connected
-from slurm_operator.local.commands import Certificates
+from slurm_local.kubernetes.commands import Certificates
+from slurm_operator.http.links import Address, CannotConnect, Link, connected
 
 # More than sockets hold, so that sending has to wait.
 MUCH = bytes(range(256)) * 65536

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from slurm_operator.kube.places import Places
+from slurm_operator.http.places import Places
 
 
 async def rounds(count: int = 3) -> None:

@@ -7,10 +7,10 @@ from contextlib import AbstractAsyncContextManager
 import pytest
 from fake_api_server import Answer, FakeApi
 
+from slurm_operator.http.streams import GATHERED_SECONDS
 from slurm_operator.kube import errors
 from slurm_operator.kube.client import Client
 from slurm_operator.kube.request import Selection
-from slurm_operator.kube.streams import GATHERED_SECONDS
 from slurm_operator.manifests.kinds import POD
 
 VIRTUAL_TIME = True

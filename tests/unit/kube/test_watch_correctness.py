@@ -11,14 +11,14 @@ from fake_api_server import Answer, FakeApi, hang, listing, refusal, status, thi
 from structlog.testing import capture_logs
 
 from slurm_operator import wire
-from slurm_operator.api.meta import Meta, ObjectKey
-from slurm_operator.kube.cache import Cache
+from slurm_operator.api.shared.meta import Meta, ObjectKey
 from slurm_operator.kube.client import Client
 from slurm_operator.kube.errors import Forbidden, Timeout
+from slurm_operator.kube.watch.cache import Cache
 from slurm_operator.manifests.kinds import POD
-from slurm_operator.runtime.known import Known
-from slurm_operator.runtime.slurm_clusters import SlurmClusters
-from slurm_operator.runtime.sources import Source, Sources
+from slurm_operator.runtime.world.caches import Caches
+from slurm_operator.runtime.world.sources import Source, Sources
+from slurm_operator.slurmsync.connections import SlurmClusters
 
 VIRTUAL_TIME = True
 
@@ -277,7 +277,7 @@ async def test_reconcilers_are_told_what_is_there_and_cannot_be_read() -> None:
     api = FakeApi(lists=[listing(thing("a", 90), thing("bad", 91, spec=[]))])
     async with api, api.client() as client:
         sources = Sources(records=(Source(Pod, POD, wire.decoder(Pod)),), children=(), child_selector="")
-        known = Known(client, sources, ("ns",), SlurmClusters(client, lambda: False))
+        known = Caches(client, sources, ("ns",), SlurmClusters(client, lambda: False))
         running = asyncio.create_task(known.records[Pod].run())
         await known.records[Pod].synced.wait()
         view = known.view()
@@ -433,8 +433,8 @@ async def test_a_watch_that_falls_silent_is_opened_anew() -> None:
         await asyncio.Event().wait()
 
     api = FakeApi(lists=[listing(thing("a", 90))], watches=[hang, after])
-    async with watched(api) as it:
-        with capture_logs() as logged:
+    with capture_logs() as logged:  # On a busy machine it is silent before anybody looks.
+        async with watched(api) as it:
             await eventually(lambda: it.versions() == {"a": "101"})
 
     assert it.cache.watches == 2

@@ -2,8 +2,12 @@
 
 import pytest
 
-from slurm_operator.api.images import DOMAIN_VARIABLE, images_named, named_images
-from slurm_operator.manifests.dns import domain_in, worker_domain
+from slurm_operator.api.shared.images import DOMAIN_VARIABLE, images_named, named_images
+from slurm_operator.api.shared.meta import Meta
+from slurm_operator.api.slinky.controller import Controller
+from slurm_operator.manifests.builders.dns import domain_in, worker_domain
+
+CONTROLLER = Controller(metadata=Meta(name="slurm", namespace="ns"))
 
 
 @pytest.mark.parametrize(
@@ -22,11 +26,11 @@ def test_the_domain_is_found_where_the_kubelet_writes_it(resolv_conf, domain):
 
 
 def test_workers_are_found_in_the_domain_that_the_operator_was_told_of(monkeypatch):
-    assert worker_domain("slurm", "ns") == "slurm-workers-slurm.ns.svc.cluster.local"
+    assert worker_domain(CONTROLLER) == "slurm-workers-slurm.ns.svc.cluster.local"
 
     monkeypatch.setenv(DOMAIN_VARIABLE, "k8s.example.org")
 
-    assert worker_domain("slurm", "ns") == "slurm-workers-slurm.ns.svc.k8s.example.org"
+    assert worker_domain(CONTROLLER) == "slurm-workers-slurm.ns.svc.k8s.example.org"
 
 
 def test_a_recording_takes_the_domain_along(monkeypatch):
@@ -35,4 +39,4 @@ def test_a_recording_takes_the_domain_along(monkeypatch):
     monkeypatch.delenv(DOMAIN_VARIABLE)
 
     with images_named(kept):
-        assert worker_domain("slurm", "ns").endswith(".svc.k8s.example.org")
+        assert worker_domain(CONTROLLER).endswith(".svc.k8s.example.org")

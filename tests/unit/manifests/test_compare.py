@@ -2,7 +2,7 @@
 
 import pytest
 
-from slurm_operator.manifests.compare import APPLIED_DIGEST, changes, quantity, stamped
+from slurm_operator.manifests.compare.differences import APPLIED_DIGEST, changes, quantity, stamped
 from slurm_operator.manifests.meta import Child, Meta
 
 

@@ -1,7 +1,8 @@
 """The policy that protects CRDs, as data; tests/integration tries it on a real API server."""
 
 from slurm_operator.api import KINDS
-from slurm_operator.manifests.crd_protection import GROUPS, crd_protection
+from slurm_operator.api.registry import GROUPS
+from slurm_operator.manifests.builders.crd_protection import crd_protection
 from slurm_operator.manifests.kinds import kind_of
 
 

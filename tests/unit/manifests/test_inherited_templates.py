@@ -5,9 +5,14 @@ import copy
 import pytest
 
 from slurm_operator import wire
-from slurm_operator.manifests.compare import INPUT_DIGEST, KEPT_TEMPLATE, TEMPLATE_DIGEST, settled_template
+from slurm_operator.manifests.compare.differences import (
+    INPUT_DIGEST,
+    KEPT_TEMPLATE,
+    TEMPLATE_DIGEST,
+    settled_template,
+)
 from slurm_operator.manifests.meta import Child, decode_child
-from support import slinky
+from testing import slinky
 
 RECORDED = slinky.named(slinky.recorded(), "StatefulSet", "slurm-controller")
 IMAGE = "docker.io/local/slurmctld:26.05"

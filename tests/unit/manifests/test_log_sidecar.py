@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from slurm_operator.manifests.logs import FOLLOW
+from slurm_operator.manifests.builders.logs import FOLLOW
 
 pytestmark = pytest.mark.timeout(30)
 

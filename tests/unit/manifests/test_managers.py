@@ -3,7 +3,7 @@
 from slurm_operator import wire
 from slurm_operator.manifests.managers import has_theirs, taken_over
 from slurm_operator.manifests.meta import decode_child
-from support import slinky
+from testing import slinky
 
 BUDGET = slinky.named(slinky.recorded(), "PodDisruptionBudget", "slurm-workers-pdb-slurm")
 THEIRS, STATUS = BUDGET["metadata"]["managedFields"]

@@ -1,7 +1,7 @@
 """The policy that protects workers, as data; tests/integration tries it on a real API server."""
 
+from slurm_operator.manifests.builders.protection import POD_GARBAGE_COLLECTOR, protection, service_account
 from slurm_operator.manifests.kinds import kind_of
-from slurm_operator.manifests.protection import POD_GARBAGE_COLLECTOR, protection, service_account
 
 
 def conditions(*exempt: str) -> dict[str, str]:

@@ -18,14 +18,14 @@ def test_a_handle_stands_in_for_its_value_until_it_is_filled_in():
         },
     }
 
-    assert handles_in(manifest) == {PASSWORD, OTHER}
+    assert handles_in(manifest) == [OTHER, PASSWORD]
     whole = filled(manifest, {PASSWORD: "s3cret", OTHER: "slurm"})
     assert whole["stringData"] == {"slurmdbd.conf": "StorageUser=slurm\nStoragePass=s3cret\n", "plain": "x"}
-    assert handles_in(manifest) == {PASSWORD, OTHER}  # the plan itself stays without the value
+    assert handles_in(manifest) == [OTHER, PASSWORD]  # the plan itself stays without the value
 
 
 def test_a_manifest_without_handles_has_none():
-    assert handles_in({"kind": "ConfigMap", "data": {"a": "b"}}) == set()
+    assert handles_in({"kind": "ConfigMap", "data": {"a": "b"}}) == []
 
 
 QUOTED = SecretHandle(namespace="ns", name="db", key="password", digest="ab12", form="conf")

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from slurm_operator.local.image.entry.options import argument_words, with_node_items
-from slurm_operator.manifests.shell import one_word
+from images.entry.options import argument_words, with_node_items
+from slurm_operator.manifests.builders.shell import one_word
 
 SLURMD = "#!/bin/sh\nfor word; do printf '%s\\n' \"$word\"; done\n"
 

@@ -4,11 +4,11 @@ from datetime import UTC, datetime
 
 import pytest
 
+from slurm_operator.manifests.builders.workloads import Rollout, rollout
 from slurm_operator.manifests.events import Event, Regarding
 from slurm_operator.manifests.meta import Child, Meta
-from slurm_operator.manifests.troubles import refusals, troubles
-from slurm_operator.manifests.workloads import Rollout, rollout
-from support.children import pod
+from slurm_operator.manifests.pod_troubles import refusals, troubles
+from testing.children import pod
 
 
 def container(state: dict, last: dict | None = None) -> dict:

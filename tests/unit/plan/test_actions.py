@@ -1,7 +1,7 @@
 import pytest
 
 from slurm_operator import wire
-from slurm_operator.api.meta import ObjectKey
+from slurm_operator.api.shared.meta import ObjectKey
 from slurm_operator.manifests import kinds
 from slurm_operator.plan.actions import Apply, Create, DeleteDaemonPod, DeleteObject, Wait, subject
 from slurm_operator.plan.plan import Plan, lane, plan

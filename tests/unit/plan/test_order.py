@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import slurm_operator
-from slurm_operator.api.meta import Meta, OwnerReference
-from slurm_operator.api.names import FORCE_DELETION
+from slurm_operator.api.shared.meta import Meta, OwnerReference
+from slurm_operator.api.shared.names import FORCE_DELETION
 from slurm_operator.plan.order import Order, order, why_not_ordered
 
 GOING = datetime(2026, 1, 1, tzinfo=UTC)

@@ -1,6 +1,10 @@
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
+from slurm_operator.api.shared.conditions import MOST_CHARACTERS
 from slurm_operator.plan.conditions import READY, false, settled, true
+from testing.hostile import HOSTILE, obeyed
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -20,3 +24,14 @@ def test_conditions_are_sorted_so_that_equal_statuses_are_equal_bytes():
     conditions = settled([true("Ready", "A"), true("Degraded", "B")], [], generation=1, now=NOON)
 
     assert [condition.type for condition in conditions] == ["Degraded", "Ready"]
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+def test_what_a_message_quotes_is_shown_never_obeyed_and_not_too_long_for_the_api_server(text):
+    [told] = settled([false(READY, "Refused", f"Slurm says {text}")], [], generation=1, now=NOON)
+    [again] = settled([told], [told], generation=1, now=NOON)
+
+    assert told.message.startswith("Slurm says ")
+    assert obeyed(told.message, but="") == ""
+    assert len(told.message) <= MOST_CHARACTERS
+    assert again == told

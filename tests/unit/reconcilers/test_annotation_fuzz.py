@@ -6,11 +6,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from slurm_operator.manifests import key_ring
+from slurm_operator.manifests.builders import key_ring
 from slurm_operator.manifests.meta import Meta
 from slurm_operator.manifests.moments import moment
 from slurm_operator.manifests.objects import Pod, Secret
-from slurm_operator.reconcilers.controller import live, marks
+from slurm_operator.reconcilers.controller import annotations as marks
+from slurm_operator.reconcilers.controller.configuration import config_state
 from slurm_operator.reconcilers.token.observe import EXPIRES_AT, ISSUED_AT, KEY_DIGEST, USERNAME, issued_in
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -71,5 +72,5 @@ def test_any_notes_on_a_pod_of_slurmctld_are_read(annotations: dict[str, str]) -
     class Seen:
         pods = (Pod(metadata=noted(annotations)),)
 
-    assert live.sent(Seen.pods[0])[1] + timedelta(seconds=2) != NOW
-    assert live.asked(Seen)[1] >= 0
+    assert config_state.sent(Seen.pods[0])[1] + timedelta(seconds=2) != NOW
+    assert config_state.asked(Seen)[1] >= 0

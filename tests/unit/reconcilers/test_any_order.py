@@ -5,21 +5,21 @@ from datetime import UTC, datetime
 
 import pytest
 
-from slurm_operator.api import reading
-from slurm_operator.api.accounting import Accounting
-from slurm_operator.api.controller import Controller
-from slurm_operator.api.loginset import LoginSet
-from slurm_operator.api.meta import ObjectKey
-from slurm_operator.api.nodeset import NodeSet
-from slurm_operator.api.restapi import RestApi
-from slurm_operator.api.token import Token
+from slurm_operator.api.schema import codec
+from slurm_operator.api.shared.meta import ObjectKey
+from slurm_operator.api.slinky.accounting import Accounting
+from slurm_operator.api.slinky.controller import Controller
+from slurm_operator.api.slinky.loginset import LoginSet
+from slurm_operator.api.slinky.nodeset import NodeSet
+from slurm_operator.api.slinky.restapi import RestApi
+from slurm_operator.api.slinky.token import Token
 from slurm_operator.manifests.objects import Secret
 from slurm_operator.plan.actions import Apply, Create, GenerateSecret
 from slurm_operator.plan.plan import Outcome
 from slurm_operator.reconcilers import accounting, controller, loginset, nodeset, restapi, token
-from support.controllers import child
-from support.rings import applied_secret
-from support.world import HandmadeWorld
+from testing.controllers import child
+from testing.rings import applied_secret
+from testing.world import HandmadeWorld
 
 NS = "demo"
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -50,7 +50,7 @@ def thing(kind):
         "generation": 1,
         "resourceVersion": "1",
     }
-    return reading.read(kind, {"metadata": meta, "spec": SPECS[kind]})
+    return codec.read(kind, {"metadata": meta, "spec": SPECS[kind]})
 
 
 def passes(world: HandmadeWorld, kinds) -> dict:

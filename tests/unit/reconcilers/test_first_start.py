@@ -4,23 +4,23 @@ from datetime import timedelta
 
 import pytest
 
-from slurm_operator.api import names
-from slurm_operator.api.conditions import Truth
+from slurm_operator.api.shared import names
+from slurm_operator.api.shared.conditions import Truth
 from slurm_operator.manifests import kinds
 from slurm_operator.plan.actions import Apply, Wait, is_housekeeping
 from slurm_operator.plan.conditions import DEGRADED, PROGRESSING, READY, true
-from slurm_operator.plan.needs import FOLLOWS_WITHIN
 from slurm_operator.plan.plan import Outcome
 from slurm_operator.reconcilers import loginset as loginsets
 from slurm_operator.reconcilers import nodeset as nodesets
 from slurm_operator.reconcilers import restapi as restapis
 from slurm_operator.reconcilers.controller import RECONCILER
-from slurm_operator.reconcilers.controller.config import NODESETS_FOLLOW_WITHIN
-from slurm_operator.runtime.readiness import Readiness
+from slurm_operator.reconcilers.controller.configuration.pipeline import NODESETS_FOLLOW_WITHIN
+from slurm_operator.reconcilers.shared.dependencies import FOLLOWS_WITHIN
+from slurm_operator.runtime.report.ready_events import Readiness
 from slurm_operator.slurm.snapshot import Unreachable
-from support import workers
-from support.controller_play import NOON, Play
-from support.controllers import KEY, controller, thing, world
+from testing import workers
+from testing.controller_play import NOON, Play
+from testing.controllers import KEY, controller, thing, world
 
 A_SECOND = timedelta(seconds=1)
 LATER = NOON + NODESETS_FOLLOW_WITHIN

@@ -1,21 +1,22 @@
 """Several Controllers on one Accounting: they have its keys, generated or named by it, and so does everybody else."""
 
-from slurm_operator.api import names, reading
-from slurm_operator.api.meta import ObjectKey
-from slurm_operator.api.token import Token
-from slurm_operator.plan import needs
+from slurm_operator.api.schema import codec
+from slurm_operator.api.shared import names
+from slurm_operator.api.shared.meta import ObjectKey
+from slurm_operator.api.slinky.token import Token
 from slurm_operator.plan.actions import Create, GenerateSecret
 from slurm_operator.reconcilers import nodeset
 from slurm_operator.reconcilers.accounting.observe import observe as observe_accounting
 from slurm_operator.reconcilers.accounting.status import key_complaints, missing_keys
-from slurm_operator.reconcilers.connections import slurm_servers
 from slurm_operator.reconcilers.controller import RECONCILER
 from slurm_operator.reconcilers.controller.observe import observe
+from slurm_operator.reconcilers.nodeset.creation.pod import volumes
 from slurm_operator.reconcilers.nodeset.observe import observe as observe_nodeset
-from slurm_operator.reconcilers.nodeset.pod import volumes
+from slurm_operator.reconcilers.shared import dependencies
+from slurm_operator.reconcilers.shared.slurm_servers import slurm_servers
 from slurm_operator.reconcilers.token.observe import observe as observe_token
-from support.controller_play import NOON
-from support.controllers import KEY, NS, controller, secret, thing, world
+from testing.controller_play import NOON
+from testing.controllers import KEY, NS, controller, secret, thing, world
 
 NAMED = {"slurmKeyRef": {"name": "own", "key": "k"}, "jwtKeyRef": {"name": "own", "key": "j"}}
 BOOKED = {"accountingRef": {"name": "books"}}
@@ -25,7 +26,7 @@ OWN = secret("own", k="k1", j="j1")
 
 
 def test_keys_that_an_accounting_names_are_those_of_its_controllers_and_their_clients():
-    token = reading.read(
+    token = codec.read(
         Token,
         {"metadata": {"name": "robot", "namespace": NS}, "spec": {"controllerRef": {"name": "slurm"}, "username": "robot"}},
     )  # fmt: skip
@@ -38,7 +39,7 @@ def test_keys_that_an_accounting_names_are_those_of_its_controllers_and_their_cl
     assert (seen.signing_key.ref.key, seen.signing_key.digest) == ("j", "j1")
     assert slurm_servers(made)[KEY].key.name == "own"
     assert observe_token(ObjectKey(NS, "robot"), made).key.name == "own"
-    assert needs.controllers_slurm_key(made, seen.controller).name == "own"
+    assert dependencies.controllers_slurm_key(made, seen.controller).name == "own"
     worker = observe_nodeset(ObjectKey(NS, "cpu"), made)
     [etc] = [one for one in volumes(worker.nodeset, worker.controller) if one["name"] == "slurm-etc"]
     assert [one["secret"]["name"] for one in etc["projected"]["sources"]] == ["own", "own-ring"]

@@ -10,15 +10,16 @@ from datetime import UTC, datetime
 import pytest
 
 from slurm_operator import wire
-from slurm_operator.api import names, reading
-from slurm_operator.api.controller import Controller
-from slurm_operator.api.loginset import LoginSet
-from slurm_operator.api.meta import Meta, ObjectKey
-from slurm_operator.api.nodeset import NodeSet
-from slurm_operator.api.restapi import RestApi
+from slurm_operator.api.schema import codec
+from slurm_operator.api.shared import names
+from slurm_operator.api.shared.meta import Meta, ObjectKey
+from slurm_operator.api.slinky.controller import Controller
+from slurm_operator.api.slinky.loginset import LoginSet
+from slurm_operator.api.slinky.nodeset import NodeSet
+from slurm_operator.api.slinky.restapi import RestApi
 from slurm_operator.manifests import kinds
+from slurm_operator.manifests.builders.key_ring import Ring
 from slurm_operator.manifests.digests import digest
-from slurm_operator.manifests.key_ring import Ring
 from slurm_operator.manifests.meta import Child, decode_child
 from slurm_operator.manifests.objects import ConfigMap, Pod, Secret, Unread
 from slurm_operator.manifests.secrets import CONTENT_DIGEST, content_digest
@@ -33,15 +34,15 @@ from slurm_operator.plan.actions import (
     WriteSlurm,
 )
 from slurm_operator.reconcilers import controller, loginset, nodeset, restapi
-from slurm_operator.reconcilers.controller import config
+from slurm_operator.reconcilers.controller.configuration import pipeline
 from slurm_operator.slurm.node import SlurmNode
 from slurm_operator.slurm.snapshot import Snapshot, jobs_by_node
 from slurm_operator.slurm.states import NodeState
-from support import slinky
-from support.controllers import put
-from support.rings import ring_secret
-from support.workers import job
-from support.world import HandmadeWorld
+from testing import slinky
+from testing.controllers import put
+from testing.rings import ring_secret
+from testing.workers import job
+from testing.world import HandmadeWorld
 
 NS = slinky.NAMESPACE
 NOW = datetime(2026, 11, 17, 20, 30, tzinfo=UTC)
@@ -64,7 +65,7 @@ def world(objects: list[dict]) -> HandmadeWorld:
         meta = one["metadata"]
         key = ObjectKey(NS, meta["name"])
         if one["kind"] in MODELS:
-            made.things.append(reading.read(MODELS[one["kind"]], one))
+            made.things.append(codec.read(MODELS[one["kind"]], one))
         elif one["kind"] == "Pod":
             made.things.append(running(one))
         elif one["kind"] == "Secret":
@@ -147,7 +148,7 @@ def put_secret(made: HandmadeWorld, manifest: dict) -> None:
     meta = manifest["metadata"]
     digests = {entry: digest(text) for entry, text in manifest["stringData"].items()}
     notes = {**meta.get("annotations", {}), CONTENT_DIGEST: content_digest(digests, digests)}
-    metadata = reading.read(Meta, {**meta, "annotations": notes, "uid": f"uid-of-{meta['name']}"})
+    metadata = codec.read(Meta, {**meta, "annotations": notes, "uid": f"uid-of-{meta['name']}"})
     made.named[Secret, ObjectKey(NS, meta["name"])] = Secret(metadata=metadata, digests=digests)
 
 
@@ -237,7 +238,7 @@ def test_a_changed_spec_drains_its_workers_without_a_word_about_other_resources(
 def test_files_that_its_pods_mount_are_not_new():
     seen = controller.RECONCILER.observe(ObjectKey(NS, "slurm"), world(slinky.recorded()))
 
-    waits = [one for stage in config.next_step(seen, NOW).stages for one in stage if isinstance(one, Wait)]
+    waits = [one for stage in pipeline.next_step(seen, NOW).stages for one in stage if isinstance(one, Wait)]
     assert [one.reason for one in waits if one.reason == "JobsAtStake"] == []
 
 

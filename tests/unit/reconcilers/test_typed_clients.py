@@ -3,25 +3,29 @@
 import pytest
 
 from slurm_operator import wire
-from slurm_operator.api import reading
-from slurm_operator.api.accounting import Accounting
-from slurm_operator.api.controller import Controller
-from slurm_operator.api.loginset import LoginSet
-from slurm_operator.api.meta import key_of
-from slurm_operator.api.restapi import RestApi
-from slurm_operator.kubectl.picture import Picture
+from slurm_operator.api.schema import codec
+from slurm_operator.api.shared.meta import key_of
+from slurm_operator.api.slinky.accounting import Accounting
+from slurm_operator.api.slinky.controller import Controller
+from slurm_operator.api.slinky.loginset import LoginSet
+from slurm_operator.api.slinky.restapi import RestApi
+from slurm_operator.insight.world_snapshot import Picture
 from slurm_operator.manifests import kinds
-from slurm_operator.manifests.compare import INPUT_DIGEST, INPUT_DIGEST_AS_WRITTEN, TEMPLATE_DIGEST
+from slurm_operator.manifests.builders.workloads import Wish, input_notes
+from slurm_operator.manifests.compare.differences import (
+    INPUT_DIGEST,
+    INPUT_DIGEST_AS_WRITTEN,
+    TEMPLATE_DIGEST,
+)
 from slurm_operator.manifests.digests import digest
-from slurm_operator.manifests.workloads import Wish, input_notes
 from slurm_operator.plan.actions import Apply
 from slurm_operator.reconcilers.controller import RECONCILER
-from slurm_operator.reconcilers.controller.slurm_conf import endpoint
-from slurm_operator.reconcilers.controller.workload import inputs
-from support.controller_play import Play
-from support.controllers import KEY, controller, thing, world
-from support.go_types import typed
-from support.pictures import RECONCILERS, SPEC, working
+from slurm_operator.reconcilers.controller.configuration.slurm_conf import endpoint
+from slurm_operator.reconcilers.controller.daemon.workload import inputs
+from testing.controller_play import Play
+from testing.controllers import KEY, controller, thing, world
+from testing.go_types import typed
+from testing.pictures import RECONCILERS, SPEC, working
 
 KINDS = (Controller, RestApi, LoginSet, Accounting)
 CONTAINERS = {"slurmctld", "logfile", "reconfigure", "slurmrestd", "login", "initconf", "slurmdbd", "mariadb"}
@@ -49,9 +53,9 @@ def changed(made: Picture, type_: type, edit) -> list[Apply]:
     [reconciler] = [one for one in RECONCILERS if one.about is type_]
     found = []
     for one in made.all(type_):
-        body = reading.plain(one)
+        body = codec.plain(one)
         spec = edit(body["spec"])
-        made.put(reading.read(type_, {**body, "spec": spec}))
+        made.put(codec.read(type_, {**body, "spec": spec}))
         plan = reconciler.decide(reconciler.observe(key_of(one), made), made.now)
         found += [action for action in plan.actions() if isinstance(action, Apply)]
     assert made.all(type_)
@@ -74,7 +78,7 @@ def test_a_typed_client_that_writes_an_object_back_changes_no_workload(type_, pl
         made = there.copy()
 
         assert changed(made, type_, rewritten) == []
-        assert reading.plain(made.all(type_)[0].spec) != reading.plain(there.all(type_)[0].spec)
+        assert codec.plain(made.all(type_)[0].spec) != codec.plain(there.all(type_)[0].spec)
 
 
 @pytest.mark.parametrize("type_", KINDS, ids=lambda type_: type_.__name__)
@@ -119,7 +123,7 @@ def test_without_zeros_the_digest_is_the_one_that_it_always_was():
 
     assert input_notes((Wish(wishes), ["x", False, ""])) == {INPUT_DIGEST: digest((wishes, ["x", False, ""]))}
     empty = controller({}).spec.template
-    assert input_notes(Wish(empty)) == {INPUT_DIGEST: digest(reading.plain(empty))}
+    assert input_notes(Wish(empty)) == {INPUT_DIGEST: digest(codec.plain(empty))}
 
 
 def test_a_workload_that_the_version_before_made_keeps_its_template_and_gets_the_new_note():

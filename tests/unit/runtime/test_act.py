@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from slurm_operator.plan.actions import Apply, Tell, Wait
 from slurm_operator.plan.plan import lane, plan
-from slurm_operator.runtime.act import AT_ONCE, ActionFailed, Pointless, act
+from slurm_operator.runtime.act.stages import AT_ONCE, ActionFailed, Pointless, act
 
 
 def apply(name: str) -> Apply:

@@ -4,8 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from slurm_operator.plan.gate import PROOF_LIFETIME
-from slurm_operator.runtime.clock import PassClock, SystemClock
+from slurm_operator.clock import PassClock, SystemClock
+from slurm_operator.safety.gate import PROOF_LIFETIME
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable, dated
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -45,7 +45,7 @@ def test_an_answer_is_as_old_as_it_is_whenever_the_clock_is_set(step, age, is_fr
     if when == "in the pass":
         machine.ahead = step
 
-    told = clock.told(read)
+    told = clock.dated(read)
 
     assert told.is_fresh(clock.now(), PROOF_LIFETIME) is is_fresh
     assert clock.now() - told.asked_at == seconds(age)
@@ -63,7 +63,7 @@ def test_a_pass_begins_with_the_time_that_people_read():
 def test_while_nobody_sets_the_clock_nothing_is_dated_otherwise():
     read, machine = snapshot(NOON), Machine(ahead=0.04)
 
-    assert PassClock(machine).told(read) is read
+    assert PassClock(machine).dated(read) is read
 
 
 def test_what_slurm_dated_stays_where_it_was_in_our_time():

@@ -2,21 +2,21 @@
 
 import pytest
 
-from slurm_operator.api.meta import ObjectKey
-from slurm_operator.api.reading import read
-from slurm_operator.api.restapi import RestApi
-from slurm_operator.kube.access import Access
+from slurm_operator.api.schema.codec import read
+from slurm_operator.api.shared.meta import ObjectKey
+from slurm_operator.api.slinky.restapi import RestApi
+from slurm_operator.kube.auth.access import Access
 from slurm_operator.kube.client import Client
 from slurm_operator.kube.events import Recorder
 from slurm_operator.manifests.meta import Manifest
 from slurm_operator.plan.actions import Create, Tell, Wait
 from slurm_operator.plan.plan import Failure, Outcome
 from slurm_operator.reconcilers import restapi
-from slurm_operator.runtime.first_words import FIRST_WORD_SECONDS, FirstWords
-from slurm_operator.runtime.known import Known
-from slurm_operator.runtime.report import Reporter
-from slurm_operator.runtime.slurm_clusters import SlurmClusters
-from slurm_operator.runtime.sources import Sources
+from slurm_operator.runtime.report.reporter import Reporter
+from slurm_operator.runtime.world.caches import Caches
+from slurm_operator.runtime.world.sources import Sources
+from slurm_operator.slurmsync.connections import SlurmClusters
+from slurm_operator.slurmsync.startup_grace import FIRST_WORD_SECONDS, FirstWords
 
 OURS, THEIRS = ObjectKey("ns", "slurm"), ObjectKey("ns", "other")
 
@@ -82,7 +82,7 @@ def test_one_that_nobody_asks_is_waited_for_only_while_its_key_may_still_be_read
 
 def reporter() -> Reporter:
     client = Client(Access(server="http://nowhere"))
-    known = Known(
+    known = Caches(
         client,
         Sources(records=(), children=(), child_selector=""),
         ("",),

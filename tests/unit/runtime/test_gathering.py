@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from slurm_operator.runtime import gathering
-from slurm_operator.runtime.gathering import CALM_PER_SECOND, CROWD, MOMENT_SECONDS, Gathering
+from slurm_operator.runtime.loop import gathering
+from slurm_operator.runtime.loop.gathering import CALM_PER_SECOND, CROWD, MOMENT_SECONDS, Gathering
 
 
 class Clock:

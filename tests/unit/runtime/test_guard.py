@@ -6,7 +6,7 @@ from typing import Any, cast
 from aiohttp.test_utils import make_mocked_request
 
 from slurm_operator.kube.client import Client
-from slurm_operator.runtime.guard import AT_ONCE, MetricsGuard
+from slurm_operator.runtime.metrics_auth import AT_ONCE, MetricsGuard
 
 
 class Slow:

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slurm_operator.runtime.lag import WINDOW_SECONDS, LagMeter
+from slurm_operator.runtime.loop.lag import WINDOW_SECONDS, LagMeter
 
 
 @given(st.lists(st.tuples(st.floats(0.1, 20), st.floats(0, 5)), min_size=1, max_size=60))

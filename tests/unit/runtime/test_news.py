@@ -4,12 +4,12 @@ import asyncio
 
 import pytest
 
-from slurm_operator.api.meta import ObjectKey
+from slurm_operator.api.shared.meta import ObjectKey
 from slurm_operator.kube.events import Regarding
 from slurm_operator.manifests import kinds
 from slurm_operator.plan.actions import Action, Apply, Create, DeleteObject, PatchObject, Tell, WriteSlurm
 from slurm_operator.plan.plan import Failure
-from slurm_operator.runtime.news import GATHERED_FOR_SECONDS, News, Words, of_pass
+from slurm_operator.runtime.report.event_batches import GATHERED_FOR_SECONDS, News, Words, of_pass
 from slurm_operator.slurm.writes import Reconfigure
 
 VIRTUAL_TIME = True

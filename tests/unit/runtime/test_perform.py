@@ -2,16 +2,16 @@ from types import SimpleNamespace
 
 import pytest
 
-from slurm_operator.api.meta import ObjectKey
-from slurm_operator.api.names import APP_NAME
+from slurm_operator.api.shared.meta import ObjectKey
+from slurm_operator.api.shared.names import APP_NAME, LABEL_PART
 from slurm_operator.kube.errors import ApiError, Conflict, NamespaceEnding, NotFound, Status
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.meta import Meta
 from slurm_operator.manifests.objects import Pod
 from slurm_operator.plan.actions import Create, DeleteDaemonPod, PatchObject
-from slurm_operator.runtime.act import ActionFailed, Pointless
-from slurm_operator.runtime.perform import Performer
-from slurm_operator.runtime.retries import NEXT_PASS
+from slurm_operator.runtime.act.perform import Performer
+from slurm_operator.runtime.act.stages import ActionFailed, Pointless
+from slurm_operator.runtime.loop.retries import NEXT_PASS
 
 KEY = ObjectKey("ns", "gpu-0")
 
@@ -26,16 +26,25 @@ class Client:
         self.deleted.append(key)
 
 
-@pytest.mark.parametrize(("app", "deleted"), [("slurmctld", [KEY]), ("slurmd", [])])
-async def test_a_worker_is_never_deleted_as_a_daemon_without_jobs(app, deleted):
-    pod = Pod(metadata=Meta(name="gpu-0", namespace="ns", uid="u", labels={APP_NAME: app}))
+@pytest.mark.parametrize(
+    ("labels", "deleted"),
+    [
+        ({APP_NAME: "slurmctld"}, [KEY]),
+        ({APP_NAME: "slurmcluster", LABEL_PART: "slurmctld"}, [KEY]),
+        ({APP_NAME: "slurmd"}, []),
+        ({APP_NAME: "slurmctld", LABEL_PART: "slurmd"}, []),
+    ],
+    ids=["slurmctld", "slurmctld by another name", "slurmd", "slurmd by the name of slurmctld"],
+)
+async def test_a_worker_is_never_deleted_as_a_daemon_without_jobs(labels, deleted):
+    pod = Pod(metadata=Meta(name="gpu-0", namespace="ns", uid="u", labels=labels))
     client, known = Client(), SimpleNamespace(records={Pod: {KEY: pod}}, note_deleted=lambda *_: None)
     action = DeleteDaemonPod(
         key=KEY, uid="u", app="slurmctld", reason="Restart", message="restarts slurmctld"
     )
     performer = Performer(client, known, lambda: None, NEXT_PASS, lambda: True)
 
-    if app == "slurmctld":
+    if deleted:
         await performer.perform(action)
     else:
         with pytest.raises(ActionFailed, match="not one of slurmctld"):

@@ -1,24 +1,26 @@
 """A job that is ended for a worker: asked once more when that is sent, and left alone if anything has changed."""
 
+from dataclasses import replace
 from datetime import timedelta
 from types import SimpleNamespace
 
 import pytest
 
 from slurm_operator import wire
-from slurm_operator.api.meta import key_of
-from slurm_operator.api.nodeset import NodeSet
+from slurm_operator.api.shared.meta import key_of
+from slurm_operator.api.slinky.nodeset import NodeSet
 from slurm_operator.manifests.objects import Pod
 from slurm_operator.plan.actions import WriteSlurm
-from slurm_operator.plan.ending import Ending
-from slurm_operator.runtime.act import OutOfTime
-from slurm_operator.runtime.perform import Performer
-from slurm_operator.runtime.proofs import ENDS_WITHIN
-from slurm_operator.runtime.reconcile import Loop
-from slurm_operator.runtime.retries import NEXT_PASS
+from slurm_operator.plan.belonging import EVERYTHING, Scope
+from slurm_operator.runtime.act.perform import Performer
+from slurm_operator.runtime.act.recheck import ENDS_WITHIN
+from slurm_operator.runtime.act.stages import OutOfTime
+from slurm_operator.runtime.loop.reconcile import Loop
+from slurm_operator.runtime.loop.retries import NEXT_PASS
+from slurm_operator.safety.job_end_check import Ending
 from slurm_operator.slurm.snapshot import Unreachable
 from slurm_operator.slurm.writes import Answer, CancelJob, Verdict, WriteResult
-from support.workers import CONTROLLER, NOW, job, nodeset, ours, slurm, slurm_node, worker
+from testing.workers import CONTROLLER, NOW, job, nodeset, ours, slurm, slurm_node, worker
 
 WORKER = worker(0)
 KEY = key_of(WORKER)
@@ -116,6 +118,17 @@ def test_a_plan_is_wanted_as_long_as_the_spec_is_the_one_it_was_made_for(live, i
         if live is not None
         else {}
     )
-    shell = SimpleNamespace(known=SimpleNamespace(records={NodeSet: cache}))
+    assert is_plan_wanted(about, cache, EVERYTHING) is is_wanted
 
-    assert Loop(SimpleNamespace(about=NodeSet), None, shell)._is_wanted(about) is is_wanted
+
+def test_a_plan_is_not_wanted_any_more_when_another_operator_acts():
+    found = nodeset(replicas=1)
+    cache = {key_of(found): found}
+
+    assert is_plan_wanted(found, cache, EVERYTHING)
+    assert not is_plan_wanted(found, cache, replace(EVERYTHING, held=frozenset({NodeSet.KIND.group})))
+
+
+def is_plan_wanted(about: NodeSet, cache: dict, scope: Scope) -> bool:
+    shell = SimpleNamespace(known=SimpleNamespace(records={NodeSet: cache}, scope=scope))
+    return Loop(SimpleNamespace(about=NodeSet, kind=NodeSet.KIND), None, shell)._is_wanted(about)

@@ -6,18 +6,18 @@ from types import SimpleNamespace
 import pytest
 
 from slurm_operator import wire
-from slurm_operator.api.meta import ObjectKey
-from slurm_operator.api.names import POD_LEAVING
+from slurm_operator.api.shared.meta import ObjectKey
+from slurm_operator.api.shared.names import POD_LEAVING
 from slurm_operator.kube.errors import NotLeader, conflict
 from slurm_operator.manifests.meta import Meta
 from slurm_operator.manifests.objects import Pod
 from slurm_operator.plan.actions import DeleteWorker, Fence, WriteSlurm
-from slurm_operator.plan.gate import Drained, NeverStarted
-from slurm_operator.runtime.act import ActionFailed, OutOfTime
-from slurm_operator.runtime.perform import DELETE_TRIES, Performer
-from slurm_operator.runtime.retries import NEXT_PASS
+from slurm_operator.runtime.act.perform import DELETE_TRIES, Performer
+from slurm_operator.runtime.act.stages import ActionFailed, OutOfTime
+from slurm_operator.runtime.loop.retries import NEXT_PASS
+from slurm_operator.safety.gate import Drained, NeverStarted
 from slurm_operator.slurm.writes import Answer, DeleteNodes, Verdict, WriteResult
-from support.workers import CONTROLLER, NOW, job, ours, slurm, slurm_node, worker
+from testing.workers import CONTROLLER, NOW, job, ours, slurm, slurm_node, worker
 
 KEY = ObjectKey("ns", "gpu-0")
 UID = worker(0).metadata.uid
@@ -73,7 +73,7 @@ class Slurms:
     def facts(self, _):
         return self.known
 
-    async def renew(self, _):
+    async def refresh(self, _):
         self.known = self.fresh or self.known
 
     async def write(self, _, write, guard):

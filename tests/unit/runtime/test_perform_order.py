@@ -7,21 +7,22 @@ from types import SimpleNamespace
 import pytest
 
 from slurm_operator import wire
-from slurm_operator.api.meta import Meta, ObjectKey
-from slurm_operator.api.names import FORCE_DELETION
-from slurm_operator.kube.errors import AlreadyExists, NotFound, NotLeader, Status
+from slurm_operator.api.shared.meta import Meta, ObjectKey
+from slurm_operator.api.shared.names import FORCE_DELETION, POD_LEAVING
+from slurm_operator.kube.errors import AlreadyExists, NotFound, NotLeader, Status, conflict
 from slurm_operator.kube.secret_values import value_digest
 from slurm_operator.manifests.objects import Pod
 from slurm_operator.manifests.secrets import SecretHandle
 from slurm_operator.plan.actions import Apply, EndWorker, RestoreSecret
 from slurm_operator.plan.order import Order
-from slurm_operator.runtime.act import ActionFailed
-from slurm_operator.runtime.perform import Performer
-from slurm_operator.runtime.retries import NEXT_PASS
-from support.workers import worker
+from slurm_operator.runtime.act.perform import ANSWERED_WITHIN_SECONDS, Performer
+from slurm_operator.runtime.act.stages import ActionFailed, OutOfTime
+from slurm_operator.runtime.loop.retries import NEXT_PASS
+from testing.workers import worker
 
 KEY = ObjectKey("ns", "gpu-0")
-POD = worker(0)
+UNMARKED = worker(0)
+POD = worker(0, annotations={POD_LEAVING: UNMARKED.metadata.uid})
 FORCED = Meta(
     name="gpu", uid="set-uid", deletion_timestamp=datetime(2026, 1, 1, tzinfo=UTC), annotations={FORCE_DELETION: "true"}
 )  # fmt: skip
@@ -32,15 +33,23 @@ END = EndWorker(
     reason="Forced",
     message="",
 )
+SENT = {
+    "uid": POD.metadata.uid,
+    "resource_version": POD.metadata.resource_version,
+    "deadline_seconds": ANSWERED_WITHIN_SECONDS,
+}
 
 
 class Client:
-    """`queue` is what happens before there is a connection."""
+    """`queue` is what happens before there is a connection, `on_answer` what happens before there is an answer."""
 
     def __init__(self, **secrets: bytes) -> None:
         self.sent: list[dict] = []
         self.made: list[dict] = []
         self.queue = lambda: None
+        self.on_answer = lambda: None
+        self.conflicts = 0
+        self.looked = 0
         self.secrets = secrets
 
     async def delete_undecoded(self, kind, key, *, still, **how):
@@ -48,6 +57,14 @@ class Client:
         if not still():
             raise NotLeader("not sent")
         self.sent.append(how)
+        if self.conflicts:
+            self.conflicts -= 1
+            raise conflict("it has changed")
+        self.on_answer()
+
+    async def get(self, kind, key):
+        self.looked += 1
+        raise NotFound(Status(code=404))
 
     async def create(self, kind, manifest):
         self.made.append(manifest)
@@ -81,7 +98,45 @@ async def test_it_has_its_grace_period_and_the_request_names_that_very_version_o
     client = Client()
     await performer(client)[0].perform(END)
 
-    assert client.sent == [{"uid": POD.metadata.uid, "resource_version": POD.metadata.resource_version}]
+    assert client.sent == [SENT]
+
+
+@pytest.mark.parametrize(
+    "pod",
+    [
+        pytest.param(UNMARKED, id="never marked"),
+        pytest.param(worker(0, annotations={POD_LEAVING: "earlier"}), id="marked for an earlier pod"),
+    ],
+)
+async def test_a_pod_that_is_not_marked_is_left_to_the_next_pass(pod):
+    """A delete of it that nobody answers could not be made void."""
+    client = Client()
+    with pytest.raises(OutOfTime):
+        await performer(client, pod=pod)[0].perform(END)
+
+    assert client.sent == []
+
+
+async def test_a_kubelet_that_writes_in_that_moment_does_not_stop_it():
+    client = Client()
+    client.conflicts = 1
+    await performer(client)[0].perform(END)
+
+    assert client.sent == [SENT, SENT]
+    assert client.looked == 1
+
+
+async def test_an_order_that_is_taken_back_when_the_deletion_has_been_answered_has_been_carried_out():
+    client = Client()
+    made, live = performer(client)
+
+    def takes_it_back() -> None:
+        live.now = wire.replace(FORCED, annotations={})
+
+    client.on_answer = takes_it_back
+    await made.perform(END)
+
+    assert client.sent == [SENT]
 
 
 @pytest.mark.parametrize(

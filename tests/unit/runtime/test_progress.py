@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 import slurm_operator
-from slurm_operator.api.meta import ObjectKey
+from slurm_operator.api.shared.meta import ObjectKey
 from slurm_operator.reconcilers import accounting, cluster, controller, loginset, nodeset, restapi, token
-from slurm_operator.runtime.progress import TOLD_EVERY_SECONDS, Pace, is_mere_progress
+from slurm_operator.runtime.report.status_throttle import TOLD_EVERY_SECONDS, StatusThrottle, is_mere_progress
 
 WHO = ("nodeset", ObjectKey("ns", "gpu"))
 
@@ -85,18 +85,20 @@ def test_a_condition_that_comes_is_told_at_once():
 
 
 def test_progress_is_told_two_seconds_after_it_was_first_seen_however_much_comes():
-    pace = Pace()
+    pace = StatusThrottle()
 
     assert pace.left_seconds(WHO, 100.0) == TOLD_EVERY_SECONDS
     assert pace.left_seconds(WHO, 100.0 + TOLD_EVERY_SECONDS - 0.5) == 0.5
     assert pace.left_seconds(WHO, 100.0 + TOLD_EVERY_SECONDS) == 0
-    pace.told(WHO)
+    pace.settle(WHO)
     assert pace.left_seconds(WHO, 110.0) == TOLD_EVERY_SECONDS
 
 
 CORE = Path(slurm_operator.__file__).parent
 READ = re.compile(r"\w\.status\.([a-z_]+)")
 ALWAYS_TOLD = {"conditions", "observedGeneration"}
+# What a SlurmCluster only shows of its parts: it may be as late there as it is on them.
+SHOWN = {"drains", "readyReplicas"}
 
 
 def test_whatever_somebody_decides_by_is_written_at_once():
@@ -104,14 +106,14 @@ def test_whatever_somebody_decides_by_is_written_at_once():
     files = (file for package in ("api", "plan", "reconcilers") for file in (CORE / package).rglob("*.py"))
     read = {rename(name) for file in files for name in READ.findall(file.read_text())}
     fields = {field for reconciler in RECONCILERS for field in _status_fields(reconciler.about)}
-    told_at_once = {field for reconciler in RECONCILERS for field in reconciler.decided_by}
+    told_at_once = {field for reconciler in RECONCILERS for field in reconciler.urgent_status_fields}
 
-    assert told_at_once == (read & fields) - ALWAYS_TOLD
+    assert told_at_once == (read & fields) - ALWAYS_TOLD - SHOWN
 
 
 @pytest.mark.parametrize("reconciler", RECONCILERS, ids=lambda reconciler: reconciler.name)
 def test_what_is_decided_by_is_a_field_of_the_status(reconciler):
-    assert set(reconciler.decided_by) <= _status_fields(reconciler.about)
+    assert set(reconciler.urgent_status_fields) <= _status_fields(reconciler.about)
 
 
 def _status_fields(about: type) -> set[str]:

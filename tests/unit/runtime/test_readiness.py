@@ -2,10 +2,10 @@
 
 import pytest
 
-from slurm_operator.api.meta import ObjectKey
+from slurm_operator.api.shared.meta import ObjectKey
 from slurm_operator.plan.conditions import DEGRADED, READY, Condition, false, true
-from slurm_operator.runtime.news import Words
-from slurm_operator.runtime.readiness import Readiness
+from slurm_operator.runtime.report.event_batches import Words
+from slurm_operator.runtime.report.ready_events import Readiness
 
 WHO = ("nodeset", ObjectKey("ns", "gpu"))
 

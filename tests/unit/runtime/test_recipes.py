@@ -2,7 +2,7 @@
 
 import pytest
 
-from slurm_operator.runtime.recipes import fingerprints, make
+from slurm_operator.runtime.act.secret_generators import fingerprints, make
 
 # As `ssh-keygen -l` tells it.
 PUBLIC = b"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIPBh1KgkqTSnm/7MwforHt6LAccFzzoSSj5PQJ0HAiTm host\n"

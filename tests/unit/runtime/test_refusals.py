@@ -1,28 +1,48 @@
 """A write that was refused is not sent again before its time, unless something changed; and all of them are shown."""
 
 import asyncio
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
+from typing import get_args
 
 import pytest
 
 from slurm_operator import wire
-from slurm_operator.api.controller import Controller
-from slurm_operator.api.meta import Meta, ObjectKey
-from slurm_operator.api.reading import read
+from slurm_operator.api.schema.codec import read
+from slurm_operator.api.shared.meta import Meta, ObjectKey
+from slurm_operator.api.slinky.controller import Controller
 from slurm_operator.kube.errors import Status, Timeout, Unreachable, from_status
 from slurm_operator.manifests import kinds
-from slurm_operator.manifests.compare import stamped
+from slurm_operator.manifests.compare.differences import stamped
 from slurm_operator.manifests.meta import Child
-from slurm_operator.plan.actions import Apply, Create, DeleteObject, PatchObject, WriteSlurm
+from slurm_operator.manifests.secrets import SecretHandle
+from slurm_operator.plan.actions import (
+    Action,
+    Apply,
+    Create,
+    DeleteDaemonPod,
+    DeleteObject,
+    DeleteWorker,
+    EndWorker,
+    GenerateSecret,
+    PatchObject,
+    RestoreSecret,
+    SignToken,
+    Tell,
+    Wait,
+    WriteSlurm,
+    does_nothing,
+)
 from slurm_operator.plan.conditions import DEGRADED, false, true
 from slurm_operator.plan.failing import degraded, errors
+from slurm_operator.plan.order import Order
 from slurm_operator.plan.plan import Failure, Outcome
-from slurm_operator.runtime.act import ActionFailed
-from slurm_operator.runtime.holds import Hold
-from slurm_operator.runtime.perform import Performer
-from slurm_operator.runtime.refusals import LONGEST_SECONDS, Refusals, is_refusal
-from slurm_operator.runtime.retries import NEXT_PASS
+from slurm_operator.runtime.act.held_actions import Hold
+from slurm_operator.runtime.act.perform import Performer
+from slurm_operator.runtime.act.refused_writes import LONGEST_SECONDS, Refusals, is_refusal
+from slurm_operator.runtime.act.stages import ActionFailed
+from slurm_operator.runtime.loop.retries import NEXT_PASS
+from slurm_operator.safety.gate import Ended
 from slurm_operator.slurm.node import SlurmNode
 from slurm_operator.slurm.snapshot import Snapshot
 from slurm_operator.slurm.states import NodeState
@@ -271,6 +291,44 @@ async def test_room_in_a_quota_is_asked_for_more_often():
 
     await made.for_seconds(300, every=2)
     assert 9 <= len(made.server.asked) <= 11
+
+
+SECRET = {"apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": "ns", "name": "key"}}
+HANDLE = SecretHandle(namespace="ns", name="copies", key="a")
+WHY = {"reason": "A", "message": "b"}
+OF_EVERY_TYPE = [
+    apply(),
+    Create(manifest=BUDGET, **WHY),
+    noted("x"),
+    DeleteObject(kind=kinds.SERVICE, key=KEY, uid="1", **WHY),
+    DeleteDaemonPod(key=KEY, uid="1", app="slurmctld", **WHY),
+    DeleteWorker(controller=OWNER[1], key=KEY, slurm_node="gpu-0", proof=Ended(pod_uid="1"), grace_seconds=30, **WHY),
+    EndWorker(key=KEY, slurm_node="gpu-0", order=Order(owner_uid="2", pod_uid="1"), **WHY),
+    GenerateSecret(manifest=SECRET, recipe="random", entry="a", size=8, **WHY),
+    RestoreSecret(manifest=SECRET, entries={"a": HANDLE}, **WHY),
+    SignToken(manifest=SECRET, entry="a", key=HANDLE, username="ada", issued_at=Refused.now, lifetime=timedelta(1), **WHY),
+    WriteSlurm(controller=OWNER[1], write=DrainNodes(nodes=("gpu-0",), reason="r"), **WHY),
+    Wait(subject="gpu-0", **WHY),
+    Tell(subject="gpu-0", **WHY),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("action", OF_EVERY_TYPE, ids=lambda action: type(action).__name__)
+async def test_every_action_that_writes_is_held_when_it_was_refused(action):
+    server = Server()
+    hold = Hold(OWNER, about(), Refusals(), SimpleNamespace(live=server.live_, slurms=server.slurms))
+    hold.check(action)
+    hold.refused(action, "no", passing=False)
+
+    if does_nothing(action):
+        hold.check(action)
+    else:
+        with pytest.raises(ActionFailed, match="no"):
+            hold.check(action)
+
+
+def test_no_type_of_action_is_missing_here():
+    assert {type(action) for action in OF_EVERY_TYPE} == set(get_args(Action))
 
 
 # ---- Slurm

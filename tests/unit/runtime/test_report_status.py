@@ -4,17 +4,20 @@ import asyncio
 from datetime import UTC, datetime
 from types import SimpleNamespace
 
-from slurm_operator.api.reading import read
-from slurm_operator.api.restapi import RestApi
+import structlog
+import structlog.testing
+
+from slurm_operator.api.schema.codec import read
+from slurm_operator.api.slinky.restapi import RestApi
 from slurm_operator.kube.errors import ApiError, Status, from_status
 from slurm_operator.manifests.meta import Manifest
-from slurm_operator.plan.actions import Apply
+from slurm_operator.plan.actions import Apply, Wait
 from slurm_operator.plan.conditions import DEGRADED, PROGRESSING, READY, false, true
-from slurm_operator.plan.plan import Outcome, Plan
-from slurm_operator.plan.wiring import StatusReport
+from slurm_operator.plan.plan import Outcome, Plan, lane, plan
+from slurm_operator.plan.reconciler import StatusReport
 from slurm_operator.reconcilers.restapi import RECONCILER
-from slurm_operator.runtime.progress import TOLD_EVERY_SECONDS
-from slurm_operator.runtime.report import Reporter
+from slurm_operator.runtime.report.reporter import Reporter
+from slurm_operator.runtime.report.status_throttle import TOLD_EVERY_SECONDS
 
 VIRTUAL_TIME = True
 
@@ -171,3 +174,44 @@ async def test_a_status_that_is_refused_is_repeated_ever_more_seldom_and_written
     await asyncio.sleep(300)
     assert await story.tell(ARRIVED) == 0
     assert story.counted == [9]
+
+
+REFUSED = Wait(subject="configuration", reason="ConfigRefused", message="slurm.conf:3: there is no key X")
+
+
+async def test_a_refused_configuration_is_one_warning_in_events_and_log():
+    story, types = Story(), []
+    story.reporter = Reporter(
+        story.client,
+        SimpleNamespace(note_written=lambda *_: None),
+        SimpleNamespace(record=lambda about, reason, note, type_: types.append((reason, note, type_))),
+    )
+    with structlog.testing.capture_logs() as logged:
+        for _ in range(2):
+            story.reporter.tell(RECONCILER, story.client.there, plan(lane("x", [REFUSED])), Outcome())
+
+    assert types == [("ConfigRefused", REFUSED.message, "Warning")]
+    assert [(line["log_level"], line["event"]) for line in logged] == [("warning", REFUSED.message)]
+
+
+async def test_a_refusal_that_stands_in_the_status_is_no_event_after_a_restart():
+    story = Story()
+    told = [false(READY, "Waits"), true(DEGRADED, "ConfigRefused", f"{REFUSED.message} slurmctld goes on.")]
+    await story.tell(StatusReport(told, fields(0)))
+    before = list(story.told)
+    restarted = Story()
+    restarted.client = story.client
+    restarted.reporter.tell(RECONCILER, story.client.there, plan(lane("x", [REFUSED])), Outcome())
+
+    assert restarted.told == []
+    assert before == story.told
+
+
+async def test_waiting_for_something_that_comes_is_no_event():
+    story = Story()
+    wait = Wait(subject="x", reason="Draining", message="waiting for job 7")
+    with structlog.testing.capture_logs() as logged:
+        story.reporter.tell(RECONCILER, story.client.there, plan(lane("x", [wait])), Outcome())
+
+    assert story.told == []
+    assert [line["log_level"] for line in logged] == ["info"]

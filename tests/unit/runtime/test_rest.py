@@ -2,7 +2,7 @@
 
 import pytest
 
-from slurm_operator.runtime.reconcile import rest_seconds
+from slurm_operator.runtime.loop.reconcile import rest_seconds
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 import pytest
 
 from slurm_operator.kube.errors import Forbidden, KubeError, ServerError, Status, Unreachable
-from slurm_operator.runtime.retries import Retries
+from slurm_operator.runtime.loop.retries import Retries
 
 BUSY = ServerError(Status(code=503, message="busy"))
 

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from slurm_operator.api.meta import ObjectKey
-from slurm_operator.runtime.queue import LONGEST_BACKOFF_SECONDS, backoff_seconds
-from slurm_operator.runtime.schedule import LIVE_IN_A_ROW, Schedule
+from slurm_operator.api.shared.meta import ObjectKey
+from slurm_operator.runtime.loop.queue import LONGEST_BACKOFF_SECONDS, backoff_seconds
+from slurm_operator.runtime.loop.schedule import LIVE_IN_A_ROW, Schedule
 
 KEYS = [ObjectKey(namespace, name) for namespace in ("a", "b") for name in ("x", "y")]
 
@@ -103,7 +103,7 @@ def test_a_key_that_is_dear_to_look_at_rests_and_no_wish_is_lost_meanwhile():
     schedule, [key, *_] = Schedule(), KEYS
     schedule.add(key, 0.0)
     assert schedule.take(0.0) == key
-    schedule.rest(key, 5.0)
+    schedule.hold_off(key, 5.0)
     schedule.add(key, 1.0)
     schedule.done(key)
     schedule.add(key, 2.0)

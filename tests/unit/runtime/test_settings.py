@@ -1,8 +1,10 @@
 from pathlib import Path
 
+import click
 import pytest
 
-from slurm_operator.cli.manager import domain_found
+from slurm_operator.api.registry import GROUPS
+from slurm_operator.cli.manager import domain_found, manager, settings_of
 from slurm_operator.operator import RECONCILER_NAMES, reconcilers
 from slurm_operator.runtime.settings import Address, Settings, SettingsProblem, with_file
 
@@ -75,6 +77,43 @@ def test_a_bad_settings_file_is_refused_by_name(file, text, says):
 
 
 def test_every_reconciler_has_a_flag_for_its_workers_and_gets_its_settings():
-    names = {reconciler.name for reconciler in reconcilers(Settings(propagated_node_conditions=("GpuSick",)))}
+    settings = Settings(propagated_node_conditions=("GpuSick",), groups=GROUPS)
 
-    assert names == set(RECONCILER_NAMES)
+    assert {reconciler.name for reconciler in reconcilers(settings)} == set(RECONCILER_NAMES)
+
+
+def chosen(*args: str) -> Settings:
+    with manager.make_context("manager", list(args)) as context:
+        return settings_of(context.params)
+
+
+@pytest.mark.parametrize(
+    ("args", "groups"),
+    [
+        pytest.param([], GROUPS[:1], id="the first group, if nobody says otherwise"),
+        pytest.param(["--api", GROUPS[1]], GROUPS[1:], id="only the second"),
+        pytest.param([f"--api={GROUPS[1]}", f"--api={GROUPS[0]}"], GROUPS, id="both, in our own order"),
+        pytest.param([f"--api={GROUPS[0]},{GROUPS[1]}"], GROUPS, id="both in one flag"),
+    ],
+)
+def test_api_groups_are_asked_for_by_a_flag(args, groups, monkeypatch):
+    monkeypatch.delenv("SLURM_OPERATOR_APIS", raising=False)
+
+    assert chosen(*args).groups == groups
+
+
+def test_or_by_the_environment_or_by_the_settings_file(file, monkeypatch):
+    monkeypatch.setenv("SLURM_OPERATOR_APIS", ",".join(GROUPS))
+    assert chosen().groups == GROUPS
+    assert chosen(f"--api={GROUPS[1]}").groups == GROUPS[1:], "a flag wins"
+
+    assert with_file(Settings(), file(f"apis: [{GROUPS[1]}]\n")).groups == GROUPS[1:]
+
+
+def test_a_group_that_does_not_exist_is_refused_with_those_that_do(file):
+    with pytest.raises(click.BadParameter, match=r"no API group 'nowhere'\. There are: slinky"):
+        chosen("--api=nowhere")
+    with pytest.raises(SettingsProblem, match=r"apis: There is no API group 'nowhere'"):
+        with_file(Settings(), file("apis: [nowhere]\n"))
+    with pytest.raises(SettingsProblem, match="it must be a list of API groups"):
+        with_file(Settings(), file("apis: slurm.nebius.ai\n"))

@@ -6,12 +6,12 @@ import base64
 import pytest
 
 from slurm_operator import wire
-from slurm_operator.api.meta import ObjectKey
+from slurm_operator.api.shared.meta import ObjectKey
 from slurm_operator.kube.errors import NotFound, Status
 from slurm_operator.kube.secret_values import value_digest
 from slurm_operator.manifests.secrets import SecretHandle
-from slurm_operator.plan.wiring import SlurmServer
-from slurm_operator.runtime.slurm_clusters import SlurmClusters
+from slurm_operator.plan.reconciler import SlurmServer
+from slurm_operator.slurmsync.connections import SlurmClusters
 
 KEY = ObjectKey("ns", "slurm")
 URLS = ("http://slurm-restapi.ns:6820",)
@@ -61,7 +61,7 @@ class Clusters(SlurmClusters):
 async def connected(client: Client, *servers: SlurmServer) -> Clusters:
     clusters = Clusters(client)
     for server in servers:
-        clusters.arrange({KEY: server})
+        clusters.reconfigure({KEY: server})
         for _ in range(5):
             await asyncio.sleep(0)
         client.secrets.pop("jwt", None)

@@ -4,13 +4,13 @@ import asyncio
 from typing import Any
 
 from slurm_operator import wire
-from slurm_operator.api.meta import ObjectKey
-from slurm_operator.kube.access import Access
-from slurm_operator.kube.cache import Cache
+from slurm_operator.api.shared.meta import ObjectKey
+from slurm_operator.kube.auth.access import Access
 from slurm_operator.kube.client import Client
+from slurm_operator.kube.watch.cache import Cache
 from slurm_operator.manifests.kinds import POD
 from slurm_operator.manifests.objects import Pod
-from slurm_operator.runtime.perform import Written, wait_until_seen
+from slurm_operator.runtime.act.perform import Written, wait_until_seen
 
 VIRTUAL_TIME = True
 

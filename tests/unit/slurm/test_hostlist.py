@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slurm_operator.slurm.hostlist import MAX_NAMES, HostlistError, compress, expand, safe_name
+from slurm_operator.slurm.hostlist import MAX_NAMES, HostlistError, compress, expand
 
 EXPANSIONS = [
     ("", []),
@@ -103,18 +103,6 @@ def test_no_range_is_longer_than_slurm_takes():
     names = [f"n{number}" for number in range(MAX_NAMES + 10)]
 
     assert compress(names) == f"n[0-{MAX_NAMES - 1},{MAX_NAMES}-{MAX_NAMES + 9}]"
-
-
-@pytest.mark.parametrize(
-    ("name", "safe"),
-    [("sw1", "sw1"), ("sw" + "1" * 18, "sw" + "1" * 18), ("sw" + "1" * 19, "sw" + "1" * 19 + "_")],
-)
-def test_a_name_with_more_digits_than_surely_fit_gets_a_tail(name, safe):
-    assert safe_name(name) == safe
-
-
-def test_even_a_name_too_large_for_slurm_can_be_made_safe():
-    assert safe_name("sw" + "9" * 30) == "sw" + "9" * 30 + "_"
 
 
 PREFIXES = st.from_regex(r"[a-z]([a-z0-9-]{0,6}[a-z-])?", fullmatch=True)

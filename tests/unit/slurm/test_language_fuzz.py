@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from slurm_operator.slurm.conf import topology_yaml
 from slurm_operator.slurm.conf.lines import parse
-from slurm_operator.slurm.features import kube_features, written
+from slurm_operator.slurm.features import features_text, kube_features
 from slurm_operator.slurm.hostlist import HostlistError, compress, expand
 from slurm_operator.slurm.reasons import MAX_REASON_CHARACTERS, OurReason, is_our_reason
 from slurm_operator.slurm.topology import TopologyError, places
@@ -35,7 +35,7 @@ def test_any_topology_annotation_is_places_or_refused(text: str) -> None:
 
 @given(words)
 def test_any_feature_annotation_gives_features_with_our_prefix(text: str) -> None:
-    assert all(name.startswith("k8s/") for name in kube_features(written(kube_features(text))))
+    assert all(name.startswith("k8s/") for name in kube_features(features_text(kube_features(text))))
 
 
 @given(words, words, st.text(st.sampled_from("0123456789abcdef-"), max_size=36))

@@ -8,10 +8,10 @@ from slurm_operator.slurm.reasons import (
     MAX_REASON_CHARACTERS,
     OUR_REASON_PREFIX,
     OurReason,
+    author,
     is_our_reason,
     is_slurms_own_drain,
     is_slurms_own_reason,
-    our_reason,
 )
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -64,7 +64,7 @@ def test_a_drain_beside_slurms_word_for_a_lost_node_is_somebody_elses(reason):
 
 
 def test_a_reason_is_one_line_without_control_characters():
-    assert our_reason(" disk\tis\r\nfull\x07 ") == "slurm-operator: disk is  full"
+    assert str(OurReason("Why", " disk\tis\r\nfull\x07 ")) == "slurm-operator: Why: disk is  full"
 
 
 @pytest.mark.parametrize(
@@ -143,4 +143,19 @@ def test_any_text_makes_a_reason_of_ours_that_names_its_pod(cause, text, uid):
     assert len(reason) <= MAX_REASON_CHARACTERS
     assert reason.isprintable()
     assert OurReason.read(reason).pod_uid == str(uid)
-    assert len(our_reason(cause)) <= MAX_REASON_CHARACTERS
+
+
+@pytest.mark.parametrize(
+    ("reason", "set_by", "found"),
+    [
+        pytest.param("bad NIC", "root", ("root", "bad NIC"), id="with scontrol"),
+        pytest.param("grace: bad NIC", "slurm", ("grace", "bad NIC"), id="with kubectl slurm drain"),
+        pytest.param("system:serviceaccount:ns:ci: test", "slurm", ("system:serviceaccount:ns:ci", "test"), id="by a program"),
+        pytest.param("grace: bad NIC", "ada", ("ada", "grace: bad NIC"), id="slurmctld knows who it was"),
+        pytest.param("slurm-operator: ScaleIn: leaving", "slurm", ("slurm", "slurm-operator: ScaleIn: leaving"), id="ours"),
+        pytest.param("bad NIC", "slurm", ("slurm", "bad NIC"), id="unsigned"),
+        pytest.param("", "", ("", ""), id="nothing at all"),
+    ],
+)  # fmt: skip
+def test_who_gave_a_reason(reason: str, set_by: str, found: tuple[str, str]) -> None:
+    assert author(reason, set_by) == found

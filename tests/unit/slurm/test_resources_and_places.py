@@ -67,7 +67,7 @@ def test_generic_resources_are_read_in_each_of_slurms_forms(text, entries):
             tres.gres(text)
     else:
         assert tres.gres(text) == entries
-        assert tres.gres(tres.written_gres(entries)) == entries
+        assert tres.gres(",".join(map(str, entries))) == entries
 
 
 def test_generic_resources_are_counted_whatever_their_type():
@@ -91,7 +91,7 @@ def test_only_features_with_our_prefix_follow_the_annotation(current, annotation
 
 def test_features_are_read_and_written_sorted_and_once():
     assert features.features(" b,a,,b ") == ("a", "b")
-    assert features.written(["b", "a", "b"]) == "a,b"
+    assert features.features_text(["b", "a", "b"]) == "a,b"
     assert features.are_same(["a", "b"], ["b", "a", "a"])
 
 
@@ -122,5 +122,5 @@ NAMES = st.from_regex(r"[a-z0-9_.-]{1,8}", fullmatch=True)
 def test_written_places_are_read_back(units):
     places = {Place(name, tuple(path)) for name, path in units.items()}
 
-    assert set(topology.places(topology.written(places))) == places
-    assert topology.are_same(topology.written(places), ",".join(str(place) for place in places))
+    assert set(topology.places(",".join(map(str, places)))) == places
+    assert topology.are_same(",".join(map(str, sorted(places))), ",".join(map(str, places)))

@@ -9,8 +9,8 @@ from fake_slurmrestd import KEY, FakeSlurmrestd
 from slurmrest_replies import IDLE4, serve
 from writing_cluster import Cluster
 
-from slurm_operator.runtime.slurm_cluster import SlurmCluster
 from slurm_operator.slurmrest.client import SlurmRest
+from slurm_operator.slurmsync.connection import SlurmCluster
 
 
 @pytest.fixture

@@ -315,7 +315,7 @@ async def test_what_a_version_cannot_do_is_not_even_tried(
     calls: dict[Capability, Callable[[], Any]] = {
         Capability.REQUEUE_JOB: lambda: client.send.requeue_job("1"),
         Capability.READ_CONFIG: client.read.slurmctld_parameters,
-        Capability.ADD_NODES: lambda: client.send.add_nodes("NodeName=x"),
+        Capability.ADD_NODES: lambda: client.send.add_nodes(["x"], "State=CLOUD"),
         Capability.SET_TOPOLOGY: lambda: client.send.update_nodes(
             "move", ["x"], {"topology_str": "default:s1"}
         ),

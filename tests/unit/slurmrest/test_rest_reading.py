@@ -2,6 +2,7 @@
 
 import copy
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from fake_slurmrestd import FakeSlurmrestd, answer, body_of, http
@@ -249,3 +250,44 @@ async def test_a_ping_that_nobody_answered_is_read_as_such(
 async def test_there_is_no_way_to_read_a_single_node(client: SlurmRest) -> None:
     """GET /node/NAME shows stale allocations: whoever wants a node takes it from the whole list."""
     assert not hasattr(client.read, "node")
+
+
+async def test_somebody_who_asks_for_a_job_gets_guesses_and_finished_ones_too(
+    slurmrestd: FakeSlurmrestd, client: SlurmRest
+) -> None:
+    body = copy.deepcopy(body_of("jobs"))
+    model = body["jobs"][0]
+    code = {"return_code": {"set": True, "number": 2}, "signal": {"id": {"set": False}, "name": ""}}
+    body["jobs"] = [
+        {**model, "job_id": 1, "job_state": ["PENDING"], "start_time": {"set": True, "number": 2000}},
+        {**model, "job_id": 2, "job_state": ["FAILED"], "exit_code": code},
+    ]
+    slurmrestd.on(JOBS, http(200, body))
+    waiting, failed = await client.read.job_details()
+
+    assert (waiting.job.start_time, waiting.expected_start is not None) == (None, True)
+    assert waiting.requested == "cpu=1,mem=24103M,node=1,billing=1"
+    assert waiting.eligible_since is not None
+    assert (failed.job.state.is_finished, failed.return_code, failed.expected_start) == (True, 2, None)
+
+
+async def test_a_job_is_found_in_the_books_by_its_id(slurmrestd: FakeSlurmrestd, client: SlurmRest) -> None:
+    slurmrestd.on("GET /slurmdb/{v}/job/1", answer("books-jobs"))
+    [found] = await client.database.job(1)
+
+    assert (found.job_id, str(found.state), found.return_code) == (1, "COMPLETED", 0)
+    assert (found.array_job_id, found.array_task_id) == (None, None)
+
+
+async def test_what_users_see_of_their_own_only_stands_in_the_configuration(
+    slurmrestd: FakeSlurmrestd, client: SlurmRest
+) -> None:
+    body = copy.deepcopy(body_of("conf"))
+    slurmrestd.on("GET /slurm/{v}/conf", http(200, body), http(200, _private(body, ["JOBS", "NODES"])))
+
+    assert await client.read.private_data() == ()
+    assert await client.read.private_data() == ("jobs", "nodes")
+
+
+def _private(body: dict[str, Any], words: list[str]) -> dict[str, Any]:
+    return {**body, "slurm_conf": {**body["slurm_conf"], "PrivateData": words}}

@@ -8,13 +8,13 @@ from fake_slurmrestd import FakeSlurmrestd, http
 from slurmrest_replies import PING, UPDATE, nodes, serve
 
 from slurm_operator.manifests.secrets import SecretHandle
-from slurm_operator.plan.wiring import SlurmServer
-from slurm_operator.runtime.slurm_clusters import connection
+from slurm_operator.plan.reconciler import SlurmServer
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
 from slurm_operator.slurm.writes import DrainNodes
 from slurm_operator.slurmrest.client import SlurmRest
 from slurm_operator.slurmrest.errors import SlurmUnauthorised
 from slurm_operator.slurmrest.tokens import Keys, ReadyToken
+from slurm_operator.slurmsync.connections import connection
 
 TOKEN = b"eyJ.somebody.else\n"
 

@@ -9,10 +9,10 @@ from slurmrest_replies import NODES, OK, RECONFIGURE, jobs, serve
 from slurmrest_replies import nodes as node_list
 from writing_cluster import Cluster, verdicts
 
-from slurm_operator.runtime.slurm_fencing import Guard
-from slurm_operator.runtime.slurm_ledger import MESSAGE_TIMEOUT_SECONDS, SETTLE_SECONDS
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
 from slurm_operator.slurm.writes import CancelJob, Reconfigure, RequeueJob, Verdict
+from slurm_operator.slurmsync.pending_writes import MESSAGE_TIMEOUT_SECONDS, SETTLE_SECONDS
+from slurm_operator.slurmsync.remove_nodes import Guard
 
 BUSY = node_list(a="MIXED+DRAIN")
 RUNNING = {f"j{number}": "a" for number in range(1, 31)}

@@ -9,9 +9,9 @@ from fake_slurmrestd import FakeSlurmrestd, Heard, answer
 from slurmrest_replies import JOBS, NODES, OK, jobs, nodes
 from writing_cluster import Cluster, verdicts
 
-from slurm_operator.runtime.slurm_fencing import RECORDS_PER_REQUEST, Guard
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
 from slurm_operator.slurm.writes import DeleteNodes, Verdict
+from slurm_operator.slurmsync.remove_nodes import RECORDS_PER_REQUEST, Guard
 
 REASON = "slurm-operator: ScaleIn: leaving"
 DRAINED = ("IDLE+DRAIN", REASON)
@@ -164,7 +164,7 @@ async def test_nothing_is_removed_by_who_does_not_lead(
 
 async def test_hundreds_who_need_a_new_reading_share_it(slurmrestd: FakeSlurmrestd, cluster: Cluster) -> None:
     """The first one's has begun when the others ask, so they wait for the next."""
-    await asyncio.gather(*(cluster.cluster.renew() for _ in range(300)))
+    await asyncio.gather(*(cluster.cluster.refresh() for _ in range(300)))
 
     assert len(slurmrestd.calls(NODES)) == 2
 
@@ -175,7 +175,7 @@ async def test_who_needs_a_new_reading_hears_nothing_of_a_failed_one_and_sees_wh
     known = await cluster.poll()
     slurmrestd.on(NODES, answer("nodes-slurmctld-gone"))
 
-    await cluster.cluster.renew()
+    await cluster.cluster.refresh()
 
     assert cluster.cluster.facts() == known
 

@@ -1,4 +1,4 @@
-from slurm_operator.runtime.slurm_ledger import MESSAGE_TIMEOUT_SECONDS, SETTLE_SECONDS, Ledger
+from slurm_operator.slurmsync.pending_writes import MESSAGE_TIMEOUT_SECONDS, SETTLE_SECONDS, Ledger
 
 
 def test_a_node_is_behind_until_it_is_read_after_the_write() -> None:

@@ -1,19 +1,20 @@
 import asyncio
 import contextlib
+import copy
 from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
 from fake_clock import FakeClock
-from fake_slurmrestd import FakeSlurmrestd, answer, http
+from fake_slurmrestd import FakeSlurmrestd, answer, body_of, http
 from slurmrest_replies import CONF, JOBS, NODES, PING, RESERVATIONS, jobs, nodes, reservations, serve
 
-from slurm_operator.runtime import slurm_poller
-from slurm_operator.runtime.slurm_ledger import MESSAGE_TIMEOUT_SECONDS, Ledger
-from slurm_operator.runtime.slurm_lists import ASKED_EARLIER_SECONDS, WHOLE_EVERY_SECONDS
-from slurm_operator.runtime.slurm_poller import SlurmPoller, backoff_seconds, pause_seconds
 from slurm_operator.slurm.snapshot import Changes, Snapshot, Unreachable
 from slurm_operator.slurmrest.client import SlurmRest
+from slurm_operator.slurmsync import poller as slurm_poller
+from slurm_operator.slurmsync.lists import ASKED_EARLIER_SECONDS, WHOLE_EVERY_SECONDS
+from slurm_operator.slurmsync.pending_writes import MESSAGE_TIMEOUT_SECONDS, Ledger
+from slurm_operator.slurmsync.poller import SlurmPoller, backoff_seconds, pause_seconds
 
 EARLIER = str(1000 - ASKED_EARLIER_SECONDS)  # Before the mark of most lists here.
 
@@ -452,17 +453,21 @@ def test_after_failures_it_waits_longer_but_never_long() -> None:
     assert [backoff_seconds(failures) for failures in range(1, 7)] == [1, 2, 4, 8, 10, 10]
 
 
+def test_a_slurm_that_is_away_for_hours_is_asked_as_often_as_after_a_minute() -> None:
+    assert backoff_seconds(2_000) == backoff_seconds(7)
+
+
 async def test_it_looks_every_second_while_somebody_waits(
     slurmrestd: FakeSlurmrestd, poller: SlurmPoller, clock: FakeClock
 ) -> None:
     serve(slurmrestd, node_lists=[nodes(a="IDLE")])
-    poller.wanted("gpu", soon=True)
-    poller.wanted("cpu", soon=True)
-    poller.wanted("cpu", soon=False)
+    poller.request_polling("gpu", soon=True)
+    poller.request_polling("cpu", soon=True)
+    poller.request_polling("cpu", soon=False)
     await rounds(poller, 4)
     assert {round(wait, 3) for wait in clock.waits} == {slurm_poller.SOON_SECONDS}
 
-    poller.wanted("gpu", soon=False)
+    poller.request_polling("gpu", soon=False)
     clock.waits.clear()
     await rounds(poller, 4)
     assert max(clock.waits) == slurm_poller.IDLE_SECONDS
@@ -570,3 +575,31 @@ async def test_an_older_version_leaves_the_configuration_unknown(
     assert known(poller).is_config_known, "and nothing more will be known"
     assert known(poller).pings
     assert slurmrestd.calls(CONF) == []
+
+
+async def test_since_when_slurmctld_has_forgotten_the_start_of_a_slurmd_is_kept_until_it_registers(
+    slurmrestd: FakeSlurmrestd, poller: SlurmPoller, clock: FakeClock
+) -> None:
+    """As it does at every reconfigure (tests/slurm/test_rest_behaviour.py)."""
+
+    def listing(mark: int, start: int) -> bytes:
+        body = copy.deepcopy(body_of("nodes"))
+        body["nodes"] = [
+            {**body["nodes"][0], "name": "a", "slurmd_start_time": {"set": True, "number": start}}
+        ]
+        return http(200, body | {"last_update": {"set": True, "number": mark}})
+
+    lists = [listing(1000, 900), listing(1010, 0), listing(1011, 0), listing(1020, 1015)]
+    serve(slurmrestd, node_lists=lists)
+    await poller.poll()
+    assert known(poller).unstarted_since == {}
+    clock.advance(15)
+    forgotten_at = clock.steady()
+    await poller.poll()
+    clock.advance(1)
+    await poller.poll()
+    assert known(poller).unstarted_since == {"a": forgotten_at}
+
+    clock.advance(1)
+    await poller.poll()
+    assert known(poller).unstarted_since == {}

@@ -8,11 +8,9 @@ from fake_slurmrestd import HANG, KEY, FakeSlurmrestd, answer
 from slurmrest_replies import IDLE4, NODES, OK, RECONFIGURE, UPDATE, nodes, serve
 from writing_cluster import Cluster, verdicts
 
-from slurm_operator.runtime.slurm_cluster import SlurmCluster
-from slurm_operator.runtime.slurm_fencing import RECORDS_PER_REQUEST
-from slurm_operator.runtime.slurm_lists import ASKED_EARLIER_SECONDS
 from slurm_operator.slurm.snapshot import Snapshot
 from slurm_operator.slurm.writes import (
+    AddNodes,
     CancelJob,
     DeleteNodes,
     DrainNodes,
@@ -25,6 +23,9 @@ from slurm_operator.slurm.writes import (
     UpdateNodes,
     Verdict,
 )
+from slurm_operator.slurmsync.connection import SlurmCluster
+from slurm_operator.slurmsync.lists import ASKED_EARLIER_SECONDS
+from slurm_operator.slurmsync.remove_nodes import RECORDS_PER_REQUEST
 
 REASON = "slurm-operator: ScaleIn: leaving"
 
@@ -289,6 +290,24 @@ async def test_after_a_refused_deletion_each_has_its_own_answer_and_gone_is_good
     }
     assert set(result.problems) == {"b", "c"}
     assert "busy" in result.problems["b"].message
+
+
+async def test_records_of_one_size_are_made_by_one_request_and_those_that_are_there_are_left(
+    slurmrestd: FakeSlurmrestd, cluster: Cluster
+) -> None:
+    slurmrestd.on(NODES, nodes(b="IDLE"))
+    slurmrestd.on("POST /slurm/{v}/new/node/", OK)
+    names = ("a", "b", "c")
+    asked = [
+        asyncio.create_task(cluster.cluster.write(AddNodes(nodes=(name,), conf="CPUs=2 State=CLOUD")))
+        for name in names
+    ]
+
+    results = [verdicts(await task)[name] for name, task in zip(names, asked, strict=True)]
+
+    assert results == [Verdict.DONE, Verdict.ALREADY, Verdict.DONE]
+    [heard] = slurmrestd.calls("POST /slurm/{v}/new/node/")
+    assert heard.body == {"node_conf": "NodeName=a,c CPUs=2 State=CLOUD"}
 
 
 async def test_a_record_that_only_we_still_knew_is_removed_and_read_anew(

@@ -2,9 +2,9 @@
 
 import asyncio
 
-from slurm_operator.runtime.slurm_cluster import SlurmCluster
 from slurm_operator.slurm.snapshot import Snapshot
 from slurm_operator.slurm.writes import SlurmWrite, Verdict, WriteResult
+from slurm_operator.slurmsync.connection import SlurmCluster
 
 
 def verdicts(result: WriteResult) -> dict[str, Verdict]:

@@ -8,11 +8,13 @@ from typing import Any
 import pytest
 
 from slurm_operator.api import KINDS
-from slurm_operator.api.problems import References
+from slurm_operator.api.schema.codec import read
+from slurm_operator.api.schema.problems import Problem, References, warning
 from slurm_operator.kube.errors import Unreachable
 from slurm_operator.runtime.settings import Address
 from slurm_operator.webhook.metrics import Metrics
 from slurm_operator.webhook.process import Settings, answerers
+from slurm_operator.webhook.review import VERSIONS, Asked, Request, Verdict, answer
 from slurm_operator.webhook.server import Admission
 
 OFF = Address("127.0.0.1", 0)
@@ -121,6 +123,35 @@ def test_what_is_accepted_but_useless_is_warned_about():
     }
 
 
+@pytest.mark.parametrize(
+    ("found", "message", "shown", "last"),
+    [
+        pytest.param(19, "x", 19, "f18: x", id="there is room for many short ones"),
+        pytest.param(16, "x" * 300, 16, f"f15: {'x' * 251}", id="and for some long ones"),
+        pytest.param(
+            17, "x" * 300, 16, "and 2 more warnings, about f15, f16", id="no room for the last ones"
+        ),
+    ],
+)
+def test_warnings_that_there_is_no_room_for_are_counted_and_name_their_fields(found, message, shown, last):
+    warnings = Verdict(problems=tuple(warning(f"f{number}", message) for number in range(found))).warnings
+
+    assert len(warnings) == shown
+    assert warnings[-1] == last
+    assert sum(map(len, warnings)) <= 4096
+
+
+def test_what_a_refusal_or_a_warning_quotes_is_shown_and_never_obeyed():
+    text = "a\x1b]0;owned\x07\nb\u202e"
+    verdict = Verdict(problems=(warning("f", text), Problem("g", text)))
+    response = json.loads(answer(Asked(version=VERSIONS[0], request=Request(uid="u1")), verdict))["response"]
+
+    shown = r"a\x1b]0;owned\x07\nb\u202e"
+    assert response["warnings"] == [f"f: {shown}"]
+    assert response["status"]["message"] == f"g: {shown}"
+    assert response["status"]["details"]["causes"][0]["message"] == shown
+
+
 def test_a_changed_cluster_name_is_refused_and_a_kept_one_is_not():
     assert controller({"clusterName": "a"}, old={"clusterName": "a"})["allowed"]
 
@@ -225,7 +256,9 @@ def test_every_kind_is_judged_and_a_good_manifest_passes(cls):
 
 
 CLUSTER = {"slurm.nebius.ai/cluster": "soperator"}
+OLDER = {"slurm.nebius.ai/cluster-name": "soperator"}
 GUARDED = {"labels": {"slurm.nebius.ai/webhook": "true"}}
+ENDING = {**GUARDED, "annotations": CLUSTER, "deletionTimestamp": "2030-01-01T00:00:00Z"}
 THERE = {"SlurmCluster lab/soperator": {}}
 
 
@@ -242,8 +275,12 @@ def secret(value: str = "a", **metadata: Any) -> dict:
         pytest.param("UPDATE", secret(**GUARDED), secret(), {}, "a guarded Secret says whose", id="guarded later, without"),
         pytest.param("UPDATE", secret("b", **GUARDED, annotations=CLUSTER), secret(**GUARDED, annotations=CLUSTER), {}, "cannot change", id="another password"),
         pytest.param("UPDATE", secret(), secret(**GUARDED, annotations=CLUSTER), {}, "cannot change", id="the label taken away"),
-        pytest.param("UPDATE", secret(**GUARDED, annotations=CLUSTER, finalizers=["x"]), secret(**GUARDED, annotations=CLUSTER), {}, "", id="a finalizer added"),
-        pytest.param("UPDATE", secret("b", deletionTimestamp="2030-01-01T00:00:00Z"), secret(**GUARDED), {}, "", id="on its way out"),
+        pytest.param("UPDATE", secret(**GUARDED, annotations=CLUSTER, finalizers=["x"]), secret(**GUARDED, annotations=CLUSTER), {}, "cannot change", id="a finalizer added"),
+        pytest.param("UPDATE", secret(**GUARDED, annotations=CLUSTER), secret(**GUARDED, annotations=CLUSTER), {}, "cannot change", id="applied again as it is"),
+        pytest.param("UPDATE", secret("b", **GUARDED, annotations=OLDER), secret(**GUARDED, annotations=OLDER), {}, "SlurmCluster 'soperator' uses it", id="its cluster by the other annotation"),
+        pytest.param("UPDATE", secret(**ENDING), secret(**ENDING, finalizers=["x"]), THERE, "", id="on its way out"),
+        pytest.param("CREATE", secret(**GUARDED, annotations=OLDER), None, {}, "", id="a new one with the other annotation"),
+        pytest.param("DELETE", None, secret(**GUARDED, annotations=OLDER), THERE, "SlurmCluster 'soperator' uses it", id="deleted under the cluster of the other annotation"),
         pytest.param("DELETE", None, secret(**GUARDED, annotations=CLUSTER), THERE, "SlurmCluster 'soperator' uses it", id="deleted under its cluster"),
         pytest.param("DELETE", None, secret(**GUARDED, annotations=CLUSTER), {}, "", id="deleted after its cluster"),
         pytest.param("DELETE", None, secret(**GUARDED, annotations=CLUSTER), {"SlurmCluster lab/soperator": Unreachable("no answer")}, "cannot be told: no answer", id="nobody knows whether it is used"),
@@ -296,3 +333,65 @@ def test_whatever_is_missing_the_pod_is_bound(things):
 
     assert response["allowed"] is True
     assert "patch" not in response
+
+
+class Named(Facts):
+    """With one NodeSet that can be found by its name."""
+
+    def __init__(self, there: dict) -> None:
+        super().__init__()
+        self._there = there
+
+    async def named(self, cls: Any, namespace: str, name: str) -> Any:
+        assert (namespace, name) == ("lab", "demo-cpu")
+        return read(cls, self._there)
+
+
+PART = {
+    "name": "demo-cpu",
+    "ownerReferences": [{"apiVersion": f"{GROUP}/v1beta1", "kind": "Cluster", "name": "demo", "uid": "c", "controller": True}],
+}  # fmt: skip
+ALONE = {"name": "demo-cpu", "ownerReferences": []}
+WORKERS = {"controllerRef": {"name": "demo"}, "replicas": 2}
+
+
+def edited(new: dict, meta: dict, manager: str = "kubectl-edit") -> list[str]:
+    answer_ = ask(
+        NODESET, Facts(), kind=kind("NodeSet"), namespace="lab", name="demo-cpu", operation="UPDATE",
+        object=thing(new, **meta), oldObject=thing(WORKERS, **meta), options={"fieldManager": manager},
+    )  # fmt: skip
+    assert answer_["allowed"]
+    return answer_.get("warnings", [])
+
+
+@pytest.mark.parametrize(
+    ("new", "meta", "manager", "words"),
+    [
+        pytest.param({**WORKERS, "extraConf": "Weight=2"}, PART, "kubectl-edit", "this edit is reverted. Change it in spec.nodeSets of Cluster demo, entry cpu.", id="a field"),
+        pytest.param({**WORKERS, "replicas": 5}, PART, "kubectl-edit", "where that sets replicas, this is reverted", id="its size"),
+        pytest.param(WORKERS, PART, "kubectl-edit", "", id="no change"),
+        pytest.param({**WORKERS, "extraConf": "Weight=2"}, PART, "slurm-operator", "", id="by the operator"),
+        pytest.param({**WORKERS, "extraConf": "Weight=2"}, ALONE, "kubectl-edit", "", id="nobody's part"),
+    ],
+)  # fmt: skip
+def test_who_edits_a_part_of_a_cluster_is_told_where_to_do_that(new, meta, manager, words):
+    found = edited(new, meta, manager)
+
+    assert bool(found) == bool(words)
+    assert all(words in one for one in found)
+
+
+@pytest.mark.parametrize(
+    ("meta", "replicas", "warned"), [(PART, 5, True), (PART, 2, False), (ALONE, 5, False)]
+)
+def test_who_scales_a_part_of_a_cluster_is_told_where_to_do_that(meta, replicas, warned):
+    scale = {"metadata": {"name": "demo-cpu", "namespace": "lab"}}
+    answer_ = ask(
+        NODESET, Named(thing(WORKERS, **meta)), kind=kind("Scale", "autoscaling", "v1"), subResource="scale",
+        namespace="lab", name="demo-cpu", operation="UPDATE", object={**scale, "spec": {"replicas": replicas}},
+        oldObject={**scale, "spec": {"replicas": 2}},
+    )  # fmt: skip
+
+    assert answer_["allowed"]
+    assert bool(answer_.get("warnings")) == warned
+    assert not warned or "Set them in spec.nodeSets of Cluster demo, entry cpu." in answer_["warnings"][0]

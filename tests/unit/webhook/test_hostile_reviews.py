@@ -11,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from slurm_operator.api.problems import References
+from slurm_operator.api.schema.problems import References
 from slurm_operator.runtime.settings import Address
 from slurm_operator.webhook.metrics import Metrics
 from slurm_operator.webhook.process import Settings, answerers
 from slurm_operator.webhook.review import VERSIONS
 from slurm_operator.webhook.server import Admission, Reply
-from support.examples import EXAMPLES
+from testing.examples import EXAMPLES
 
 OFF = Address("127.0.0.1", 0)
 MANIFESTS = [yaml.safe_load(file.read_text()) for file in sorted(EXAMPLES.glob("*.yaml"))]

@@ -1,12 +1,15 @@
 """What a command looks at: the cluster, or a support archive of one."""
 
+import contextlib
 from pathlib import Path
 
 import click
 
 from slurm_operator.cli.kubectl.session import Session, run
-from slurm_operator.kubectl.bundle import NotABundle, about, replayed, unpack
-from slurm_operator.kubectl.look import Sight
+from slurm_operator.insight.bundle.archive import NotABundle, about, replayed, unpack
+from slurm_operator.insight.collect import Sight
+from slurm_operator.insight.doctor.rights import user_name
+from slurm_operator.kube.errors import KubeError
 from slurm_operator.operator import program
 from slurm_operator.runtime.settings import Settings
 
@@ -18,13 +21,16 @@ bundle_option = click.option(
 )
 
 
-def sight_of(session: Session, bundle: Path | None, *, closely: bool = False) -> tuple[Sight, str]:
+def sight_of(
+    session: Session, bundle: Path | None, *, closely: bool = False, job: int | None = None
+) -> tuple[Sight, str]:
     """What there is to see, and the namespace that it is about.
 
-    `closely` is with Kubernetes' complaints, and with the last words of what keeps ending.
+    `closely` is with Kubernetes' complaints, the last words of what keeps ending, and who looks.
+    `job` is one that somebody asks about: then Slurm is asked for all that it knows of jobs.
     """
     if bundle is None:
-        return run(_live(session, closely=closely)), session.namespace
+        return run(_live(session, closely=closely, job=job)), session.namespace
     try:
         files = unpack(bundle)
         return replayed(files, program(Settings())), session.given_namespace or about(files).namespace
@@ -32,10 +38,14 @@ def sight_of(session: Session, bundle: Path | None, *, closely: bool = False) ->
         raise click.ClickException(str(problem)) from problem
 
 
-async def _live(session: Session, *, closely: bool) -> Sight:
+async def _live(session: Session, *, closely: bool, job: int | None) -> Sight:
     async with session.looker() as looker:
         sight = await looker.look()
         if closely:
             await looker.warn(sight)
             await looker.hear(sight)
+            with contextlib.suppress(KubeError):
+                sight.user = await user_name(looker.client)
+        if job is not None:
+            await looker.ask_jobs(sight, job)
         return sight

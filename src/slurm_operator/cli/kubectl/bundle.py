@@ -7,9 +7,9 @@ from rich.text import Text
 
 from slurm_operator import wire
 from slurm_operator.cli.kubectl.session import Session, output, run, where
-from slurm_operator.kubectl import show
-from slurm_operator.kubectl.bundle import About, Files, about, pack
-from slurm_operator.kubectl.bundle_collect import Collector, default_name
+from slurm_operator.insight.bundle.archive import About, Files, about, pack
+from slurm_operator.insight.bundle.collection import Collector, NothingThere, default_name
+from slurm_operator.insight.text import output as show
 
 
 class Packed(wire.Record):
@@ -33,7 +33,10 @@ def bundle(session: Session, file: Path | None, tail: int, output: str) -> None:
     Secrets are left out, and their values taken out of everything else. Users, jobs, nodes and images are in
     it by name. Whoever has the archive sees what you see: `kubectl slurm status --bundle FILE`.
     """
-    files = run(_collect(session, tail))
+    try:
+        files = run(_collect(session, tail))
+    except NothingThere as problem:
+        raise click.ClickException(str(problem)) from problem
     told = about(files)
     to = file or Path(default_name(session.namespace))
     try:

@@ -3,6 +3,8 @@
 import click
 from click.shell_completion import ShellComplete, get_completion_class
 
+from slurm_operator.cli.echo import echo
+
 _PROGRAM = "kubectl-slurm"
 _VARIABLE = "_KUBECTL_SLURM_COMPLETE"
 
@@ -28,7 +30,7 @@ def completion(shell: str) -> None:
     kubectl:  kubectl slurm completion kubectl > ~/.local/bin/kubectl_complete-slurm
               chmod +x ~/.local/bin/kubectl_complete-slurm
     """
-    click.echo(_HELPER if shell == "kubectl" else source(shell), nl=False)
+    echo(_HELPER if shell == "kubectl" else source(shell), nl=False)
 
 
 def source(shell: str) -> str:

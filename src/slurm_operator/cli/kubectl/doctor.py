@@ -5,10 +5,10 @@ import sys
 import click
 
 from slurm_operator.cli.kubectl.session import Session, output, run, where
-from slurm_operator.kubectl import show
-from slurm_operator.kubectl.doctor import findings, is_fit, report
-from slurm_operator.kubectl.doctor_facts import Facts
-from slurm_operator.kubectl.doctor_look import facts
+from slurm_operator.insight.doctor.checkup import findings, is_fit, report
+from slurm_operator.insight.doctor.collection import collect_facts
+from slurm_operator.insight.doctor.facts import Facts
+from slurm_operator.insight.text import output as show
 
 
 @click.command()
@@ -27,4 +27,4 @@ def doctor(session: Session, output: str) -> None:
 
 async def _look(session: Session) -> Facts:
     async with session.looker() as looker:
-        return await facts(looker.client, session.namespace or session.access.namespace)
+        return await collect_facts(looker.client, session.namespace or session.access.namespace)

@@ -8,10 +8,9 @@ import click
 
 from slurm_operator.cli.kubectl.proposals import cluster_names, kube_nodes, slurm_nodes
 from slurm_operator.cli.kubectl.session import Session, output, run, where
-from slurm_operator.kubectl import show
-from slurm_operator.kubectl.clusters import NotFound, clusters, only
-from slurm_operator.kubectl.doctor_rights import user_name
-from slurm_operator.kubectl.drain import (
+from slurm_operator.insight.clusters import NotFound, clusters, only
+from slurm_operator.insight.doctor.rights import user_name
+from slurm_operator.insight.drain import (
     DRAINED,
     UNDRAINED,
     NoSuchWorker,
@@ -19,11 +18,12 @@ from slurm_operator.kubectl.drain import (
     chosen,
     draining,
     human_reason,
-    told,
+    outcomes_text,
     undraining,
 )
-from slurm_operator.kubectl.drain_send import Decide, carry_out
-from slurm_operator.kubectl.way import NoWay, way
+from slurm_operator.insight.drain_send import Decide, carry_out
+from slurm_operator.insight.slurm_access import NoWay, way
+from slurm_operator.insight.text import output as show
 from slurm_operator.slurm.hostlist import HostlistError
 from slurm_operator.slurmrest.errors import SlurmFailure
 
@@ -77,7 +77,7 @@ def drain(session: Session, reason: str, *, force: bool, output: str, **given: A
     def decide(user: str, nodes: Sequence[str]) -> Decide:
         return lambda records: draining(nodes, records, human_reason(user, reason), force=force)
 
-    _finish(run(_change(session, _said(given), decide)), DRAINED, output)
+    _finish(run(_change(session, _chosen_targets(given), decide)), DRAINED, output)
 
 
 @click.command()
@@ -95,7 +95,7 @@ def undrain(session: Session, *, force: bool, output: str, **given: Any) -> None
     def decide(user: str, nodes: Sequence[str]) -> Decide:
         return lambda records: undraining(nodes, records, user, force=force)
 
-    _finish(run(_change(session, _said(given), decide)), UNDRAINED, output)
+    _finish(run(_change(session, _chosen_targets(given), decide)), UNDRAINED, output)
 
 
 async def _change(
@@ -113,7 +113,7 @@ async def _change(
             raise click.ClickException(str(problem)) from problem
 
 
-def _said(given: dict[str, Any]) -> Targets:
+def _chosen_targets(given: dict[str, Any]) -> Targets:
     wanted = Targets(**given)
     if not wanted.nodes and not wanted.on:
         raise click.UsageError("Say which nodes: names of Slurm, pod/NAME, or --on KUBENODE.")
@@ -121,6 +121,6 @@ def _said(given: dict[str, Any]) -> Targets:
 
 
 def _finish(found: list[Outcome], done: str, output: str) -> None:
-    show.emit(output, found, lambda: told(found, done))
+    show.emit(output, found, lambda: outcomes_text(found, done))
     if not all(one.is_good for one in found):
         sys.exit(1)

@@ -6,13 +6,12 @@ from datetime import timedelta
 from typing import NamedTuple
 
 import click
-from rich.text import Text
 
-from slurm_operator import wire
 from slurm_operator.cli.kubectl.session import Session, output, run, where
-from slurm_operator.kubectl import logs_read, show
-from slurm_operator.kubectl.logs import DAEMONS, Line, NoSuchLog, Stream, Wanted, chosen, span
-from slurm_operator.kubectl.look import Looker
+from slurm_operator.insight import logs_read
+from slurm_operator.insight.collect import Looker
+from slurm_operator.insight.logs import DAEMONS, NoSuchLog, Stream, Wanted, chosen, span
+from slurm_operator.insight.text import output as show
 
 # One colour for each container, so that the eye can follow it.
 _COLOURS = ("cyan", "magenta", "yellow", "green", "blue")
@@ -41,6 +40,7 @@ class _Span(click.ParamType[timedelta]):
 @click.option("--since", type=_Span(), default=None, help="Only the last while, such as 10m or 1h30m.")
 @click.option("--tail", type=click.IntRange(min=0), default=None, help="Lines of each log.  [default: 100]")
 @click.option("--timestamps", is_flag=True, help="With the time of each line.")
+@click.option("--raw", is_flag=True, help="Control characters as they were written, colours among them.")
 @output
 @where
 def logs(
@@ -51,25 +51,32 @@ def logs(
     container: str,
     tail: int | None,
     since: timedelta | None,
+    raw: bool,
     **flags: bool,
 ) -> None:
     """Show the logs of Slurm's daemons, sidecars included.
 
     TARGET is a cluster, one of its parts, a pod or a Slurm node: `demo`, `nodeset/demo-cpu`, `demo-cpu-0`.
     Without it, the logs of every daemon here are shown.
+
+    A log can hold anything that somebody made a daemon write. What a terminal would obey is written out, as
+    \\x1b; in a pipe too, since many end at a terminal. Where you trust a log and want its colours, use --raw.
     """
+    if raw and output == "json":
+        raise click.UsageError("--raw is for text; in JSON a line has its control characters already.")
     lines = _DEFAULT_LINES if tail is None and since is None else tail
     wanted = Wanted(tail=lines, since=since, **flags)
     with contextlib.suppress(KeyboardInterrupt, asyncio.CancelledError):
-        run(_print(session, _Choice(target, daemons, container), wanted, output))
+        run(_print(session, _Choice(target, daemons, container, raw), wanted, output))
 
 
 class _Choice(NamedTuple):
-    """Which logs."""
+    """Which logs, and whether as they were written."""
 
     target: str
     daemons: tuple[str, ...]
     container: str
+    raw: bool
 
 
 async def _print(session: Session, choice: _Choice, wanted: Wanted, output: str) -> None:
@@ -80,7 +87,11 @@ async def _print(session: Session, choice: _Choice, wanted: Wanted, output: str)
             (stream.pod, stream.container): _COLOURS[at % len(_COLOURS)] for at, stream in enumerate(streams)
         }
         async for line in logs_read.lines(looker.client, streams, wanted):
-            to.print(_text(line, colours[line.pod, line.container], output))
+            if output == "json":
+                show.stream(line, to)
+            else:
+                origin = show.Cell(f"{line.pod} {line.container}", colours[line.pod, line.container])
+                show.log_line(origin, line.text, to, raw=choice.raw)
 
 
 async def _streams(looker: Looker, choice: _Choice) -> list[Stream]:
@@ -90,9 +101,3 @@ async def _streams(looker: Looker, choice: _Choice) -> list[Stream]:
         return chosen(pods, choice.target, parts, daemons=choice.daemons, container=choice.container)
     except NoSuchLog as problem:
         raise click.ClickException(str(problem)) from problem
-
-
-def _text(line: Line, colour: str, output: str) -> Text:
-    if output == "json":
-        return Text(wire.encode(line).decode())
-    return Text.assemble((f"{line.pod} {line.container} ", colour), line.text)

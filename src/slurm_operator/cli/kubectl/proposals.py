@@ -7,18 +7,19 @@ from typing import Any
 import click
 
 from slurm_operator import wire
-from slurm_operator.api import names
-from slurm_operator.api.cluster import Cluster
-from slurm_operator.api.controller import Controller
-from slurm_operator.api.kind import Kind
-from slurm_operator.api.meta import Meta
+from slurm_operator.api.schema.kind import Kind
+from slurm_operator.api.shared import belonging, names
+from slurm_operator.api.shared.meta import Meta
+from slurm_operator.api.slinky.cluster import Cluster
+from slurm_operator.api.slinky.controller import Controller
 from slurm_operator.cli.kubectl.session import Session
+from slurm_operator.insight.drain import slurm_name
 from slurm_operator.kube.client import Client
 from slurm_operator.kube.errors import KubeError
 from slurm_operator.kube.request import Selection
-from slurm_operator.kubectl.drain import slurm_name
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.objects import Pod
+from slurm_operator.printable import printable
 
 # Somebody waits at a keyboard; without an answer by then nothing is proposed.
 _PATIENCE_SECONDS = 2.0
@@ -39,7 +40,7 @@ def proposing(ask: Ask) -> Propose:
             found = asyncio.run(asyncio.wait_for(_asked(ask, _session(ctx.params)), _PATIENCE_SECONDS))
         except (KubeError, OSError, TimeoutError, click.ClickException, wire.DecodeError):
             return []
-        return sorted(name for name in found if name.startswith(incomplete))
+        return sorted(name for name in found if name.startswith(incomplete) and printable(name) == name)
 
     return propose
 
@@ -67,7 +68,8 @@ async def _clusters(client: Client, namespace: str) -> set[str]:
 
 
 async def _workers(client: Client, namespace: str) -> list[Pod]:
-    return await _list(client, kinds.POD, namespace, f"{names.APP_NAME}=slurmd", Pod)
+    pods = await _list(client, kinds.POD, namespace, f"{names.APP_NAME} in (slurmd,slurmcluster)", Pod)
+    return [pod for pod in pods if belonging.daemon_of(pod.metadata.labels) == "slurmd"]
 
 
 async def _slurm_nodes(client: Client, namespace: str) -> set[str]:

@@ -7,11 +7,19 @@ from typing import Any
 import click
 
 from slurm_operator import wire
-from slurm_operator.api.meta import ObjectKey
+from slurm_operator.api.shared.meta import ObjectKey
 from slurm_operator.cli.kubectl.session import Session, output, run, where
-from slurm_operator.kubectl import show
-from slurm_operator.kubectl.fetch import NotRecording, fetched
-from slurm_operator.kubectl.record import Recorded, Replayed, read_files, recorded, replay, taken
+from slurm_operator.insight.record import (
+    NotARecording,
+    Recorded,
+    Replayed,
+    read_files,
+    recorded,
+    replay,
+    taken,
+)
+from slurm_operator.insight.recording_fetch import NotRecording, fetched
+from slurm_operator.insight.text import output as show
 from slurm_operator.operator import reconcilers
 from slurm_operator.runtime.settings import Settings
 
@@ -77,7 +85,11 @@ def _keep(file: Path, content: bytes, output: str) -> None:
         file.write_bytes(content)
     except OSError as error:
         raise click.ClickException(f"Cannot write {file}: {error}") from error
-    kept = Kept(file=str(file), bytes=len(content), plans=sum(1 for _ in recorded([content])))
+    try:
+        plans = sum(1 for _ in recorded([content]))
+    except NotARecording as problem:
+        raise click.ClickException(f"{file} is written, but cannot be read here. {problem}") from problem
+    kept = Kept(file=str(file), bytes=len(content), plans=plans)
     told = f"{kept.file}: {show.counted(kept.plans, 'plan')}, {kept.bytes / 1024:.0f} KiB."
     show.emit(output, kept, lambda: show.paragraph(told))
 
@@ -102,13 +114,16 @@ def replay_(path: Path, about: str, output: str) -> None:
     """Decide once more from the recorded facts. The exit code is 1 when a plan is another one now."""
     known = reconcilers(Settings())
     found = [replay(one, known) for one in _chosen(path, about)]
-    show.emit(output, found, lambda: show.joined([show.paragraph(line) for line in _told(found)]))
+    show.emit(output, found, lambda: show.joined([show.paragraph(line) for line in _replay_text(found)]))
     sys.exit(0 if all(one.is_same for one in found) else 1)
 
 
 def _chosen(path: Path, about: str) -> list[Recorded]:
     kind, _, name = about.lower().partition("/")
-    every = recorded(read_files(path))
+    try:
+        every = list(recorded(read_files(path)))
+    except NotARecording as problem:
+        raise click.ClickException(f"{path}: {problem}") from problem
     return [
         one
         for one in every
@@ -128,7 +143,7 @@ def _summary(one: Recorded) -> dict[str, Any]:
     }
 
 
-def _told(found: list[Replayed]) -> list[str]:
+def _replay_text(found: list[Replayed]) -> list[str]:
     other = [one for one in found if not one.is_same]
     lines = [
         f"{one.decided_at:%Y-%m-%d %H:%M:%S} {one.reconciler} {ObjectKey(*one.key)}: {one.why}"

@@ -3,18 +3,19 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
-from slurm_operator.kube import config
-from slurm_operator.kube.access import Access
+from slurm_operator.cli.echo import echo
+from slurm_operator.insight.collect import Looker, Sight
+from slurm_operator.kube.auth import config
+from slurm_operator.kube.auth.access import Access
 from slurm_operator.kube.client import Client
 from slurm_operator.kube.errors import ConfigProblem, KubeError
-from slurm_operator.kubectl.look import Looker, Sight
 from slurm_operator.operator import program
 from slurm_operator.runtime.logs import configure
 from slurm_operator.runtime.settings import Settings
@@ -32,6 +33,7 @@ class Session:
     context: str = ""
     given_namespace: str = ""
     everywhere: bool = False
+    token_secret: str = ""
 
     @cached_property
     def access(self) -> Access:
@@ -41,7 +43,7 @@ class Session:
         except ConfigProblem as problem:
             raise click.ClickException(str(problem)) from problem
         for note in found.notes:
-            click.echo(note, err=True)
+            echo(note, err=True)
         return found
 
     @property
@@ -53,7 +55,7 @@ class Session:
     async def looker(self, *, may_write: bool = False) -> AsyncIterator[Looker]:
         """Connected. Without `may_write` no request can change anything, whatever asks for it."""
         async with Client(self.access, may_write=lambda: may_write) as client:
-            yield Looker(client, program(Settings()), self.namespace)
+            yield Looker(client, program(Settings()), self.namespace, self.token_secret)
 
     async def look(self) -> Sight:
         async with self.looker() as looker:
@@ -80,6 +82,22 @@ def where(command: Command) -> Command:
     ):
         with_session = option(with_session)
     return with_session
+
+
+def as_slurm_user(command: Command) -> Command:
+    """The option that says whose token Slurm is asked with; it joins the session."""
+
+    def with_token(session: Session, token_secret: str, **kw: Any) -> None:
+        command(session=replace(session, token_secret=token_secret), **kw)
+
+    with_token.__name__, with_token.__doc__ = command.__name__, command.__doc__
+    with_token.__click_params__ = list(getattr(command, "__click_params__", []))  # type: ignore[attr-defined]
+    return click.option(
+        "--token-secret",
+        default="",
+        metavar="SECRET",
+        help="Ask Slurm with the token in this Secret, as its user. Nobody needs the signing key for that.",
+    )(with_token)
 
 
 output = click.option(

@@ -5,16 +5,18 @@ from pathlib import Path
 
 import click
 
+from slurm_operator.api.slinky.cluster import Cluster
+from slurm_operator.api.slinky.controller import Controller
 from slurm_operator.cli.kubectl.archive import bundle_option, sight_of
 from slurm_operator.cli.kubectl.proposals import cluster_names
-from slurm_operator.cli.kubectl.session import Session, output, where
-from slurm_operator.kubectl import show
-from slurm_operator.kubectl.clusters import NotFound, clusters, named
-from slurm_operator.kubectl.look import Sight
-from slurm_operator.kubectl.status import Status
-from slurm_operator.kubectl.status import status as status_of
-from slurm_operator.kubectl.status_screen import is_whole, screen
-from slurm_operator.kubectl.verdict import verdicts
+from slurm_operator.cli.kubectl.session import Session, as_slurm_user, output, where
+from slurm_operator.insight.clusters import NotFound, clusters, clusters_named, strays
+from slurm_operator.insight.collect import Sight
+from slurm_operator.insight.evaluation import verdicts
+from slurm_operator.insight.status.cluster_status import Status, stray_status
+from slurm_operator.insight.status.cluster_status import status as status_of
+from slurm_operator.insight.text import output as show
+from slurm_operator.insight.text.status_text import screen
 from slurm_operator.operator import program
 from slurm_operator.runtime.settings import Settings
 
@@ -24,6 +26,7 @@ from slurm_operator.runtime.settings import Settings
 @bundle_option
 @output
 @where
+@as_slurm_user
 def status(session: Session, cluster: str, bundle: Path | None, output: str) -> None:
     """Show Slurm clusters on one screen: daemons, node sets, nodes, jobs, and what waits for what.
 
@@ -43,5 +46,21 @@ def status(session: Session, cluster: str, bundle: Path | None, output: str) -> 
 def statuses(sight: Sight, name: str) -> list[Status]:
     with sight.as_operator():
         judged = list(verdicts(program(Settings()).reconcilers, sight.picture))
-    whole = is_whole(sight.unseen)
-    return [status_of(one, judged, is_whole=whole) for one in named(clusters(sight.picture), name)]
+    found = clusters(sight.picture)
+    if not found and (right := _forbidden(sight)):
+        raise NotFound(
+            f"You may not {right} here, so nobody can say whether there is a Slurm cluster. Where the "
+            "operator's roles are installed, the ClusterRole view has this right."
+        )
+    lost = [] if name or _forbidden(sight) else list(strays(sight.picture))
+    chosen = [] if lost and not found else clusters_named(found, name)
+    return [
+        *(status_of(one, judged, sight.unseen, sight.limited.get(one.slurm_key)) for one in chosen),
+        *(stray_status(one, sight.picture) for one in lost),
+    ]
+
+
+def _forbidden(sight: Sight) -> str:
+    """The right to see clusters that the reader lacks; empty when they have it."""
+    wanted = [f"list {kind.plural} ({kind.group})" for kind in (Cluster.KIND, Controller.KIND)]
+    return " and ".join(right for right in wanted if any(one.right == right for one in sight.unseen))

@@ -8,17 +8,16 @@ import click
 from rich.live import Live
 from rich.text import Text
 
-from slurm_operator import wire
 from slurm_operator.cli.kubectl.proposals import cluster_names
-from slurm_operator.cli.kubectl.session import Session, output, run, where
-from slurm_operator.kubectl import show
-from slurm_operator.kubectl.clusters import NotFound, SlurmCluster, clusters, only
-from slurm_operator.kubectl.drain import slurm_name
-from slurm_operator.kubectl.look import Looker
-from slurm_operator.kubectl.top import Frame, frame, screen
-from slurm_operator.runtime.clock import PassClock, SystemClock
-from slurm_operator.runtime.slurm_ledger import Ledger
-from slurm_operator.runtime.slurm_poller import SlurmPoller
+from slurm_operator.cli.kubectl.session import Session, as_slurm_user, output, run, where
+from slurm_operator.cli.kubectl.top_screen import Frame, frame, screen
+from slurm_operator.clock import PassClock, SystemClock
+from slurm_operator.insight.clusters import NotFound, SlurmCluster, clusters, only
+from slurm_operator.insight.collect import Looker
+from slurm_operator.insight.drain import slurm_name
+from slurm_operator.insight.text import output as show
+from slurm_operator.slurmsync.pending_writes import Ledger
+from slurm_operator.slurmsync.poller import SlurmPoller
 
 # Who runs where changes rarely; Slurm alone is asked in between.
 _LOOK_AGAIN_SECONDS = 30.0
@@ -30,6 +29,7 @@ _LOOK_AGAIN_SECONDS = 30.0
 @click.option("--once", is_flag=True, help="Print one frame and end; so it is without a terminal.")
 @output
 @where
+@as_slurm_user
 def top(session: Session, cluster: str, interval: float, *, once: bool, output: str) -> None:
     """Watch the nodes and jobs of one Slurm cluster live. Ctrl-C ends it.
 
@@ -48,7 +48,7 @@ async def _show(session: Session, name: str, interval: float, output: str, *, on
             show.emit(output, first, lambda: screen(first), console)
         elif output == "json":
             async for one in frames:
-                console.print(Text(wire.encode(one).decode()))
+                show.stream(one, console)
         else:
             with Live(console=console, screen=True, auto_refresh=False) as live:
                 async for one in frames:
@@ -78,7 +78,7 @@ async def _frames(looker: Looker, name: str, interval: float) -> AsyncIterator[F
             await asyncio.sleep(interval)
             await poller.poll()
             clock = PassClock(SystemClock())
-            yield frame(str(cluster.key), clock.told(poller.facts()), _kube_nodes(cluster), clock.now())
+            yield frame(str(cluster.key), clock.dated(poller.facts()), _kube_nodes(cluster), clock.now())
 
 
 def _kube_nodes(cluster: SlurmCluster) -> dict[str, str]:

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator
 
-from slurm_operator.api import names
-from slurm_operator.api.accounting import Accounting
-from slurm_operator.api.controller import Controller
-from slurm_operator.api.meta import ObjectKey, key_of
+from slurm_operator.api.shared import belonging, names
+from slurm_operator.api.shared.meta import ObjectKey, key_of
+from slurm_operator.api.slinky.accounting import Accounting
+from slurm_operator.api.slinky.controller import Controller
 from slurm_operator.manifests.events import Event
 from slurm_operator.manifests.objects import Pod
-from slurm_operator.plan.wiring import Reconciler, Wake
+from slurm_operator.plan.reconciler import Reconciler, Wake
 from slurm_operator.plan.world import World
 from slurm_operator.reconcilers.accounting import database
 from slurm_operator.reconcilers.accounting.decide import decide
@@ -24,15 +24,15 @@ def of_controller(controller: Controller, world: World) -> Iterator[ObjectKey]:
 
 def of_pod(pod: Pod, world: World) -> Iterator[ObjectKey]:
     labels = pod.metadata.labels
-    if labels.get(names.APP_NAME) in (APP, database.APP):
-        yield ObjectKey(pod.metadata.namespace, labels.get(names.APP_INSTANCE, ""))
+    if belonging.daemon_of(labels) in (APP, database.APP):
+        yield ObjectKey(pod.metadata.namespace, belonging.owner_of(labels))
 
 
 def of_complaint(event: Event, world: World) -> Iterator[ObjectKey]:
     """Pods of slurmdbd or of its database were refused."""
     for accounting in world.all(Accounting, event.metadata.namespace):
         name = accounting.metadata.name
-        if event.regarding.name in (names.accounting_workload(name), names.database_workload(name)):
+        if event.regarding.name in (accounting.named.workload, names.database_workload(name)):
             yield key_of(accounting)
 
 
@@ -46,5 +46,5 @@ RECONCILER = Reconciler[Seen](
     status=status,
     wakes=(Wake(Controller, of_controller), Wake(Pod, of_pod), Wake(Event, of_complaint)),
     children=OWNED,
-    decided_by=("slurmVersion",),
+    urgent_status_fields=("slurmVersion",),
 )

@@ -6,7 +6,7 @@ Without it slurmdbd would end again and again, or hang, with a line in its log t
 import re
 
 from slurm_operator import wire
-from slurm_operator.api import names
+from slurm_operator.api.shared.auth import SlurmUser
 from slurm_operator.manifests.meta import Manifest
 from slurm_operator.manifests.objects import ContainerStateTerminated, Pod
 from slurm_operator.reconcilers.accounting.database import Address
@@ -65,7 +65,7 @@ done
 """
 
 
-def container(image: str, address: Address) -> Manifest:
+def container(image: str, address: Address, user: SlurmUser) -> Manifest:
     """Runs in the slurmdbd pod before slurmdbd, with the same image and the same password."""
     password = {"secretKeyRef": {"name": address.password.name, "key": address.password.key}}
     return {
@@ -79,11 +79,7 @@ def container(image: str, address: Address) -> Manifest:
             {"name": "DATABASE_USER", "value": address.user},
             {"name": "MYSQL_PWD", "valueFrom": password},
         ],
-        "securityContext": {
-            "runAsNonRoot": True,
-            "runAsUser": names.SLURM_UID,
-            "runAsGroup": names.SLURM_UID,
-        },
+        "securityContext": user.security,
         "volumeMounts": [
             # slurmdbd tells its version only where it finds its configuration.
             {"name": "slurm-etc", "mountPath": "/etc/slurm", "readOnly": True},

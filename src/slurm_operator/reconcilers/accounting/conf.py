@@ -1,8 +1,9 @@
 """slurmdbd.conf."""
 
 from slurm_operator import wire
-from slurm_operator.api import names
-from slurm_operator.api.accounting import Accounting
+from slurm_operator.api.shared import names
+from slurm_operator.api.shared.auth import type_of, with_munge
+from slurm_operator.api.slinky.accounting import Accounting
 from slurm_operator.manifests.secrets import SecretHandle
 from slurm_operator.reconcilers.accounting.database import Address
 from slurm_operator.slurm.conf.grammar import problems
@@ -14,17 +15,18 @@ FILE = "slurmdbd.conf"
 
 def slurmdbd_conf(accounting: Accounting, address: Address, password: SecretHandle) -> str:
     """The file, with a mark where the password will be. What the user adds stands last and wins."""
-    spec, name = accounting.spec, accounting.metadata.name
+    spec = accounting.spec
     jwks = [f"jwks=/etc/slurm/{names.JWKS_FILE}"] if spec.jwks_key_ref is not None else []
+    is_munge = with_munge(spec.auth) is not None
     shared = {
-        "AuthInfo": "use_client_ids",
+        **({} if is_munge else {"AuthInfo": "use_client_ids"}),
         "AuthAltParameters": ",".join([f"jwt_key=/etc/slurm/{names.JWT_KEY_FILE}", *jwks]),
     }
     ours: list[Entry] = [
-        setting("DbdHost", f"{names.accounting_workload(name)}-0"),
+        setting("DbdHost", f"{accounting.named.workload}-0"),
         setting("DbdPort", str(names.SLURMDBD_PORT)),
-        setting("SlurmUser", "slurm"),
-        setting("AuthType", "auth/slurm"),
+        setting("SlurmUser", accounting.user.name),
+        setting("AuthType", f"auth/{type_of(spec.auth)}"),
         setting("AuthAltTypes", "auth/jwt"),
         *(setting(key, value) for key, value in shared.items()),
         setting("StorageType", "accounting_storage/mysql"),

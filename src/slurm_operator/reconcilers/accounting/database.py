@@ -3,16 +3,17 @@
 from collections.abc import Iterator
 
 from slurm_operator import wire
-from slurm_operator.api import names, reading
-from slurm_operator.api.accounting import DATABASE, Accounting, ManagedDatabase
-from slurm_operator.api.images import default_image
-from slurm_operator.api.refs import SecretKey
-from slurm_operator.api.services import Service
-from slurm_operator.manifests import parts
-from slurm_operator.manifests.compare import quantity
+from slurm_operator.api.schema import codec
+from slurm_operator.api.shared import names
+from slurm_operator.api.shared.images import default_image
+from slurm_operator.api.shared.refs import SecretKey
+from slurm_operator.api.shared.services import Service
+from slurm_operator.api.slinky.accounting import DATABASE, Accounting, ManagedDatabase
+from slurm_operator.manifests.builders import parts
+from slurm_operator.manifests.builders.workloads import Wish, with_input
+from slurm_operator.manifests.compare.differences import quantity
 from slurm_operator.manifests.meta import Manifest
 from slurm_operator.manifests.secrets import SecretHandle
-from slurm_operator.manifests.workloads import Wish, with_input
 
 APP = "mariadb"
 USER = "slurm"
@@ -81,7 +82,8 @@ def address(accounting: Accounting) -> Address | None:
 
 
 def owner(accounting: Accounting) -> parts.Owner:
-    return parts.Owner(Accounting.KIND, accounting.metadata, app=APP, component="database")
+    labels = accounting.spec.children.labels
+    return parts.Owner(Accounting.KIND, accounting.metadata, app=APP, component="database", labels=labels)
 
 
 def without_owner(metadata: Manifest) -> Manifest:
@@ -161,7 +163,7 @@ def pod(accounting: Accounting, managed: ManagedDatabase, password: SecretHandle
             "fsGroupChangePolicy": "OnRootMismatch",
         },
         "terminationGracePeriodSeconds": 120,
-        "containers": [parts.container(container(managed, password), reading.plain(managed.mariadb))],
+        "containers": [parts.container(container(managed, password), codec.plain(managed.mariadb))],
         "volumes": [
             {"name": "data", "persistentVolumeClaim": {"claimName": volume}},
             parts.memory_volume("run"),

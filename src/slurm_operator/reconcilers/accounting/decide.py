@@ -3,23 +3,25 @@
 from collections.abc import Iterator
 from datetime import datetime
 
-from slurm_operator.api import keys, names, shared_keys
-from slurm_operator.api.accounting import Accounting
-from slurm_operator.api.meta import ObjectKey
+from slurm_operator.api.shared import keys, names
+from slurm_operator.api.shared.meta import ObjectKey
+from slurm_operator.api.slinky import key_secrets
+from slurm_operator.api.slinky.accounting import Accounting
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.meta import Manifest
 from slurm_operator.manifests.objects import Secret
 from slurm_operator.manifests.secrets import SecretHandle
-from slurm_operator.plan.actions import Action, DeleteObject, GenerateSecret
-from slurm_operator.plan.children import missing_among, missing_secret, surplus
-from slurm_operator.plan.holding import holding
-from slurm_operator.plan.needs import Need
+from slurm_operator.plan.actions import Action, DeleteObject, GenerateSecret, Wait
 from slurm_operator.plan.plan import Lane, Plan, lane, plan
 from slurm_operator.reconcilers.accounting import database, desired
 from slurm_operator.reconcilers.accounting.observe import OWNED, Seen
+from slurm_operator.reconcilers.shared.children import missing_among, missing_secret, surplus
+from slurm_operator.reconcilers.shared.deletion_hold import holding
+from slurm_operator.reconcilers.shared.dependencies import Need
 
 SLURM_KEY_BYTES = 1024
 JWT_KEY_BYTES = 32
+MUNGE_KEY_BYTES = 1024
 PASSWORD_BYTES = 24
 
 COST_OF_FORCE = "slurmdbd ends at once, and jobs that go on are recorded only when there is one again"
@@ -28,9 +30,12 @@ COST_OF_FORCE = "slurmdbd ends at once, and jobs that go on are recorded only wh
 def decide(seen: Seen, now: datetime) -> Plan:
     meta = seen.accounting.metadata
     dependents = [f"Controller {controller.metadata.name}" for controller in seen.controllers]
-    held = lane("holding", holding(Accounting.KIND, meta, dependents, cost=COST_OF_FORCE))
+    steps = holding(Accounting.KIND, meta, dependents, cost=COST_OF_FORCE)
+    held = lane("holding", steps)
+    if meta.is_terminating and not any(isinstance(step, Wait) for step in steps):
+        return plan(held)
     if meta.is_terminating:
-        return plan(held)  # What runs stays as it is until nobody needs it.
+        return plan(held, *_missed(seen))  # What runs stays as it is until nobody needs it.
     if seen.is_external:
         return plan(held, lane("leftovers", leftovers(seen, [])))
     mariadb = mariadb_objects(seen)
@@ -45,15 +50,34 @@ def decide(seen: Seen, now: datetime) -> Plan:
     )
 
 
+def _missed(seen: Seen) -> Iterator[Lane]:
+    """What somebody else deleted, or what could not be made before, and slurmctld does not start without."""
+    if seen.is_external:
+        return
+    yield lane("keys", missing_keys(seen))
+    yield lane("service", missing_among(_absent([desired.service(seen.accounting)], seen), seen.children))
+    mariadb = _absent(mariadb_objects(seen), seen)
+    yield lane("mariadb", missing_password(seen), missing_among(mariadb, seen.children))
+    if (kinds.STATEFUL_SET, names.accounting_workload(seen.name)) not in seen.children:
+        yield slurmdbd(seen)
+
+
+def _absent(manifests: list[Manifest], seen: Seen) -> list[Manifest]:
+    return [one for one in manifests if (kinds.kind_of(one), one["metadata"]["name"]) not in seen.children]
+
+
 def missing_keys(seen: Seen) -> Iterator[GenerateSecret]:
     """Keys that the manifest does not name and that are not there yet."""
     accounting, spec = seen.accounting, seen.accounting.spec
     if spec.slurm_key_ref is None and _is_absent(seen.slurm_key):
-        ref = shared_keys.slurm_key(accounting)
+        ref = key_secrets.slurm_key(accounting)
         yield _generate(desired.key_secret(accounting, ref.name), ref.key, SLURM_KEY_BYTES)
     if keys.signing_key(spec) is None and _is_absent(seen.signing_key):
-        ref = shared_keys.signing_key(accounting)
+        ref = key_secrets.signing_key(accounting)
         yield _generate(desired.key_secret(accounting, ref.name), ref.key, JWT_KEY_BYTES)
+    if spec.auth is not None and spec.auth.munge_key_ref is None and _is_absent(seen.munge_key):
+        ref = key_secrets.munge_key(accounting)
+        yield _generate(desired.key_secret(accounting, ref.name), ref.key, MUNGE_KEY_BYTES)
 
 
 def missing_password(seen: Seen) -> list[GenerateSecret]:

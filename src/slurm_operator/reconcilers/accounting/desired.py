@@ -1,20 +1,29 @@
 """The objects of slurmdbd: Service, Secret with its configuration, StatefulSet."""
 
-from slurm_operator.api import names, reading
-from slurm_operator.api.accounting import Accounting
-from slurm_operator.api.images import default_image
-from slurm_operator.manifests import key_ring, parts
+from slurm_operator.api.schema import codec
+from slurm_operator.api.shared import names
+from slurm_operator.api.shared.auth import SlurmUser, with_munge
+from slurm_operator.api.shared.images import default_image
+from slurm_operator.api.slinky.accounting import Accounting
+from slurm_operator.api.slinky.key_secrets import munge_key
+from slurm_operator.manifests.builders import key_ring, munge, parts
+from slurm_operator.manifests.builders.workloads import Wish, with_input
 from slurm_operator.manifests.digests import digest
 from slurm_operator.manifests.meta import Manifest
 from slurm_operator.manifests.secrets import SecretHandle
-from slurm_operator.manifests.workloads import Wish, with_input
 from slurm_operator.reconcilers.accounting import check, conf
 from slurm_operator.reconcilers.accounting.database import Address, without_owner
 from slurm_operator.reconcilers.accounting.observe import APP, Seen
 
 
 def owner(accounting: Accounting) -> parts.Owner:
-    return parts.Owner(Accounting.KIND, accounting.metadata, app=APP, component="accounting")
+    return parts.Owner(
+        Accounting.KIND,
+        accounting.metadata,
+        app=APP,
+        component="accounting",
+        labels=accounting.spec.children.labels,
+    )
 
 
 def key_secret(accounting: Accounting, name: str) -> Manifest:
@@ -29,12 +38,13 @@ def key_secret(accounting: Accounting, name: str) -> Manifest:
 
 
 def service(accounting: Accounting) -> Manifest:
-    name = names.accounting_workload(accounting.metadata.name)
-    return owner(accounting).service(name, accounting.spec.service, APP, names.SLURMDBD_PORT)
+    return owner(accounting).service(
+        accounting.named.service, accounting.spec.service, APP, names.SLURMDBD_PORT
+    )
 
 
 def conf_secret(accounting: Accounting, address: Address, password: SecretHandle) -> Manifest:
-    name = names.accounting_workload(accounting.metadata.name)
+    name = accounting.named.config
     return owner(accounting).secret(name, {conf.FILE: conf.slurmdbd_conf(accounting, address, password)})
 
 
@@ -42,7 +52,7 @@ def stateful_set(seen: Seen, address: Address, config: Manifest) -> Manifest:
     """slurmdbd, once it has all that it needs. Replaced when its configuration, key or image changes."""
     assert isinstance(seen.slurm_key, SecretHandle)
     assert isinstance(seen.signing_key, SecretHandle)
-    spec, ours, name = seen.accounting.spec, owner(seen.accounting), names.accounting_workload(seen.name)
+    spec, ours, called = seen.accounting.spec, owner(seen.accounting), seen.accounting.named
     hashes = {
         names.SLURMDBD_CONF_HASH: digest(config["stringData"]),
         names.SLURM_KEY_HASH: seen.key_hash,
@@ -51,7 +61,7 @@ def stateful_set(seen: Seen, address: Address, config: Manifest) -> Manifest:
     metadata = ours.pod_metadata(spec.template, APP, hashes)
     ring = key_ring.optional_file(seen.slurm_key.name)
     files = [
-        parts.secret_file(name, conf.FILE, conf.FILE),
+        parts.secret_file(called.config, conf.FILE, conf.FILE),
         parts.secret_file(seen.slurm_key.name, seen.slurm_key.key, names.SLURM_KEY_FILE),
         parts.secret_file(seen.signing_key.name, seen.signing_key.key, names.JWT_KEY_FILE),
     ]
@@ -61,38 +71,51 @@ def stateful_set(seen: Seen, address: Address, config: Manifest) -> Manifest:
     manifest: Manifest = {
         "apiVersion": "apps/v1",
         "kind": "StatefulSet",
-        "metadata": ours.metadata(name, spec.template.metadata),
+        "metadata": ours.metadata(called.workload, spec.template.metadata),
         "spec": {
             "replicas": 1,
             "revisionHistoryLimit": 0,
-            "serviceName": name,
+            "serviceName": called.service,
             "podManagementPolicy": "Parallel",
             "selector": {"matchLabels": ours.selector},
             "template": {"metadata": metadata, "spec": pod(seen.accounting, address, [*files, ring])},
         },
     }
-    return with_input(manifest, metadata, files, Wish(spec.slurmdbd), Wish(spec.template))
+    inputs = [metadata, files, Wish(spec.slurmdbd), Wish(spec.template)]
+    if (auth := with_munge(spec.auth)) is not None:
+        inputs.append([munge.volumes(munge_key(seen.accounting)), Wish(auth.munge)])
+    return with_input(manifest, *inputs)
 
 
 def pod(accounting: Accounting, address: Address, files: list[Manifest]) -> Manifest:
     spec = accounting.spec
-    slurmdbd = container(reading.plain(spec.slurmdbd))
+    slurmdbd = container(codec.plain(spec.slurmdbd), accounting.user)
+    auth = with_munge(spec.auth)
+    if auth is not None:
+        slurmdbd["volumeMounts"] = [*slurmdbd["volumeMounts"], munge.mount()]
     base: Manifest = {
         # slurmdbd wants its configuration at 0600 or 0640; by the group it can read files of the kubelet.
-        "securityContext": {"runAsNonRoot": True, **user(), "fsGroup": names.SLURM_UID},
-        "initContainers": [check.container(slurmdbd["image"], address)],
+        "securityContext": {**accounting.user.security, "fsGroup": accounting.user.gid},
+        "initContainers": [
+            *([munge.sidecar(auth, slurmdbd["image"])] if auth is not None else []),
+            check.container(slurmdbd["image"], address, accounting.user),
+        ],
         "containers": [slurmdbd],
-        "volumes": [parts.projected("slurm-etc", 0o600, *files), parts.memory_volume("run")],
+        "volumes": [
+            parts.projected("slurm-etc", 0o600, *files),
+            parts.memory_volume("run"),
+            *(munge.volumes(munge_key(accounting)) if auth is not None else []),
+        ],
     }
-    return parts.pod_spec(base, spec.template, required=(APP,))
+    return parts.pod_spec(base, spec.template, required=(APP, munge.NAME))
 
 
-def container(wishes: Manifest) -> Manifest:
+def container(wishes: Manifest, user: SlurmUser) -> Manifest:
     base: Manifest = {
         "name": APP,
         "image": default_image(APP),
         "ports": [{"name": APP, "containerPort": names.SLURMDBD_PORT, "protocol": "TCP"}],
-        "securityContext": {"runAsNonRoot": True, **user()},
+        "securityContext": user.security,
         # A new version of Slurm converts the database before it listens; with many jobs that takes hours.
         "startupProbe": parts.tcp_probe(APP, period_seconds=1, failures=6 * 3600),
         "readinessProbe": parts.tcp_probe(APP, period_seconds=1, failures=3),
@@ -103,7 +126,3 @@ def container(wishes: Manifest) -> Manifest:
         ],
     }
     return parts.container(base, wishes)
-
-
-def user() -> Manifest:
-    return {"runAsUser": names.SLURM_UID, "runAsGroup": names.SLURM_UID}

@@ -3,23 +3,26 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from slurm_operator.api import keys, names, shared_keys
-from slurm_operator.api.accounting import Accounting
-from slurm_operator.api.controller import Controller
-from slurm_operator.api.kind import Kind
-from slurm_operator.api.meta import ObjectKey
-from slurm_operator.api.refs import ConfigMapKey, SecretKey
+from slurm_operator import wire
+from slurm_operator.api.schema.kind import Kind
+from slurm_operator.api.shared import keys, names
+from slurm_operator.api.shared.auth import Auth, type_of, with_munge
+from slurm_operator.api.shared.meta import ObjectKey
+from slurm_operator.api.shared.refs import ConfigMapKey, SecretKey
+from slurm_operator.api.slinky import key_secrets
+from slurm_operator.api.slinky.accounting import Accounting
+from slurm_operator.api.slinky.controller import Controller
 from slurm_operator.manifests import kinds
+from slurm_operator.manifests.builders.workloads import Rollout, rollout
 from slurm_operator.manifests.events import Event
 from slurm_operator.manifests.meta import Child
 from slurm_operator.manifests.objects import ConfigMap, Pod, Secret, Unread
+from slurm_operator.manifests.pod_troubles import refusals, troubles
 from slurm_operator.manifests.secrets import SecretHandle
-from slurm_operator.manifests.troubles import refusals, troubles
-from slurm_operator.manifests.workloads import Rollout, rollout
-from slurm_operator.plan import needs
-from slurm_operator.plan.needs import Need
 from slurm_operator.plan.world import World
-from slurm_operator.reconcilers.accounting import check, conf, database, lost
+from slurm_operator.reconcilers.accounting import check, conf, database, lost_secrets
+from slurm_operator.reconcilers.shared import dependencies
+from slurm_operator.reconcilers.shared.dependencies import Need
 
 APP = "slurmdbd"
 
@@ -34,6 +37,7 @@ class Seen:
     password: SecretHandle | Need | None
     slurm_key: SecretHandle | Need
     signing_key: SecretHandle | Need
+    munge_key: SecretHandle | Need | None
     jwks: Need | None
     conf_secret: Secret | Unread | None
     children: Mapping[tuple[Kind, str], Child]
@@ -58,7 +62,14 @@ class Seen:
         """What slurmdbd cannot start without."""
         if self.is_external:
             return []
-        found = (self.slurm_key, self.signing_key, self.jwks, self._database_need, self._conf_need)
+        found = (
+            self.slurm_key,
+            self.signing_key,
+            self.munge_key,
+            self.jwks,
+            self._database_need,
+            self._conf_need,
+        )
         return [fact for fact in found if isinstance(fact, Need)]
 
     @property
@@ -89,9 +100,11 @@ def observe(key: ObjectKey, world: World) -> Seen | None:
     accounting = world.get(Accounting, key.namespace, key.name)
     if accounting is None:
         return None
+    controllers = [one for one in world.all(Controller, key.namespace) if one.spec.accounting == key.name]
+    accounting = _as_held(accounting, controllers, world)
     uid = accounting.metadata.uid
     children = {(kind, c.metadata.name): c for kind in OWNED for c in world.children(kind, uid)}
-    workload, mariadb = names.accounting_workload(key.name), names.database_workload(key.name)
+    workload, mariadb = accounting.named.workload, names.database_workload(key.name)
     if claim := world.child(kinds.PERSISTENT_VOLUME_CLAIM, key.namespace, mariadb):
         children[kinds.PERSISTENT_VOLUME_CLAIM, mariadb] = claim
     address = database.address(accounting)
@@ -103,26 +116,41 @@ def observe(key: ObjectKey, world: World) -> Seen | None:
         address=address,
         password=password(accounting, address, world),
         slurm_key=given_or_generated(
-            accounting, spec.slurm_key_ref, shared_keys.slurm_key(accounting), "spec.slurmKeyRef", world
+            accounting, spec.slurm_key_ref, key_secrets.slurm_key(accounting), "spec.slurmKeyRef", world
         ),
         signing_key=given_or_generated(
-            accounting, keys.signing_key(spec), shared_keys.signing_key(accounting), "spec.jwtKeyRef", world
+            accounting, keys.signing_key(spec), key_secrets.signing_key(accounting), "spec.jwtKeyRef", world
         ),
+        munge_key=_munge_key(accounting, world),
         jwks=_jwks(key.namespace, spec.jwks_key_ref, world),
-        conf_secret=world.secret(key.namespace, workload),
+        conf_secret=world.secret(key.namespace, accounting.named.config),
         children=children,
         rollout=rollout(children.get((kinds.STATEFUL_SET, workload))),
         mariadb=rollout(children.get((kinds.STATEFUL_SET, mariadb))),
         troubles=_troubles(children.get((kinds.STATEFUL_SET, workload)), pod, world),
         mariadb_troubles=_troubles(children.get((kinds.STATEFUL_SET, mariadb)), mariadb_pod, world),
         verdict=check.verdict(pod, address) if address is not None else None,
-        controllers=[
-            needs.with_shared_keys(controller, world)
-            for controller in world.all(Controller, key.namespace)
-            if controller.spec.accounting == key.name
-        ],
-        key_hash=needs.slurm_key_hash(world, key.namespace, shared_keys.slurm_key(accounting)),
+        controllers=[dependencies.with_shared_keys(controller, world) for controller in controllers],
+        key_hash=dependencies.slurm_key_hash(world, key.namespace, key_secrets.slurm_key(accounting)),
     )
+
+
+def _as_held(accounting: Accounting, controllers: list[Controller], world: World) -> Accounting:
+    """While workers keep a Controller from another authentication, slurmdbd keeps the former one as well."""
+    held = [one for one in controllers if dependencies.is_auth_held(one, world)]
+    if not held:
+        return accounting
+    former = type_of(dependencies.with_shared_keys(held[0], world).spec.auth)
+    auth = wire.replace(accounting.spec.auth or Auth(), type=former)
+    return wire.replace(accounting, spec=wire.replace(accounting.spec, auth=auth))
+
+
+def _munge_key(accounting: Accounting, world: World) -> SecretHandle | Need | None:
+    auth = with_munge(accounting.spec.auth)
+    if auth is None:
+        return None
+    ref = key_secrets.munge_key(accounting)
+    return given_or_generated(accounting, auth.munge_key_ref, ref, "spec.auth.mungeKeyRef", world)
 
 
 def _troubles(workload: Child | None, pod: Pod | None, world: World) -> list[str]:
@@ -138,9 +166,9 @@ def password(
     if address is None or accounting.spec.external:
         return None
     if address.is_managed:
-        users = lost.users_of_password(accounting)
-        return lost.made_once(world, namespace, address.password, "MariaDB", users)
-    return needs.secret_value(world, namespace, address.password, "spec.storageConfig.passwordKeyRef")
+        users = lost_secrets.users_of_password(accounting)
+        return lost_secrets.made_once(world, namespace, address.password, "MariaDB", users)
+    return dependencies.secret_value(world, namespace, address.password, "spec.storageConfig.passwordKeyRef")
 
 
 def given_or_generated(
@@ -149,9 +177,9 @@ def given_or_generated(
     """A key of the user's, or the one that we make; `ref` is whichever of them counts."""
     namespace = accounting.metadata.namespace
     if given is not None:
-        return needs.secret_value(world, namespace, ref, field)
-    whose, users = f"Accounting {accounting.metadata.name!r}", lost.users_of_keys(accounting, world)
-    return lost.made_once(world, namespace, ref, whose, users)
+        return dependencies.secret_value(world, namespace, ref, field)
+    whose, users = f"Accounting {accounting.metadata.name!r}", lost_secrets.users_of_keys(accounting, world)
+    return lost_secrets.made_once(world, namespace, ref, whose, users)
 
 
 def _jwks(namespace: str, ref: ConfigMapKey | None, world: World) -> Need | None:

@@ -1,18 +1,19 @@
 """What an Accounting says about itself, and about the database behind it."""
 
-from slurm_operator.api import names, shared_keys
+from slurm_operator.api.shared import names
+from slurm_operator.api.slinky import key_secrets
 from slurm_operator.manifests.meta import Manifest
 from slurm_operator.plan.conditions import DEGRADED, PROGRESSING, READY, Condition, false, true
-from slurm_operator.plan.needs import Need
 from slurm_operator.plan.plan import Outcome, Plan
-from slurm_operator.plan.standing import Standing
-from slurm_operator.plan.wiring import StatusReport
+from slurm_operator.plan.reconciler import StatusReport
 from slurm_operator.reconcilers.accounting.observe import APP, Seen
+from slurm_operator.reconcilers.shared.daemon_conditions import Standing
+from slurm_operator.reconcilers.shared.dependencies import Need
 
 
 def status(seen: Seen, plan: Plan, outcome: Outcome) -> StatusReport:
     found = external(seen, plan) if seen.is_external else standing(seen).conditions(plan, outcome)
-    return StatusReport(conditions=found, fields=facts(seen))
+    return StatusReport(conditions=found, fields=status_fields(seen))
 
 
 def standing(seen: Seen) -> Standing:
@@ -56,10 +57,10 @@ def database_complaint(seen: Seen) -> list[Need]:
 
 def key_complaints(seen: Seen) -> list[Need]:
     """Controllers that would not be understood, because they have another key."""
-    ours = shared_keys.slurm_key(seen.accounting)
+    ours = key_secrets.slurm_key(seen.accounting)
     found = []
     for controller in seen.controllers:
-        theirs = shared_keys.slurm_key(controller)
+        theirs = key_secrets.slurm_key(controller)
         if (theirs.name, theirs.key) != (ours.name, ours.key):
             message = (
                 f"Controller {controller.metadata.name!r} uses the Slurm key in Secret {theirs.name!r}, this "
@@ -75,7 +76,7 @@ def missing_keys(seen: Seen) -> list[Need]:
     relying = [one.metadata.name for one in seen.controllers if one.spec.slurm_key_ref is None]
     if not relying or not isinstance(seen.slurm_key, Need):
         return []
-    ref = shared_keys.slurm_key(seen.accounting)
+    ref = key_secrets.slurm_key(seen.accounting)
     message = (
         f"Controller {relying[0]!r} needs the key of the slurmdbd at {endpoint(seen)} to talk to it. Put it "
         f"into Secret {ref.name!r} as {ref.key!r}, or name it in slurmKeyRef of both."
@@ -83,7 +84,7 @@ def missing_keys(seen: Seen) -> list[Need]:
     return [Need(subject="keys", reason="KeysMissing", message=message)]
 
 
-def facts(seen: Seen) -> Manifest:
+def status_fields(seen: Seen) -> Manifest:
     rollout = seen.rollout
     fields: Manifest = {
         "observedGeneration": seen.accounting.metadata.generation,
@@ -91,8 +92,8 @@ def facts(seen: Seen) -> Manifest:
         "endpoint": endpoint(seen),
         "replicas": rollout.replicas if rollout is not None else 0,
         "readyReplicas": rollout.ready if rollout is not None else 0,
-        "slurmKeySecret": shared_keys.slurm_key(seen.accounting).name,
-        "jwtKeySecret": shared_keys.signing_key(seen.accounting).name,
+        "slurmKeySecret": key_secrets.slurm_key(seen.accounting).name,
+        "jwtKeySecret": key_secrets.signing_key(seen.accounting).name,
         "controllers": [controller.metadata.name for controller in seen.controllers],
     }
     if seen.address is not None and not seen.is_external:
@@ -123,4 +124,4 @@ def endpoint(seen: Seen) -> str:
     if spec.external and spec.external_config is not None:
         return f"{spec.external_config.host}:{spec.external_config.port}"
     port = spec.service.port or names.SLURMDBD_PORT
-    return f"{names.accounting_workload(meta.name)}.{meta.namespace}:{port}"
+    return f"{seen.accounting.named.service}.{meta.namespace}:{port}"

@@ -2,22 +2,23 @@
 
 from collections.abc import Iterator
 
-from slurm_operator.api.cluster import Cluster
-from slurm_operator.api.meta import HasMeta, ObjectKey, key_of
+from slurm_operator.api.shared.meta import HasMeta, ObjectKey, key_of
+from slurm_operator.api.slinky.cluster import Cluster
 from slurm_operator.manifests.platform import StorageClass
-from slurm_operator.plan.wiring import Reconciler, SlurmWake, Wake
+from slurm_operator.plan.reconciler import Reconciler, SlurmWake, Wake
 from slurm_operator.plan.world import World
 from slurm_operator.reconcilers.cluster.decide import decide
-from slurm_operator.reconcilers.cluster.observe import PART_TYPES, Seen, observe
+from slurm_operator.reconcilers.cluster.observe import Seen, observe
 from slurm_operator.reconcilers.cluster.status import status
-from slurm_operator.reconcilers.connections import slurm_of
+from slurm_operator.reconcilers.shared.composed import PART_TYPES
+from slurm_operator.reconcilers.shared.slurm_servers import slurm_of
 from slurm_operator.slurm.snapshot import Changes
 
 
 def clusters_of(part: HasMeta, world: World) -> Iterator[ObjectKey]:
     """The Cluster that made a part, and those that may be waiting for its name."""
     meta = part.metadata
-    if meta.owner is not None and meta.owner.kind == Cluster.KIND.kind:
+    if meta.owner is not None and meta.owner.is_a(Cluster.KIND):
         yield ObjectKey(meta.namespace, meta.owner.name)
     for cluster in world.all(Cluster, meta.namespace):
         if f"{meta.name}-".startswith(f"{cluster.metadata.name}-"):
@@ -44,11 +45,11 @@ RECONCILER = Reconciler[Seen](
     observe=observe,
     decide=decide,
     status=status,
-    judges=True,
+    validates_itself=True,
     wakes=(
         *(Wake(type_, clusters_of) for type_ in PART_TYPES),
         Wake(StorageClass, everywhere),
     ),
     slurm_wake=SlurmWake(in_slurm),
-    decided_by=("clusterName", "components", "isolation"),
+    urgent_status_fields=("clusterName", "components", "isolation"),
 )

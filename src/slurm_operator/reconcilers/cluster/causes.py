@@ -1,39 +1,22 @@
 """Why a Cluster is not what it should be: the one part that is the cause, in that part's own words."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
-from slurm_operator.api.conditions import Truth
-from slurm_operator.api.said import said
+from slurm_operator.api.schema.explicit_fields import explicit_fields
 from slurm_operator.plan import failing
 from slurm_operator.plan.actions import Apply, Create
 from slurm_operator.plan.conditions import DEGRADED, PROGRESSING, READY, Condition, false, true
 from slurm_operator.plan.plan import Outcome, Plan
 from slurm_operator.reconcilers.cluster.desired import chosen_isolation, is_persistent
-from slurm_operator.reconcilers.cluster.leaving import named
-from slurm_operator.reconcilers.cluster.observe import PART_TYPES, Part, Seen
+from slurm_operator.reconcilers.cluster.observe import Seen
+from slurm_operator.reconcilers.shared.composed import PART_TYPES, Part, State, state
 from slurm_operator.slurm.snapshot import Unreachable
 
 ISOLATION = "Isolation"
 PERSISTENT = "Persistent"
 
-# What the user has to mend before anything goes on; other waits end by themselves.
+# What the user has to mend before anything goes on; other waits end without the user.
 _STUCK = {"SpecRefused", "NameTaken", "FormerPart", "SecretNotFound", "SecretEntryNotFound", "SecretUnread"}
-
-
-@dataclass(frozen=True)
-class State:
-    """How one part is, by its own conditions."""
-
-    name: str
-    is_ready: bool = False
-    is_progressing: bool = True
-    is_degraded: bool = False
-    reason: str = "Starting"
-    message: str = "it has not been looked at yet."
-
-    def __str__(self) -> str:
-        return f"{self.name}: {self.message}" if self.message else self.name
 
 
 def conditions(seen: Seen, plan: Plan, outcome: Outcome) -> Iterator[Condition]:
@@ -49,29 +32,6 @@ def conditions(seen: Seen, plan: Plan, outcome: Outcome) -> Iterator[Condition]:
 def parts(seen: Seen) -> list[Part]:
     """The Cluster's own parts, the one that can be the cause of another's trouble first."""
     return [part for type_ in PART_TYPES for part in seen.own(type_.KIND.kind)]
-
-
-def state(part: Part) -> State:
-    """What a part says about itself, its trouble before all else."""
-    told = {condition.type: condition for condition in part.status.conditions}
-    ready, degraded, progressing = told.get(READY), told.get(DEGRADED), told.get(PROGRESSING)
-    if ready is None:
-        return State(named(part))
-    is_old = part.status.observed_generation < part.metadata.generation
-    is_degraded = _holds(degraded)
-    telling = degraded if is_degraded and degraded is not None else ready
-    return State(
-        name=named(part),
-        is_ready=_holds(ready),
-        is_progressing=is_old or _holds(progressing),
-        is_degraded=is_degraded,
-        reason=telling.reason,
-        message=telling.message,
-    )
-
-
-def _holds(condition: Condition | None) -> bool:
-    return condition is not None and condition.status is Truth.TRUE
 
 
 def _ready(seen: Seen, plan: Plan, states: list[State]) -> Condition:
@@ -117,10 +77,19 @@ def _progressing(plan: Plan, outcome: Outcome, states: list[State]) -> Condition
         return true(PROGRESSING, wait.reason, wait.message)
     for one in states:
         if one.is_progressing:
-            return true(PROGRESSING, one.reason, str(one))
+            return true(PROGRESSING, *_progress(one))
     if _is_being_made(plan):
         return true(PROGRESSING, "Starting", "Its parts are being made.")
     return false(PROGRESSING, "UpToDate")
+
+
+def _progress(one: State) -> tuple[str, str]:
+    """What a part waits for. That it is ready is no reason for being on its way."""
+    if one.progress:
+        return one.progress, f"{one.name}: {one.progress_message}" if one.progress_message else one.name
+    if one.is_ready:
+        return "Changing", f"{one.name} has not been looked at since it was changed."
+    return one.reason, str(one)
 
 
 def _degraded(seen: Seen, plan: Plan, states: list[State]) -> Condition:
@@ -164,4 +133,4 @@ def _persistent(seen: Seen) -> Condition:
 def _is_unseen(seen: Seen) -> bool:
     """Nobody said whether to use a volume, and nobody may look whether there would be one."""
     given = seen.cluster.spec.controller.persistence
-    return seen.has_default_storage is None and not said(given)
+    return seen.has_default_storage is None and not explicit_fields(given)

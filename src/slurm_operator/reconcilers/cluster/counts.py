@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterable
 
-from slurm_operator.api.cluster_status import JobCounts, NodeCounts
+from slurm_operator.api.slinky.cluster_status import JobCounts, NodeCounts
 from slurm_operator.slurm.snapshot import Snapshot
 from slurm_operator.slurm.states import JobState, NodeBase, NodeState
 

@@ -4,31 +4,25 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from slurm_operator import wire
-from slurm_operator.api import names
-from slurm_operator.api.cluster import Cluster
-from slurm_operator.api.controller import cluster_name_problems
-from slurm_operator.api.meta import key_of
-from slurm_operator.api.problems import Problem, References, Severity, spec_problems
+from slurm_operator.api.schema.problems import Problem, References, Severity, spec_problems
+from slurm_operator.api.shared import names
+from slurm_operator.api.shared.meta import key_of
+from slurm_operator.api.slinky.cluster import Cluster
+from slurm_operator.api.slinky.controller import cluster_name_problems
 from slurm_operator.manifests.meta import Child, Manifest
 from slurm_operator.manifests.objects import Unread
 from slurm_operator.plan.actions import Action, Wait
-from slurm_operator.plan.children import missing_write
-from slurm_operator.plan.composed import NAME_TAKEN, is_owned, missing_part, missing_scaled_part
-from slurm_operator.plan.holding import holding
-from slurm_operator.plan.needs import Need
+from slurm_operator.plan.order import is_forced
 from slurm_operator.plan.plan import Lane, Plan, lane, plan
 from slurm_operator.reconcilers.cluster import partitions
 from slurm_operator.reconcilers.cluster.desired import desired
-from slurm_operator.reconcilers.cluster.leaving import (
-    FAREWELL,
-    ORPHAN,
-    farewell,
-    gone,
-    named,
-    surplus,
-    unused_file,
-)
 from slurm_operator.reconcilers.cluster.observe import Seen
+from slurm_operator.reconcilers.cluster.part_removal import farewell, surplus, unused_file
+from slurm_operator.reconcilers.shared.children import missing_write
+from slurm_operator.reconcilers.shared.composed import FAREWELL, ORPHAN, next_removal_step, part_name
+from slurm_operator.reconcilers.shared.deletion_hold import holding
+from slurm_operator.reconcilers.shared.dependencies import Need
+from slurm_operator.reconcilers.shared.parts import NAME_TAKEN, is_owned, missing_part, missing_scaled_part
 
 
 def decide(seen: Seen, now: datetime) -> Plan:
@@ -47,7 +41,10 @@ def decide(seen: Seen, now: datetime) -> Plan:
     return plan(
         held,
         *_lanes(seen, wanted),
-        *(lane(f"leaving {named(part)}", [gone(part)]) for part in surplus(seen, wanted)),
+        *(
+            lane(f"leaving {part_name(part)}", [next_removal_step(part, Cluster.KIND)])
+            for part in surplus(seen, wanted)
+        ),
         lane("files", unused_file(seen)),
         lane("partitions", leaving),
         waits_on=(key_of(seen.cluster),) if leaving else (),
@@ -68,7 +65,7 @@ def problems(seen: Seen) -> list[Problem]:
 def _held(seen: Seen) -> list[Action]:
     """Keeps the Cluster while it has parts, so that they go in order."""
     kept = ORPHAN in seen.meta.finalizers
-    parts = [] if kept else [named(part) for kind in FAREWELL for part in seen.own(kind)]
+    parts = [] if kept else [part_name(part) for kind in FAREWELL for part in seen.own(kind)]
     return [step for step in holding(Cluster.KIND, seen.meta, parts) if not isinstance(step, Wait)]
 
 
@@ -79,20 +76,30 @@ def adopted(seen: Seen) -> Iterator[Action]:
     for kind in FAREWELL:
         for part in seen.own(kind):
             message = (
-                f"{named(part)} was made before spec.server was set. It is left as it is; take spec.server "
-                "away again, or delete it."
+                f"{part_name(part)} was made before spec.server was set. It is left as it is; "
+                "take spec.server away again, or delete it."
             )
-            yield Wait(subject=named(part), reason="FormerPart", message=message)
+            yield Wait(subject=part_name(part), reason="FormerPart", message=message)
 
 
 def _lanes(seen: Seen, wanted: list[Manifest]) -> Iterator[Lane]:
     """One lane per part, so that trouble with one holds up no other; files come before who reads them."""
     files = [_file_step(seen, one) for one in wanted if one["kind"] == "ConfigMap"]
     for manifest in wanted:
-        if manifest["kind"] != "ConfigMap":
+        if manifest["kind"] != "ConfigMap" and not _comes_later(seen, manifest):
             before = files if manifest["kind"] == "Controller" else []
             stages = ([step] for step in (*before, _step(seen, manifest)) if step is not None)
             yield lane(f"{manifest['kind']} {manifest['metadata']['name']}", *stages)
+
+
+def _comes_later(seen: Seen, manifest: Manifest) -> bool:
+    """A NodeSet waits until the Cluster is held, which it is when the first of the other parts is there.
+
+    Who deletes a Cluster that is not takes along what slurmctld needs to start, and workers wait for that.
+    """
+    is_held = names.IN_USE_FINALIZER in seen.meta.finalizers or is_forced(seen.meta)
+    kind, name = manifest["kind"], manifest["metadata"]["name"]
+    return kind == "NodeSet" and (kind, name) not in seen.parts and not is_held
 
 
 def strangers(seen: Seen, wanted: list[Manifest]) -> list[Wait]:
@@ -109,7 +116,8 @@ def _step(seen: Seen, manifest: Manifest) -> Action | None:
     replicas = {
         names.cluster_part(seen.meta.name, one.name): one.replicas for one in seen.cluster.spec.node_sets
     }
-    return missing_scaled_part(manifest, there, seen.meta, replicas[name])
+    is_settled = seen.cluster.status.observed_generation == seen.meta.generation
+    return missing_scaled_part(manifest, there, seen.meta, replicas[name], is_reverted=is_settled)
 
 
 def _file_step(seen: Seen, manifest: Manifest) -> Action | None:

@@ -1,17 +1,17 @@
 """The parts that a Cluster should have, with just what the user said and what holds them together."""
 
-from slurm_operator.api import names
-from slurm_operator.api.accounting import Accounting
-from slurm_operator.api.cluster import ClusterLogin, ClusterNodeSet
-from slurm_operator.api.controller import Controller
-from slurm_operator.api.kind import Kind
-from slurm_operator.api.loginset import LoginSet
-from slurm_operator.api.nodeset import NodeSet
-from slurm_operator.api.restapi import RestApi
-from slurm_operator.api.said import said
+from slurm_operator.api.schema.explicit_fields import explicit_fields
+from slurm_operator.api.schema.kind import Kind
+from slurm_operator.api.shared import names
+from slurm_operator.api.slinky.accounting import Accounting
+from slurm_operator.api.slinky.cluster import ClusterLogin, ClusterNodeSet
+from slurm_operator.api.slinky.controller import Controller
+from slurm_operator.api.slinky.loginset import LoginSet
+from slurm_operator.api.slinky.nodeset import NodeSet
+from slurm_operator.api.slinky.restapi import RestApi
 from slurm_operator.manifests import kinds
+from slurm_operator.manifests.builders.owners import owner_reference
 from slurm_operator.manifests.meta import Manifest
-from slurm_operator.manifests.owners import owner_reference
 from slurm_operator.reconcilers.cluster import isolation, partitions
 from slurm_operator.reconcilers.cluster.isolation import Chosen
 from slurm_operator.reconcilers.cluster.observe import Seen
@@ -45,19 +45,19 @@ def cgroup_conf(seen: Seen) -> Manifest:
 def accounting(seen: Seen) -> Manifest:
     given = seen.cluster.spec.accounting
     assert given is not None
-    database = {"storageConfig": said(given.external)} if given.external is not None else {}
-    spec = {**said(given, without=("external",)), **database, **_keys(seen)}
+    database = {"storageConfig": explicit_fields(given.external)} if given.external is not None else {}
+    spec = {**explicit_fields(given, without=("external",)), **database, **_keys(seen)}
     return _part(seen, Accounting.KIND, seen.meta.name, _with_image(seen, "slurmdbd", spec))
 
 
 def controller(seen: Seen) -> Manifest:
     given = seen.cluster.spec
     spec: Manifest = {
-        **said(given.controller, without=("persistence", "config_file_refs")),
+        **explicit_fields(given.controller, without=("persistence", "config_file_refs")),
         **({"clusterName": given.cluster_name} if given.cluster_name else {}),
         **_keys(seen),
         **({"accountingRef": {"name": seen.meta.name}} if given.accounting is not None else {}),
-        "persistence": {**said(given.controller.persistence), "enabled": is_persistent(seen)},
+        "persistence": {**explicit_fields(given.controller.persistence), "enabled": is_persistent(seen)},
         "configFileRefs": _files(seen),
         "extraConf": extra_conf(seen),
     }
@@ -74,7 +74,7 @@ def is_persistent(seen: Seen) -> bool:
         return given.enabled
     if seen.controller is not None:
         return seen.controller.spec.persistence.enabled
-    return bool(said(given)) or seen.has_default_storage is not False
+    return bool(explicit_fields(given)) or seen.has_default_storage is not False
 
 
 def extra_conf(seen: Seen) -> str:
@@ -91,19 +91,19 @@ def extra_conf(seen: Seen) -> str:
 
 def restapi(seen: Seen) -> Manifest:
     given = seen.cluster.spec.rest_api
-    spec = {**said(given), "replicas": given.replicas, **_controller_ref(seen)}
+    spec = {**explicit_fields(given), "replicas": given.replicas, **_controller_ref(seen)}
     return _part(seen, RestApi.KIND, seen.meta.name, _with_image(seen, "slurmrestd", spec))
 
 
 def login(seen: Seen, given: ClusterLogin) -> Manifest:
-    spec = {**said(given, without=("name",)), "replicas": given.replicas, **_controller_ref(seen)}
+    spec = {**explicit_fields(given, without=("name",)), "replicas": given.replicas, **_controller_ref(seen)}
     name = names.cluster_part(seen.meta.name, given.name)
     return _part(seen, LoginSet.KIND, name, _with_image(seen, "login", spec))
 
 
 def nodeset(seen: Seen, given: ClusterNodeSet) -> Manifest:
     """Without `replicas`: those are written apart, or not at all."""
-    spec = {**said(given, without=("name", "replicas")), **_controller_ref(seen)}
+    spec = {**explicit_fields(given, without=("name", "replicas")), **_controller_ref(seen)}
     slurmd = chosen_isolation(seen).slurmd(spec.get("slurmd", {}), has_ssh=given.ssh.enabled)
     if slurmd:
         spec["slurmd"] = slurmd
@@ -112,7 +112,7 @@ def nodeset(seen: Seen, given: ClusterNodeSet) -> Manifest:
 
 
 def _files(seen: Seen) -> list[Manifest]:
-    theirs = [said(ref) for ref in seen.cluster.spec.controller.config_file_refs]
+    theirs = [explicit_fields(ref) for ref in seen.cluster.spec.controller.config_file_refs]
     ours = [] if seen.has_own_cgroup_conf else [{"name": isolation.config_map_name(seen.meta.name)}]
     return [*theirs, *ours]
 
@@ -125,7 +125,7 @@ def _keys(seen: Seen) -> Manifest:
         "jwtKeyRef": spec.jwt_key_ref or spec.jwt_hs256_key_ref,
         "jwksKeyRef": spec.jwks_key_ref,
     }
-    return {field: said(ref) for field, ref in given.items() if ref is not None}
+    return {field: explicit_fields(ref) for field, ref in given.items() if ref is not None}
 
 
 def _with_image(seen: Seen, daemon: str, spec: Manifest) -> Manifest:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from slurm_operator.api.cluster import Isolation
+from slurm_operator.api.slinky.cluster import Isolation
 from slurm_operator.manifests.merge import merged
 from slurm_operator.manifests.meta import Manifest
 from slurm_operator.slurm.conf.lines import parse

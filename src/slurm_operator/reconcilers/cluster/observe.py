@@ -3,29 +3,21 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from slurm_operator.api import names
-from slurm_operator.api.accounting import Accounting
-from slurm_operator.api.cluster import Cluster, Isolation
-from slurm_operator.api.controller import Controller
-from slurm_operator.api.loginset import LoginSet
-from slurm_operator.api.meta import Meta, ObjectKey
-from slurm_operator.api.nodeset import NodeSet
-from slurm_operator.api.restapi import RestApi
+from slurm_operator.api.shared import names
+from slurm_operator.api.shared.meta import Meta, ObjectKey
+from slurm_operator.api.slinky.cluster import Cluster, Isolation
+from slurm_operator.api.slinky.controller import Controller
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.objects import ConfigMap, KubeNode, Unread
 from slurm_operator.manifests.platform import Namespace, StorageClass
 from slurm_operator.manifests.secrets import SecretHandle
-from slurm_operator.plan.composed import is_owned
-from slurm_operator.plan.needs import Need
 from slurm_operator.plan.world import World
-from slurm_operator.reconcilers import connections
 from slurm_operator.reconcilers.cluster import isolation
+from slurm_operator.reconcilers.shared import slurm_servers
+from slurm_operator.reconcilers.shared.composed import PART_TYPES, Part
+from slurm_operator.reconcilers.shared.dependencies import Need
+from slurm_operator.reconcilers.shared.parts import is_owned
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
-
-Part = Controller | Accounting | RestApi | NodeSet | LoginSet
-
-# The order in which one part can be the cause of another one's trouble.
-PART_TYPES: tuple[type[Part], ...] = (Accounting, Controller, RestApi, NodeSet, LoginSet)
 
 
 @dataclass(frozen=True)
@@ -64,14 +56,14 @@ def observe(key: ObjectKey, world: World) -> Seen | None:
     cluster = world.get(Cluster, key.namespace, key.name)
     if cluster is None:
         return None
-    where = connections.slurm_of(cluster)
+    where = slurm_servers.slurm_of(cluster)
     slurm = world.slurm(where.namespace, where.name)
     if cluster.spec.is_adopted:
         return Seen(
             cluster,
             slurm,
             parts=dict(_parts(cluster, world)),
-            token=connections.adopted_token(cluster, world),
+            token=slurm_servers.adopted_token(cluster, world),
         )
     return Seen(
         cluster,

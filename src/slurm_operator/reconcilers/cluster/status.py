@@ -2,37 +2,38 @@
 
 from collections.abc import Iterator
 
-from slurm_operator.api import reading
-from slurm_operator.api.cluster_status import ComponentStatus
-from slurm_operator.api.loginset import LoginSet
-from slurm_operator.api.restapi import RestApi
+from slurm_operator.api.schema import codec
+from slurm_operator.api.slinky.cluster_status import ComponentStatus
+from slurm_operator.api.slinky.loginset import LoginSet
+from slurm_operator.api.slinky.restapi import RestApi
 from slurm_operator.manifests.meta import Manifest
 from slurm_operator.plan.conditions import Condition
 from slurm_operator.plan.plan import Outcome, Plan
-from slurm_operator.plan.wiring import StatusReport
+from slurm_operator.plan.reconciler import StatusReport
 from slurm_operator.reconcilers.cluster import causes, counts
 from slurm_operator.reconcilers.cluster.desired import chosen_isolation
 from slurm_operator.reconcilers.cluster.observe import Seen
+from slurm_operator.reconcilers.shared.composed import state
 from slurm_operator.slurm.snapshot import Snapshot
 
 
 def status(seen: Seen, plan: Plan, outcome: Outcome) -> StatusReport:
     conditions = list(causes.conditions(seen, plan, outcome))
-    return StatusReport(conditions=conditions, fields=facts(seen, conditions))
+    return StatusReport(conditions=conditions, fields=status_fields(seen, conditions))
 
 
-def facts(seen: Seen, conditions: list[Condition]) -> Manifest:
+def status_fields(seen: Seen, conditions: list[Condition]) -> Manifest:
     ready = next(condition for condition in conditions if condition.type == "Ready")
     fields: Manifest = {
         "observedGeneration": seen.meta.generation,
         "isReady": ready.status == "True",
-        "components": [reading.plain(component) for component in components(seen)],
+        "components": [codec.plain(component) for component in components(seen)],
     }
     if isinstance(seen.slurm, Snapshot):
         fields |= {
             "slurmVersion": seen.slurm.release,
-            "nodes": reading.plain(counts.nodes(seen.slurm)),
-            "jobs": reading.plain(counts.jobs(seen.slurm)),
+            "nodes": codec.plain(counts.nodes(seen.slurm)),
+            "jobs": codec.plain(counts.jobs(seen.slurm)),
         }
     if seen.cluster.spec.is_adopted:
         known = seen.slurm.cluster if isinstance(seen.slurm, Snapshot) else seen.cluster.status.cluster_name
@@ -48,13 +49,13 @@ def facts(seen: Seen, conditions: list[Condition]) -> Manifest:
 
 def components(seen: Seen) -> Iterator[ComponentStatus]:
     for part in causes.parts(seen):
-        state = causes.state(part)
+        found = state(part)
         yield ComponentStatus(
             kind=part.KIND.kind,
             name=part.metadata.name,
-            ready=state.is_ready,
-            reason=state.reason,
-            message=state.message,
+            ready=found.is_ready,
+            reason=found.reason,
+            message=found.message,
         )
 
 

@@ -2,23 +2,24 @@
 
 from collections.abc import Iterator
 
-from slurm_operator.api import names
-from slurm_operator.api.accounting import Accounting
-from slurm_operator.api.controller import Controller
-from slurm_operator.api.loginset import LoginSet
-from slurm_operator.api.meta import ObjectKey, key_of
-from slurm_operator.api.nodeset import NodeSet
-from slurm_operator.api.restapi import RestApi
+from slurm_operator.api.shared import belonging
+from slurm_operator.api.shared.meta import ObjectKey, key_of
+from slurm_operator.api.slinky.accounting import Accounting
+from slurm_operator.api.slinky.controller import Controller
+from slurm_operator.api.slinky.loginset import LoginSet
+from slurm_operator.api.slinky.nodeset import NodeSet
+from slurm_operator.api.slinky.restapi import RestApi
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.events import Event
 from slurm_operator.manifests.objects import Pod
 from slurm_operator.manifests.platform import VolumeClaim
-from slurm_operator.plan.wiring import Reconciler, SlurmWake, Wake
+from slurm_operator.plan.reconciler import Reconciler, SlurmWake, Wake
 from slurm_operator.plan.world import World
+from slurm_operator.reconcilers.controller.annotations import REHEARSAL_APP
 from slurm_operator.reconcilers.controller.decide import decide
-from slurm_operator.reconcilers.controller.marks import REHEARSAL_APP
 from slurm_operator.reconcilers.controller.observe import Seen, observe
 from slurm_operator.reconcilers.controller.status import status
+from slurm_operator.reconcilers.shared.strays import cluster_of, is_stray
 from slurm_operator.slurm.snapshot import Changes, Snapshot
 
 
@@ -50,10 +51,12 @@ def of_clients(client: RestApi | LoginSet, world: World) -> Iterator[ObjectKey]:
 
 
 def behind(pod: Pod, world: World) -> Iterator[ObjectKey]:
-    """The Controller of a slurmctld, or of a rehearsal of one."""
+    """The Controller of a slurmctld, of a rehearsal of one, or of a worker whose NodeSet is gone."""
     labels = pod.metadata.labels
-    if labels.get(names.APP_NAME) in ("slurmctld", REHEARSAL_APP):
-        yield ObjectKey(pod.metadata.namespace, labels.get(names.APP_INSTANCE, ""))
+    if belonging.daemon_of(labels) in ("slurmctld", REHEARSAL_APP):
+        yield ObjectKey(pod.metadata.namespace, belonging.owner_of(labels))
+    elif is_stray(pod, world):
+        yield cluster_of(pod)
 
 
 def sharing_volume(claim: VolumeClaim, world: World) -> Iterator[ObjectKey]:
@@ -67,7 +70,7 @@ def sharing_volume(claim: VolumeClaim, world: World) -> Iterator[ObjectKey]:
 def of_complaint(event: Event, world: World) -> Iterator[ObjectKey]:
     """Pods of slurmctld were refused."""
     for controller in world.all(Controller, event.metadata.namespace):
-        if event.regarding.name == names.controller_workload(controller.metadata.name):
+        if event.regarding.name == controller.named.workload:
             yield key_of(controller)
 
 
@@ -95,7 +98,7 @@ RECONCILER = Reconciler[Seen](
     observe=observe,
     decide=decide,
     status=status,
-    judges=True,
+    validates_itself=True,
     wakes=(
         Wake(Accounting, keeping_records_in),
         Wake(Controller, beside, ignores=is_still_known_the_same),
@@ -114,5 +117,5 @@ RECONCILER = Reconciler[Seen](
         kinds.SERVICE_MONITOR,
         kinds.STATEFUL_SET,
     ),
-    decided_by=("clusterName", "slurmVersion", "stateLostSince", "workersKnownSince"),
+    urgent_status_fields=("clusterName", "slurmVersion", "stateLostSince", "workersKnownSince"),
 )

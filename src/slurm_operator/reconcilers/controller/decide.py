@@ -3,33 +3,27 @@
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
-from slurm_operator.api import names
-from slurm_operator.api.accounting import Accounting
-from slurm_operator.api.conditions import READY, Condition, Truth
-from slurm_operator.api.controller import Controller
-from slurm_operator.api.meta import key_of
+from slurm_operator.api.shared import names
+from slurm_operator.api.shared.auth import type_of
+from slurm_operator.api.shared.conditions import READY, Condition, Truth
+from slurm_operator.api.shared.meta import key_of
+from slurm_operator.api.slinky.accounting import Accounting
+from slurm_operator.api.slinky.controller import Controller
 from slurm_operator.manifests import kinds
-from slurm_operator.manifests.compare import changes
+from slurm_operator.manifests.compare.differences import changes
 from slurm_operator.manifests.meta import Child, Manifest
 from slurm_operator.plan.actions import Action, Apply, DeleteObject, Wait
-from slurm_operator.plan.children import before_writing, missing_writes, surplus
-from slurm_operator.plan.holding import holding
 from slurm_operator.plan.plan import Lane, Plan, lane, plan
-from slurm_operator.reconcilers.controller import (
-    config,
-    copies,
-    delivery,
-    live,
-    pods,
-    rotation,
-    services,
-    signing,
-)
-from slurm_operator.reconcilers.controller.desired import generated_keys, network
+from slurm_operator.plan.step import NOTHING, Step, soonest
+from slurm_operator.reconcilers.controller.configuration import config_state, delivery, pipeline
+from slurm_operator.reconcilers.controller.configuration.slurm_conf import slurmdbd_address
+from slurm_operator.reconcilers.controller.daemon import pods, services
+from slurm_operator.reconcilers.controller.daemon.workload import managed_as, stateful_set
+from slurm_operator.reconcilers.controller.desired import generated_keys, named_objects, network
+from slurm_operator.reconcilers.controller.keys import key_copies, rotation, signing_copies
 from slurm_operator.reconcilers.controller.observe import Seen
-from slurm_operator.reconcilers.controller.slurm_conf import slurmdbd_address
-from slurm_operator.reconcilers.controller.step import NOTHING, Step, soonest
-from slurm_operator.reconcilers.controller.workload import managed_as, stateful_set
+from slurm_operator.reconcilers.shared.children import before_writing, missing_writes, surplus, taken
+from slurm_operator.reconcilers.shared.deletion_hold import holding
 
 # Fields of a StatefulSet that the API server never lets anybody change.
 _FIXED = ("serviceName", "podManagementPolicy", "selector", "volumeClaimTemplates")
@@ -48,18 +42,18 @@ def decide(seen: Seen, now: datetime) -> Plan:
         Controller.KIND, meta, seen.dependents, cost=COST_OF_FORCE, leaves_something=seen.keeps_keys
     )
     if meta.is_terminating and not any(isinstance(step, Wait) for step in steps_):
-        return plan(lane("deletion", copies.removals(seen), steps_))
-    files = config.next_step(seen, now)
+        return plan(lane("deletion", key_copies.removals(seen), steps_))
+    files = pipeline.next_step(seen, now)
     # A configuration that is being written is delivered when it has been.
     told = NOTHING if _writes_config(seen, files) else delivery.next_step(seen, now)
     made = workload(seen)
     # A pod that is replaced before its StatefulSet has been written would have to be replaced twice.
     replaced = NOTHING if seen.controller.spec.external or made else pods.next_step(seen, now)
     ring = rotation.next_step(seen, now)
-    put_back = copies.restored(seen, now)
+    put_back = key_copies.restored(seen, now)
     # That one of them is gone wakes nobody.
     unread = Step(look_again=UNREAD_LOOK) if seen.unread_nodesets else NOTHING
-    missed = Step(look_again=copies.look_again(seen, now))
+    missed = Step(look_again=key_copies.look_again(seen, now))
     steps = (files, told, replaced, ring, unread, missed)
     return plan(
         *held_with_copies(seen, steps_, ring),
@@ -71,6 +65,8 @@ def decide(seen: Seen, now: datetime) -> Plan:
         replaced.lane("pods"),
         lane("active", pods.labels(seen)),
         lane("metrics", metrics(seen)),
+        lane("authentication", auth_held(seen)),
+        lane("names", taken(named_objects(seen.controller), seen.live)),
         look_again=soonest(steps),
         waits_on=(key_of(seen.controller),) if any(one.asks_slurm for one in steps) else (),
     )
@@ -78,21 +74,21 @@ def decide(seen: Seen, now: datetime) -> Plan:
 
 def held_with_copies(seen: Seen, held: list[Action], ring: Step) -> list[Lane]:
     """What we keep for a Controller is made only when it cannot go without us: nobody else deletes it."""
-    copied = signing.copies(seen)
+    copied = [*signing_copies.copies(seen), *key_copies.munge_copy(seen)]
     if any(step.reason == "Held" for step in held) and rotation.ring(seen) is None:
         return [lane("deletion", held, copied, *ring.stages)]
     return [lane("deletion", held), lane("signing keys", copied), ring.lane("key ring")]
 
 
 def _writes_config(seen: Seen, files: Step) -> bool:
-    name = names.controller_config(seen.name)
+    name = seen.controller.named.config
     actions = (action for stage in files.stages for action in stage)
     return any(isinstance(one, Apply) and one.manifest["metadata"]["name"] == name for one in actions)
 
 
 def port(seen: Seen) -> int:
     """Where slurmctld listens by the files that it mounts, not by those that are still being checked."""
-    files = live.held(seen)
+    files = config_state.held(seen)
     return files.port if files is not None else names.SLURMCTLD_PORT
 
 
@@ -103,16 +99,34 @@ def connected(seen: Seen) -> list[Action]:
     return [*missing_writes(wanted, seen.live), *gone]
 
 
+def auth_held(seen: Seen) -> list[Action]:
+    """Why the spec's authentication is not used, if it is not."""
+    if seen.held_auth is not None:
+        message = (
+            f"spec.auth.type asks for {seen.held_auth}, and there are workers: their jobs could not report "
+            "their end any more. It changes when the last worker is gone. Scale the NodeSets to 0, which "
+            "waits for the jobs, or put the former type back."
+        )
+        return [Wait(subject="authentication", reason="AuthHeld", message=message)]
+    accounting, own = seen.accounting, type_of(seen.controller.spec.auth)
+    if accounting is None or type_of(accounting.spec.auth) is own:
+        return []
+    theirs = f"Accounting {accounting.metadata.name!r} authenticates with {type_of(accounting.spec.auth)}"
+    message = f"{theirs}, this Controller with {own}: neither trusts the other. Give both the same spec.auth."
+    return [Wait(subject="authentication", reason="AuthDiffers", message=message)]
+
+
 def keys(seen: Seen) -> list[Action]:
     """Keys that are ours to make, and a word about those that are not there."""
     if seen.controller.spec.accounting and seen.accounting is None:
         return []  # It may bring them; that it is not there is said where the configuration needs it.
-    lacking = [key for key in (seen.slurm_key, seen.signing_key) if key.trouble and not key.is_ours_to_make]
+    every = (seen.slurm_key, seen.signing_key, *([seen.munge_key] if seen.munge_key is not None else []))
+    lacking = [key for key in every if key.trouble and not key.is_ours_to_make]
     waits = [
         Wait(subject=f"Secret {key.ref.name}", reason="KeyMissing", message=key.trouble) for key in lacking
     ]
     # Workers that are still to leave have the key that was lost: it is put back, if need be.
-    is_to_be_put_back = seen.is_going and bool(copies.lost(seen))
+    is_to_be_put_back = seen.is_going and bool(key_copies.lost(seen))
     return [*([] if is_to_be_put_back else generated_keys(seen)), *waits]
 
 
@@ -120,11 +134,13 @@ def workload(seen: Seen) -> list[Action]:
     """The StatefulSet, once everything is there that slurmctld needs to start."""
     if seen.controller.spec.external:
         return []
-    if live.held(seen) is None or not (seen.slurm_key.digest and seen.signing_key.digest):
+    if config_state.held(seen) is None or not (seen.slurm_key.digest and seen.signing_key.digest):
         return []  # The lanes for these say why.
+    if seen.munge_key is not None and not seen.munge_key.digest:
+        return []  # So does that of the keys.
     if seen.workload is None and rotation.ring(seen) is None:
         return []  # It is on its way.
-    if not signing.is_copied(seen):
+    if not signing_copies.is_copied(seen):
         return []  # So is this.
     if is_renamed(seen):
         return []  # Its state is kept under the old name; the configuration says so.

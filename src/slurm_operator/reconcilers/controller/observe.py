@@ -4,27 +4,37 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from slurm_operator.api import keys, names, shared_keys
-from slurm_operator.api.accounting import Accounting
-from slurm_operator.api.controller import Controller
-from slurm_operator.api.loginset import LoginSet
-from slurm_operator.api.meta import ObjectKey, key_of
-from slurm_operator.api.nodeset import NodeSet
-from slurm_operator.api.references import cluster_names, older
-from slurm_operator.api.refs import SecretKey
-from slurm_operator.api.restapi import RestApi
-from slurm_operator.manifests import key_ring, kinds
+from slurm_operator.api.shared import keys, names
+from slurm_operator.api.shared.auth import AuthType, type_of, with_munge
+from slurm_operator.api.shared.meta import ObjectKey, key_of
+from slurm_operator.api.shared.refs import SecretKey
+from slurm_operator.api.shared.worker_parts import Records
+from slurm_operator.api.slinky import key_secrets
+from slurm_operator.api.slinky.accounting import Accounting
+from slurm_operator.api.slinky.controller import Controller, controller_pod, good_config
+from slurm_operator.api.slinky.loginset import LoginSet
+from slurm_operator.api.slinky.nodeset import NodeSet
+from slurm_operator.api.slinky.references import cluster_names, older
+from slurm_operator.api.slinky.restapi import RestApi
+from slurm_operator.manifests import kinds
+from slurm_operator.manifests.builders import key_ring, munge
 from slurm_operator.manifests.events import Event
 from slurm_operator.manifests.kinds import Kind
 from slurm_operator.manifests.meta import Child
 from slurm_operator.manifests.objects import ConfigMap, Pod, Secret, Unread
 from slurm_operator.manifests.platform import VolumeClaim
-from slurm_operator.manifests.troubles import refusals
-from slurm_operator.plan.leaving import goes_as_a_whole, may_leave_config, unread_nodesets
-from slurm_operator.plan.needs import with_shared_keys
-from slurm_operator.plan.world import World
-from slurm_operator.reconcilers.controller.marks import MEMBER, SERVICE_ROLE, is_rehearsal
-from slurm_operator.reconcilers.controller.sharing import Sharing, sharing, worker_pods
+from slurm_operator.manifests.pod_troubles import refusals
+from slurm_operator.manifests.worker_names import slurm_node_name
+from slurm_operator.plan.world import OWNER, World
+from slurm_operator.reconcilers.controller.annotations import MEMBER, SERVICE_ROLE, is_rehearsal
+from slurm_operator.reconcilers.controller.keys.key_users import Sharing, sharing, worker_pods
+from slurm_operator.reconcilers.shared import strays
+from slurm_operator.reconcilers.shared.dependencies import is_auth_held, with_shared_keys
+from slurm_operator.reconcilers.shared.partition_removal import (
+    goes_as_a_whole,
+    may_leave_config,
+    unread_nodesets,
+)
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
 
 
@@ -45,6 +55,8 @@ class Seen:
     controller: Controller
     slurm_key: Key
     signing_key: Key
+    munge_key: Key | None = None  # Only of a cluster that uses munge.
+    held_auth: AuthType | None = None  # What the spec asks for, and workers stand in the way of.
     accounting: Accounting | None = None
     nodesets: tuple[NodeSet, ...] = ()
     unread_nodesets: tuple[str, ...] = ()  # They may be ours; nobody can tell what they ask for.
@@ -58,11 +70,13 @@ class Seen:
     pods: tuple[Pod, ...] = ()
     refused_pods: tuple[str, ...] = ()
     workers: Mapping[str, Pod] = field(default_factory=dict)  # By their names in Slurm.
+    static_nodes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # By NodeSet, if it has lines.
     slurm: Snapshot | Unreachable = field(kw_only=True)
     has_service_monitors: bool = False
     claim: VolumeClaim | None = None
     ring: Secret | Unread | None = None
     signing_copies: Secret | Unread | None = None
+    munge_copy: Secret | Unread | None = None
     is_last_with_key: bool = True  # Nobody else needs the ring any more.
     is_going: bool = False  # It is being deleted, or the Cluster is that it belongs to.
     sharing: Sharing | None = None  # Only for the one Controller that looks after the ring.
@@ -97,7 +111,7 @@ class Seen:
 
     @property
     def workload(self) -> Child | None:
-        return self.children.get((kinds.STATEFUL_SET, names.controller_workload(self.name)))
+        return self.children.get((kinds.STATEFUL_SET, self.controller.named.workload))
 
 
 def observe(key: ObjectKey, world: World) -> Seen | None:
@@ -111,14 +125,16 @@ def observe(key: ObjectKey, world: World) -> Seen | None:
         child for child in world.children(kinds.CONFIG_MAP, controller.metadata.uid) if is_rehearsal(child)
     )
     children = dict(_children(controller, world))
-    workload = children.get((kinds.STATEFUL_SET, names.controller_workload(key.name)))
+    workload = children.get((kinds.STATEFUL_SET, controller.named.workload))
     shared = sharing(controller, world)
     return Seen(
         controller=controller,
-        slurm_key=_key(controller, shared_keys.slurm_key(controller), spec.slurm_key_ref, workload, world),
+        slurm_key=_key(controller, key_secrets.slurm_key(controller), spec.slurm_key_ref, workload, world),
         signing_key=_key(
-            controller, shared_keys.signing_key(controller), keys.signing_key(spec), workload, world
+            controller, key_secrets.signing_key(controller), keys.signing_key(spec), workload, world
         ),
+        munge_key=_munge_key(controller, workload, world),
+        held_auth=type_of(found.spec.auth) if is_auth_held(found, world) else None,
         accounting=_accounting(controller, world),
         nodesets=tuple(nodeset for nodeset in nodesets if may_leave_config(nodeset, world) is not None),
         unread_nodesets=unread_nodesets(key.namespace, world),
@@ -136,15 +152,28 @@ def observe(key: ObjectKey, world: World) -> Seen | None:
         pods=tuple(_pods(controller, children, world)),
         refused_pods=tuple(refusals(workload, world.all(Event, key.namespace))),
         workers=shared.heads[0].workers if shared is not None else dict(worker_pods(controller, world)),
+        static_nodes={
+            nodeset.metadata.name: _static_nodes(nodeset, world)
+            for nodeset in nodesets
+            if nodeset.spec.records is Records.STATIC
+        },
         slurm=world.slurm(key.namespace, key.name),
         has_service_monitors=world.serves(kinds.SERVICE_MONITOR),
         claim=_claim(controller, world),
-        ring=world.secret(key.namespace, key_ring.name_of(shared_keys.slurm_key(controller).name)),
+        ring=world.secret(key.namespace, key_ring.name_of(key_secrets.slurm_key(controller).name)),
         signing_copies=world.secret(key.namespace, names.signing_copies(key.name)),
+        munge_copy=_munge_copy(controller, world),
         is_last_with_key=_is_last_with_key(controller, world),
         is_going=goes_as_a_whole(controller, world),
         sharing=shared,
     )
+
+
+def _static_nodes(nodeset: NodeSet, world: World) -> tuple[str, ...]:
+    """Workers with a line in slurm.conf: those that are wanted, and whoever has not gone yet."""
+    wanted = () if nodeset.metadata.is_terminating else nodeset.spec.numbers
+    there = (slurm_node_name(pod) for pod in world.find(Pod, OWNER, nodeset.metadata.uid))
+    return tuple(sorted({*there, *(nodeset.host_name(ordinal) for ordinal in wanted)}))
 
 
 def replicas(controller: Controller) -> int:
@@ -172,16 +201,16 @@ def referenced(controller: Controller) -> list[str]:
 
 
 def _children(controller: Controller, world: World) -> Iterator[tuple[tuple[Kind, str], Child]]:
-    name, namespace = controller.metadata.name, controller.metadata.namespace
+    called, namespace = controller.named, controller.metadata.namespace
     wanted = (
-        (kinds.SERVICE, names.controller_service(name)),
-        (kinds.SERVICE, names.controller_internal_service(name)),
-        (kinds.SERVICE, names.worker_service(name)),
-        (kinds.DISRUPTION_BUDGET, names.worker_budget(name)),
-        (kinds.CONFIG_MAP, names.controller_config(name)),
-        (kinds.CONFIG_MAP, names.good_config(name)),
-        (kinds.STATEFUL_SET, names.controller_workload(name)),
-        (kinds.SERVICE_MONITOR, names.controller_workload(name)),
+        (kinds.SERVICE, called.service),
+        (kinds.SERVICE, called.internal_service),
+        (kinds.SERVICE, called.workers),
+        (kinds.DISRUPTION_BUDGET, called.budget),
+        (kinds.CONFIG_MAP, called.config),
+        (kinds.CONFIG_MAP, good_config(controller)),
+        (kinds.STATEFUL_SET, called.workload),
+        (kinds.SERVICE_MONITOR, called.workload),
     )
     for kind, child_name in wanted:
         child = world.child(kind, namespace, child_name)
@@ -194,11 +223,11 @@ def _children(controller: Controller, world: World) -> Iterator[tuple[tuple[Kind
 
 def _pods(controller: Controller, children: Mapping[tuple[Kind, str], Child], world: World) -> Iterator[Pod]:
     """The slurmctld pods that there are, those included that a smaller spec no longer wants."""
-    name, namespace = controller.metadata.name, controller.metadata.namespace
-    workload = children.get((kinds.STATEFUL_SET, names.controller_workload(name)))
+    namespace = controller.metadata.namespace
+    workload = children.get((kinds.STATEFUL_SET, controller.named.workload))
     made = workload.body.get("spec", {}).get("replicas", 0) if workload is not None else 0
     for index in range(max(replicas(controller), made)):
-        pod = world.get(Pod, namespace, names.controller_pod(name, index))
+        pod = world.get(Pod, namespace, controller_pod(controller, index))
         if pod is not None:
             yield pod
 
@@ -221,13 +250,16 @@ def _dependents(key: ObjectKey, nodesets: tuple[NodeSet, ...], world: World) -> 
     for restapi in world.all(RestApi, key.namespace):
         if _is_of(key, restapi):
             yield f"RestApi {restapi.metadata.name}"
+    found = world.get(Controller, key.namespace, key.name)
+    if found is not None and found.metadata.is_terminating:
+        yield from strays.needing(key, world)
 
 
 def _is_last_with_key(controller: Controller, world: World) -> bool:
     """Of several that go at the same time each takes itself for the last."""
-    meta, secret = controller.metadata, shared_keys.slurm_key(controller).name
+    meta, secret = controller.metadata, key_secrets.slurm_key(controller).name
     return not any(
-        shared_keys.slurm_key(with_shared_keys(other, world)).name == secret and _stays(other, world)
+        key_secrets.slurm_key(with_shared_keys(other, world)).name == secret and _stays(other, world)
         for other in world.all(Controller, meta.namespace)
         if other.metadata.name != meta.name and not other.spec.external
     )
@@ -270,6 +302,24 @@ def _key(
             return Key(ref, digests[ref.key], "", made_at=meta.creation_timestamp)
 
 
+def _munge_key(controller: Controller, workload: Child | None, world: World) -> Key | None:
+    auth = with_munge(controller.spec.auth)
+    if auth is None:
+        return None
+    # A slurmctld without munge has no key that could be lost.
+    notes = workload.body["spec"]["template"]["spec"] if workload is not None else {}
+    has_it = any(one["name"] == munge.NAME for one in notes.get("initContainers") or ())
+    ref = key_secrets.munge_key(controller)
+    return _key(controller, ref, auth.munge_key_ref, workload if has_it else None, world)
+
+
+def _munge_copy(controller: Controller, world: World) -> Secret | Unread | None:
+    if with_munge(controller.spec.auth) is None:
+        return None
+    name = names.munge_copy(key_secrets.munge_key(controller).name)
+    return world.secret(controller.metadata.namespace, name)
+
+
 def _may_make(ref: SecretKey, controller: Controller, world: World) -> bool:
     """Whether a key of our making opens anything.
 
@@ -279,7 +329,7 @@ def _may_make(ref: SecretKey, controller: Controller, world: World) -> bool:
     if controller.spec.external or (controller.spec.accounting and accounting is None):
         return False
     is_theirs = accounting is not None and accounting.spec.external
-    return not (is_theirs and ref == shared_keys.slurm_key(controller))
+    return not (is_theirs and ref == key_secrets.slurm_key(controller))
 
 
 def _lost(where: str, workload: Child) -> str:

@@ -1,21 +1,23 @@
 """What a Controller says about itself."""
 
-from slurm_operator.api import names
+from slurm_operator.api.slinky.controller import controller_pod
 from slurm_operator.manifests.meta import Manifest
-from slurm_operator.manifests.troubles import troubles
+from slurm_operator.manifests.pod_troubles import troubles
 from slurm_operator.plan import failing
 from slurm_operator.plan.actions import Tell, Wait
 from slurm_operator.plan.conditions import DEGRADED, PROGRESSING, READY, Condition, false, true, unknown
 from slurm_operator.plan.plan import Outcome, Plan
-from slurm_operator.plan.wiring import StatusReport
-from slurm_operator.reconcilers.controller import live, memory, rotation, stale_key
-from slurm_operator.reconcilers.controller.config import refused
-from slurm_operator.reconcilers.controller.files import Refusal, missing, remarks, wanted
-from slurm_operator.reconcilers.controller.marks import CONFIG_KEPT
+from slurm_operator.plan.reconciler import StatusReport
+from slurm_operator.reconcilers.controller import state_loss
+from slurm_operator.reconcilers.controller.annotations import CONFIG_KEPT
+from slurm_operator.reconcilers.controller.configuration import config_state
+from slurm_operator.reconcilers.controller.configuration.files import Refusal, missing, remarks, wanted_files
+from slurm_operator.reconcilers.controller.configuration.pipeline import refused
+from slurm_operator.reconcilers.controller.configuration.slurm_conf import endpoint
+from slurm_operator.reconcilers.controller.daemon.pods import active
+from slurm_operator.reconcilers.controller.daemon.services import service_monitor
+from slurm_operator.reconcilers.controller.keys import rotation, stale_key
 from slurm_operator.reconcilers.controller.observe import Seen
-from slurm_operator.reconcilers.controller.pods import active
-from slurm_operator.reconcilers.controller.services import service_monitor
-from slurm_operator.reconcilers.controller.slurm_conf import endpoint
 from slurm_operator.slurm.snapshot import Snapshot
 
 # Waits that end by themselves: something is on its way. All others are for somebody to mend.
@@ -42,10 +44,10 @@ def status(seen: Seen, plan: Plan, outcome: Outcome) -> StatusReport:
         progressing(seen, plan, outcome),
         failing.degraded(outcome, degraded(seen, plan, refusal)),
     ]
-    return StatusReport(conditions=conditions, fields=facts(seen, refusal))
+    return StatusReport(conditions=conditions, fields=status_fields(seen, refusal))
 
 
-def facts(seen: Seen, refusal: Refusal | None) -> Manifest:
+def status_fields(seen: Seen, refusal: Refusal | None) -> Manifest:
     controller = seen.controller
     host, port = endpoint(controller)
     head = active(seen)
@@ -63,8 +65,8 @@ def facts(seen: Seen, refusal: Refusal | None) -> Manifest:
         "slurmKey": slurm_key(seen),
         "jwtKeySecret": seen.signing_key.ref.name if seen.signing_key.digest else "",
         "nodeSets": len(seen.nodesets),
-        "stateLostSince": memory.lost_since(seen),
-        "workersKnownSince": memory.known_since(seen),
+        "stateLostSince": state_loss.lost_since(seen),
+        "workersKnownSince": state_loss.known_since(seen),
     }
 
 
@@ -94,7 +96,7 @@ def daemons(seen: Seen) -> list[Manifest]:
             }
             for ping in seen.slurm.pings
         ]
-    first = names.controller_pod(seen.name, 0)
+    first = controller_pod(seen.controller, 0)
     return [
         {
             "pod": pod.metadata.name,
@@ -109,15 +111,15 @@ def daemons(seen: Seen) -> list[Manifest]:
 def config(seen: Seen, refusal: Refusal | None) -> Manifest | None:
     if seen.controller.spec.external or missing(seen):
         return None
-    digest = wanted(seen).digest
-    mounted, proven = live.held(seen), live.good(seen)
+    digest = wanted_files(seen).digest
+    mounted, proven = config_state.held(seen), config_state.good(seen)
     # Slurm out of sight changes nothing about what it was last known to run with.
-    applied = live.applied(seen) or (proven.digest if proven is not None else "")
-    is_in_force = live.is_proven(seen) or (mounted is not None and applied == mounted.digest)
+    applied = config_state.applied(seen) or (proven.digest if proven is not None else "")
+    is_in_force = config_state.is_proven(seen) or (mounted is not None and applied == mounted.digest)
     return {
         "wanted": digest,
         "applied": applied,
-        "appliedAt": live.held_since(seen) if is_in_force else None,
+        "appliedAt": config_state.held_since(seen) if is_in_force else None,
         "owed": _owed(seen, digest, applied),
         "refused": _refused(refusal),
     }
@@ -126,8 +128,10 @@ def config(seen: Seen, refusal: Refusal | None) -> Manifest | None:
 def _owed(seen: Seen, digest: str, applied: str) -> str:
     if digest == applied:
         return "nothing"
-    before, files = live.good(seen), wanted(seen)
-    return "restart" if before is not None and live.needs_restart(seen, before, files) else "reconfigure"
+    before, files = config_state.good(seen), wanted_files(seen)
+    return (
+        "restart" if before is not None and config_state.needs_restart(seen, before, files) else "reconfigure"
+    )
 
 
 def _refused(refusal: Refusal | None) -> Manifest | None:
@@ -145,7 +149,7 @@ def ready(seen: Seen, plan: Plan) -> Condition:
     host, port = endpoint(seen.controller)
     if seen.controller.spec.external:
         return _external_ready(seen, f"{host}:{port}")
-    if refused_tokens := stale_key.told(seen):
+    if refused_tokens := stale_key.stale_key_text(seen):
         return false(READY, "TokensRefused", refused_tokens)
     head = active(seen)
     if head is not None:
@@ -191,12 +195,12 @@ def progressing(seen: Seen, plan: Plan, outcome: Outcome) -> Condition:
 
 
 def degraded(seen: Seen, plan: Plan, refusal: Refusal | None) -> Condition:
-    if lost := memory.told(seen):
+    if lost := state_loss.state_loss_text(seen):
         return true(DEGRADED, "StateLost", lost)
     if refusal is not None:
-        kept = " slurmctld goes on with the former configuration." if live.held(seen) else ""
+        kept = " slurmctld goes on with the former configuration." if config_state.held(seen) else ""
         return true(DEGRADED, refusal.reason, f"{refusal.message}{kept}")
-    if refused_tokens := stale_key.told(seen):
+    if refused_tokens := stale_key.stale_key_text(seen):
         return true(DEGRADED, "TokensRefused", refused_tokens)
     for wait in _in_the_way(plan):
         if wait.reason not in _ON_ITS_WAY:
@@ -213,7 +217,7 @@ def _in_the_way(plan: Plan) -> list[Wait]:
 
 def _passed_over(seen: Seen) -> str:
     """What was asked for and has no effect, though nothing is wrong with it."""
-    lines = [] if missing(seen) else remarks(wanted(seen))
+    lines = [] if missing(seen) else remarks(wanted_files(seen))
     if lines:
         return f"Slurm takes these lines, but not as they read: {'; '.join(lines)}"
     if not seen.has_service_monitors and service_monitor(seen.controller) is not None:

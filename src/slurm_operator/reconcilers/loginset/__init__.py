@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator
 
-from slurm_operator.api import names
-from slurm_operator.api.controller import Controller
-from slurm_operator.api.loginset import LoginSet
-from slurm_operator.api.meta import ObjectKey, key_of
+from slurm_operator.api.shared import belonging
+from slurm_operator.api.shared.meta import ObjectKey, key_of
+from slurm_operator.api.slinky.controller import Controller
+from slurm_operator.api.slinky.loginset import LoginSet
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.objects import Pod
-from slurm_operator.plan.wiring import Reconciler, Wake
+from slurm_operator.plan.reconciler import Reconciler, Wake
 from slurm_operator.plan.world import World
 from slurm_operator.reconcilers.loginset.decide import decide
 from slurm_operator.reconcilers.loginset.observe import APP, Seen, observe
@@ -23,8 +23,8 @@ def of_controller(controller: Controller, world: World) -> Iterator[ObjectKey]:
 
 def of_pod(pod: Pod, world: World) -> Iterator[ObjectKey]:
     labels = pod.metadata.labels
-    if labels.get(names.APP_NAME) == APP:
-        yield ObjectKey(pod.metadata.namespace, labels.get(names.APP_INSTANCE, ""))
+    if belonging.daemon_of(labels) == APP:
+        yield ObjectKey(pod.metadata.namespace, belonging.owner_of(labels))
 
 
 # Keys, host keys and sssd.conf are asked for by name, so their changes wake us too.
@@ -36,6 +36,6 @@ RECONCILER = Reconciler[Seen](
     decide=decide,
     status=status,
     wakes=(Wake(Controller, of_controller), Wake(Pod, of_pod)),
-    children=(kinds.SERVICE, kinds.DEPLOYMENT, kinds.CONFIG_MAP),
-    decided_by=("endpoint",),
+    children=(kinds.SERVICE, kinds.DEPLOYMENT, kinds.STATEFUL_SET, kinds.CONFIG_MAP),
+    urgent_status_fields=("endpoint",),
 )

@@ -3,12 +3,18 @@
 from datetime import datetime
 
 from slurm_operator.manifests.objects import Secret
-from slurm_operator.plan.actions import Action, GenerateSecret
-from slurm_operator.plan.children import among, before_writing, missing_among, missing_secret
-from slurm_operator.plan.needs import Need, look_again
+from slurm_operator.plan.actions import Action, GenerateSecret, Wait
 from slurm_operator.plan.plan import Lane, Plan, lane, plan
 from slurm_operator.reconcilers.loginset import desired
 from slurm_operator.reconcilers.loginset.observe import Seen
+from slurm_operator.reconcilers.shared.children import (
+    among,
+    before_writing,
+    missing_among,
+    missing_secret,
+    taken,
+)
+from slurm_operator.reconcilers.shared.dependencies import Need, look_again
 
 RSA_BITS = 4096
 
@@ -20,10 +26,16 @@ def decide(seen: Seen, now: datetime) -> Plan:
     return plan(
         lane("host keys", missing_host_keys(seen)),
         lane("sssd.conf", missing_sssd_conf(seen)),
-        lane("service", missing_among([desired.service(loginset)], seen.children)),
+        lane("service", missing_among(desired.services(loginset), seen.children)),
         login_pods(seen),
+        lane("names", names_taken(seen)),
         look_again=look_again(seen.needs),
     )
+
+
+def names_taken(seen: Seen) -> list[Wait]:
+    """Names that another object has used before."""
+    return taken(desired.named_objects(seen.loginset), among(seen.children))
 
 
 def missing_host_keys(seen: Seen) -> list[Action]:
@@ -59,5 +71,5 @@ def login_pods(seen: Seen) -> Lane:
     waits = {need.wait: None for need in seen.needs}
     if waits:
         return lane("login", written, waits)
-    pods = missing_among([desired.deployment(seen)], seen.children)
+    pods = missing_among([desired.workload(seen)], seen.children)
     return lane("login", written, before_writing(pods, among(seen.children)), pods)

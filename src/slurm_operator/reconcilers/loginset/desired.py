@@ -1,31 +1,51 @@
-"""The objects of a LoginSet: configuration of sshd and sssd, Service, Deployment."""
+"""The objects of a LoginSet: configuration of sshd and sssd, Services, and what its pods belong to."""
 
-from slurm_operator.api import names, reading
-from slurm_operator.api.controller import Controller
-from slurm_operator.api.images import default_image
-from slurm_operator.api.loginset import LoginSet
-from slurm_operator.manifests import key_ring, parts, sshd
+from slurm_operator.api.schema import codec
+from slurm_operator.api.shared import names
+from slurm_operator.api.shared.auth import SlurmUser, with_munge
+from slurm_operator.api.shared.config_source import ConfigSource
+from slurm_operator.api.shared.images import default_image
+from slurm_operator.api.slinky.controller import Controller
+from slurm_operator.api.slinky.key_secrets import munge_key
+from slurm_operator.api.slinky.loginset import LoginSet
+from slurm_operator.manifests import kinds
+from slurm_operator.manifests.builders import key_ring, munge, parts, sshd
+from slurm_operator.manifests.builders.dns import controller_address, service_domain, worker_domain
+from slurm_operator.manifests.builders.workloads import Wish, login_kind, with_input
 from slurm_operator.manifests.digests import digest
-from slurm_operator.manifests.dns import controller_address, worker_domain
 from slurm_operator.manifests.meta import Manifest
 from slurm_operator.manifests.objects import Secret
 from slurm_operator.manifests.secrets import SecretHandle
-from slurm_operator.manifests.workloads import Wish, with_input
 from slurm_operator.reconcilers.loginset.observe import APP, SSSD_CONF, Seen
 
 INITCONF = "initconf"
 
 # sackd reads the key as Slurm's user, and only if nobody else can.
-_PREPARE_FILES = f"""\
+_PREPARE_FILES = """\
 set -eu
 cp -L /mnt/slurm/* /mnt/etc/slurm/
-chown {names.SLURM_UID}:{names.SLURM_UID} /mnt/etc/slurm/*
+chown {uid}:{gid} /mnt/etc/slurm/*
 chmod 600 /mnt/etc/slurm/*
 """
 
 
 def owner(loginset: LoginSet) -> parts.Owner:
-    return parts.Owner(LoginSet.KIND, loginset.metadata, app=APP, component="login")
+    return parts.Owner(
+        LoginSet.KIND, loginset.metadata, app=APP, component="login", labels=loginset.spec.children.labels
+    )
+
+
+def named_objects(loginset: LoginSet) -> list[Manifest]:
+    """What is made for it under a name that somebody may have chosen."""
+    called, ours = loginset.named, owner(loginset)
+    headless = ((kinds.SERVICE, called.headless_service),) if loginset.spec.ordered else ()
+    named = (
+        (kinds.SERVICE, called.service),
+        *headless,
+        (login_kind(loginset), called.workload),
+        (kinds.CONFIG_MAP, called.ssh_config),
+    )
+    return [ours.named(kind, name) for kind, name in named]
 
 
 def ssh_port(loginset: LoginSet) -> int:
@@ -49,8 +69,16 @@ def sssd_secret(loginset: LoginSet) -> Manifest:
 
 
 def service(loginset: LoginSet) -> Manifest:
-    name = names.login_workload(loginset.metadata.name)
-    return owner(loginset).service(name, loginset.spec.service, APP, names.SSH_PORT)
+    return owner(loginset).service(loginset.named.service, loginset.spec.service, APP, names.SSH_PORT)
+
+
+def services(loginset: LoginSet) -> list[Manifest]:
+    """The one that people use, and the one that gives each of the ordered pods a name."""
+    return [service(loginset), *([headless_service(loginset)] if loginset.spec.ordered else [])]
+
+
+def headless_service(loginset: LoginSet) -> Manifest:
+    return owner(loginset).headless_service(loginset.named.headless_service, APP, names.SSH_PORT)
 
 
 def ssh_config(loginset: LoginSet, host_keys: Secret) -> Manifest:
@@ -60,7 +88,7 @@ def ssh_config(loginset: LoginSet, host_keys: Secret) -> Manifest:
         "sshd_config": sshd_config(loginset, host_keys, forwards_x11=forwards_x11),
         "authorized_keys": sshd.authorized_keys(spec.root_ssh_authorized_keys),
     }
-    return owner(loginset).config_map(names.ssh_config(loginset.metadata.name), data)
+    return owner(loginset).config_map(loginset.named.ssh_config, data)
 
 
 def sshd_config(loginset: LoginSet, host_keys: Secret, *, forwards_x11: bool) -> str:
@@ -70,7 +98,7 @@ def sshd_config(loginset: LoginSet, host_keys: Secret, *, forwards_x11: bool) ->
     return lines + sshd.keys_of_root()
 
 
-def deployment(seen: Seen) -> Manifest:
+def workload(seen: Seen) -> Manifest:
     """Login pods, once they have all that they need. New keys of root reach them while they run."""
     assert isinstance(seen.slurm_key, SecretHandle)
     assert isinstance(seen.sssd_conf, SecretHandle)
@@ -87,52 +115,76 @@ def deployment(seen: Seen) -> Manifest:
     }
     metadata = ours.pod_metadata(spec.template, APP, hashes)
     volumes = [
-        parts.projected(
-            "slurm-config",
-            0o600,
-            parts.secret_file(seen.slurm_key.name, seen.slurm_key.key, names.SLURM_KEY_FILE),
-        ),
+        *_key_volumes(seen.controller, seen.slurm_key),
         host_keys_volume(seen.host_keys),
         parts.projected(
             "sssd-conf", 0o600, parts.secret_file(seen.sssd_conf.name, seen.sssd_conf.key, SSSD_CONF)
         ),
     ]
-    address = controller_address(seen.controller)
     manifest: Manifest = {
         "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": ours.metadata(names.login_workload(loginset.metadata.name), spec.template.metadata),
+        "kind": login_kind(loginset).kind,
+        "metadata": ours.metadata(loginset.named.workload, spec.template.metadata),
         "spec": {
             "replicas": spec.replicas,
             "revisionHistoryLimit": 0,
             "selector": {"matchLabels": ours.selector},
-            **({"strategy": reading.plain(spec.strategy)} if spec.strategy else {}),
-            "template": {"metadata": metadata, "spec": pod(loginset, address, with_ring(seen, volumes))},
+            **_replacement(loginset),
+            "template": {
+                "metadata": metadata,
+                "spec": pod(loginset, seen.controller, with_ring(seen, volumes)),
+            },
         },
     }
     wishes = [Wish(one) for one in (spec.login, spec.initconf, spec.template)]
-    return with_input(manifest, metadata, wishes, volumes, address)
+    inputs = [metadata, wishes, volumes, controller_address(seen.controller)]
+    if spec.config_source is not ConfigSource.CONFIGLESS:
+        inputs.append(spec.config_source)
+    if (auth := with_munge(seen.controller.spec.auth)) is not None:
+        inputs.append([munge.volumes(munge_key(seen.controller)), Wish(auth.munge)])
+    return with_input(manifest, *inputs)
+
+
+def _replacement(loginset: LoginSet) -> Manifest:
+    """How pods are named and replaced. Ordered ones need not wait for each other to start."""
+    spec = loginset.spec
+    if spec.ordered:
+        return {"serviceName": loginset.named.headless_service, "podManagementPolicy": "Parallel"}
+    return {"strategy": codec.plain(spec.strategy)} if spec.strategy else {}
+
+
+def _key_volumes(controller: Controller, key: SecretHandle) -> list[Manifest]:
+    """The Slurm key; none with munge, for a sackd that has one uses auth/slurm (seen with 26.05)."""
+    if with_munge(controller.spec.auth) is not None:
+        return []
+    return [
+        parts.projected("slurm-config", 0o600, parts.secret_file(key.name, key.key, names.SLURM_KEY_FILE))
+    ]
 
 
 def with_ring(seen: Seen, volumes: list[Manifest]) -> list[Manifest]:
     """The same volumes, with all Slurm keys beside the one; where slurmctld is not ours there is only one."""
     assert isinstance(seen.slurm_key, SecretHandle)
     assert isinstance(seen.controller, Controller)
-    if seen.controller.spec.external:
+    if seen.controller.spec.external or with_munge(seen.controller.spec.auth) is not None:
         return volumes
     first = volumes[0]["projected"]
     sources = [*first["sources"], key_ring.file(seen.slurm_key.name)]
     return [{**volumes[0], "projected": {**first, "sources": sources}}, *volumes[1:]]
 
 
-def pod(loginset: LoginSet, address: str, volumes: list[Manifest]) -> Manifest:
-    spec, meta = loginset.spec, loginset.metadata
-    config = names.ssh_config(meta.name)
-    login = container(loginset, address, volumes)
+def pod(loginset: LoginSet, controller: Controller, volumes: list[Manifest]) -> Manifest:
+    spec, config = loginset.spec, loginset.named.ssh_config
+    login = container(loginset, controller, volumes)
+    auth = with_munge(controller.spec.auth)
     base: Manifest = {
         "enableServiceLinks": False,
-        "dnsConfig": {"searches": [worker_domain(spec.controller_ref.name, meta.namespace)]},
-        "initContainers": [initconf(login["image"], spec.initconf)],
+        "dnsConfig": {"searches": searched(loginset, controller)},
+        "initContainers": [
+            munge.sidecar(auth, login["image"])
+            if auth is not None
+            else initconf(login["image"], spec.initconf, controller.user)
+        ],
         "containers": [login],
         "volumes": [
             *volumes,
@@ -142,58 +194,92 @@ def pod(loginset: LoginSet, address: str, volumes: list[Manifest]) -> Manifest:
             parts.projected(
                 "authorized-keys", 0o600, parts.config_map_file(config, "authorized_keys", "root")
             ),
+            *(munge.volumes(munge_key(controller)) if auth is not None else []),
         ],
     }
-    return parts.pod_spec(base, spec.template, required=(APP, INITCONF))
+    return parts.pod_spec(base, spec.template, required=(APP, INITCONF, munge.NAME))
 
 
-def initconf(image: str, wishes: Manifest) -> Manifest:
+def searched(loginset: LoginSet, controller: Controller) -> list[str]:
+    """The domains in which workers, and ordered login pods, have their bare host names."""
+    workers = worker_domain(controller)
+    own = service_domain(loginset.named.headless_service, loginset.metadata.namespace)
+    return [workers, own] if loginset.spec.ordered else [workers]
+
+
+def initconf(image: str, wishes: Manifest, user: SlurmUser) -> Manifest:
     """Copies the Slurm key to where sackd finds it, with the owner and the mode that it insists on."""
     base: Manifest = {
         "name": INITCONF,
         "image": image,
-        "command": ["sh", "-c", _PREPARE_FILES],
-        "env": [{"name": "SLURM_USER", "value": "slurm"}],
+        "command": ["sh", "-c", _PREPARE_FILES.format(uid=user.uid, gid=user.gid)],
+        "env": [{"name": "SLURM_USER", "value": user.name}],
         "volumeMounts": [
             {"name": "slurm-config", "mountPath": "/mnt/slurm", "readOnly": True},
             {"name": "slurm-etc", "mountPath": "/mnt/etc/slurm"},
         ],
     }
-    return parts.container(base, reading.plain(wishes))
+    return parts.container(base, codec.plain(wishes))
 
 
-def container(loginset: LoginSet, address: str, volumes: list[Manifest]) -> Manifest:
+def container(loginset: LoginSet, controller: Controller, volumes: list[Manifest]) -> Manifest:
+    is_munge, address = with_munge(controller.spec.auth) is not None, controller_address(controller)
     port = ssh_port(loginset)
-    wishes = reading.plain(loginset.spec.login)
+    wishes = codec.plain(loginset.spec.login)
     is_given = any(given.get("name") == APP for given in wishes.get("ports") or ())
     ports = [] if is_given else [{"name": APP, "containerPort": port, "protocol": "TCP"}]
     base: Manifest = {
         "name": APP,
         "image": default_image(APP),
-        "env": [{"name": "SACKD_OPTIONS", "value": f"--conf-server {address}"}, *_key_environment(volumes)],
+        "env": [
+            *_options(loginset, address),
+            *([] if is_munge else _key_environment(loginset, volumes)),
+            *_user_environment(controller),
+        ],
         "ports": ports,
         # The programs in the pod are kept running by themselves. A liveness probe would end the sessions of
         # everybody logged in here, so there is none.
         "readinessProbe": {
-            "exec": {"command": ["test", "-S", "/run/slurm/sack.socket"]},
+            "exec": {
+                "command": munge.ready(loginset.spec.config_source)
+                if is_munge
+                else ["test", "-S", "/run/slurm/sack.socket"]
+            },
             "periodSeconds": 1,
             "failureThreshold": 3,
         },
-        "volumeMounts": mounts(volumes),
+        "volumeMounts": [*mounts(loginset, volumes), *([munge.mount()] if is_munge else [])],
     }
     return parts.container(base, wishes)
 
 
-def _key_environment(volumes: list[Manifest]) -> list[Manifest]:
-    return [key_ring.ENVIRONMENT] if len(volumes[0]["projected"]["sources"]) > 1 else []
+def _user_environment(controller: Controller) -> list[Manifest]:
+    """Whom sackd runs as, where that is not the usual user."""
+    name = controller.user.name
+    return [{"name": "SLURM_USER", "value": name}] if name != names.SLURM_USER else []
 
 
-def mounts(volumes: list[Manifest]) -> list[Manifest]:
+def _options(loginset: LoginSet, address: str) -> list[Manifest]:
+    """How sackd is started; with files of its own it needs no server."""
+    is_configless = loginset.spec.config_source is ConfigSource.CONFIGLESS
+    return [{"name": "SACKD_OPTIONS", "value": f"--conf-server {address}"}] if is_configless else []
+
+
+def _key_environment(loginset: LoginSet, volumes: list[Manifest]) -> list[Manifest]:
+    has_ring = len(volumes[0]["projected"]["sources"]) > 1
+    return key_ring.environment(loginset.spec.config_source, has_ring=has_ring)
+
+
+def mounts(loginset: LoginSet, volumes: list[Manifest]) -> list[Manifest]:
     """Files at their places. The keys of root are a whole directory: single files are never updated."""
     [host_keys] = [volume for volume in volumes if volume["name"] == "ssh-host-keys"]
     items = host_keys["projected"]["sources"][0]["secret"]["items"]
     return [
-        {"name": "slurm-etc", "mountPath": "/etc/slurm", "readOnly": True},
+        {
+            "name": "slurm-etc",
+            "mountPath": key_ring.directory(loginset.spec.config_source),
+            "readOnly": True,
+        },
         {"name": "sackd-dir", "mountPath": "/run/slurm"},
         *(_file("ssh-host-keys", "/etc/ssh", item["path"]) for item in items),
         _file("ssh-config", "/etc/ssh", "sshd_config"),

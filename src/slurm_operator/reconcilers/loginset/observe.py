@@ -3,23 +3,24 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from slurm_operator.api import names, shared_keys
-from slurm_operator.api.controller import Controller
-from slurm_operator.api.kind import Kind
-from slurm_operator.api.loginset import LoginSet
-from slurm_operator.api.meta import ObjectKey
-from slurm_operator.api.refs import SecretKey
+from slurm_operator.api.schema.kind import Kind
+from slurm_operator.api.shared import names
+from slurm_operator.api.shared.meta import ObjectKey
+from slurm_operator.api.shared.refs import SecretKey
+from slurm_operator.api.slinky import key_secrets
+from slurm_operator.api.slinky.controller import Controller
+from slurm_operator.api.slinky.loginset import LoginSet
 from slurm_operator.manifests import kinds
+from slurm_operator.manifests.builders.sshd import host_key_files
+from slurm_operator.manifests.builders.workloads import Rollout, login_kind, rollout
 from slurm_operator.manifests.meta import Child
 from slurm_operator.manifests.objects import Secret, Unread
+from slurm_operator.manifests.pod_troubles import troubles
 from slurm_operator.manifests.secrets import SecretHandle
-from slurm_operator.manifests.sshd import host_key_files
-from slurm_operator.manifests.troubles import troubles
-from slurm_operator.manifests.workloads import Rollout, rollout
-from slurm_operator.plan import needs
-from slurm_operator.plan.children import seen_children, seen_pods
-from slurm_operator.plan.needs import Need
 from slurm_operator.plan.world import World
+from slurm_operator.reconcilers.shared import dependencies
+from slurm_operator.reconcilers.shared.children import seen_children, seen_pods
+from slurm_operator.reconcilers.shared.dependencies import Need
 
 APP = "login"
 SSSD_CONF = "sssd.conf"
@@ -46,10 +47,6 @@ class Seen:
         return [fact for fact in found if isinstance(fact, Need)]
 
     @property
-    def generates_host_keys(self) -> bool:
-        return self.loginset.spec.ssh_host_keys_ref is None
-
-    @property
     def generates_sssd_conf(self) -> bool:
         return self.loginset.spec.sssd_conf_ref is None
 
@@ -58,23 +55,26 @@ def observe(key: ObjectKey, world: World) -> Seen | None:
     loginset = world.get(LoginSet, key.namespace, key.name)
     if loginset is None:
         return None
-    controller = needs.controller(world, loginset.metadata, loginset.spec.controller_ref.name, "LoginSet")
-    name = names.login_workload(key.name)
+    controller = dependencies.controller(
+        world, loginset.metadata, loginset.spec.controller_ref.name, "LoginSet"
+    )
+    called = loginset.named
     children = seen_children(
         world,
         key.namespace,
-        (kinds.SERVICE, name),
-        (kinds.DEPLOYMENT, name),
-        (kinds.CONFIG_MAP, names.ssh_config(key.name)),
+        (kinds.SERVICE, called.service),
+        *([(kinds.SERVICE, called.headless_service)] if loginset.spec.ordered else []),
+        (login_kind(loginset), called.workload),
+        (kinds.CONFIG_MAP, called.ssh_config),
     )
-    progress = rollout(children.get((kinds.DEPLOYMENT, name)))
+    progress = rollout(children.get((login_kind(loginset), called.workload)))
     is_own = loginset.spec.sssd_conf_ref is None
     return Seen(
         loginset=loginset,
         controller=controller,
         slurm_key=controller
         if isinstance(controller, Need)
-        else needs.controllers_slurm_key(world, controller),
+        else dependencies.controllers_slurm_key(world, controller),
         host_keys=host_keys(loginset, world),
         sssd_conf=sssd_conf(loginset, world),
         own_sssd_conf=world.secret(key.namespace, names.sssd_secret(key.name)) if is_own else None,
@@ -85,8 +85,8 @@ def observe(key: ObjectKey, world: World) -> Seen | None:
         else troubles(seen_pods(world, key.namespace, APP, key.name)),
         key_hash=""
         if isinstance(controller, Need)
-        else needs.slurm_key_hash(world, key.namespace, shared_keys.slurm_key(controller)),
-        ring=needs.key_ring(world, controller) if isinstance(controller, Controller) else None,
+        else dependencies.slurm_key_hash(world, key.namespace, key_secrets.slurm_key(controller)),
+        ring=dependencies.key_ring(world, controller) if isinstance(controller, Controller) else None,
     )
 
 
@@ -116,6 +116,6 @@ def host_keys(loginset: LoginSet, world: World) -> Secret | Need:
 def sssd_conf(loginset: LoginSet, world: World) -> SecretHandle | Need:
     meta, given = loginset.metadata, loginset.spec.sssd_conf_ref
     if given is not None:
-        return needs.secret_value(world, meta.namespace, given, "spec.sssdConfRef")
+        return dependencies.secret_value(world, meta.namespace, given, "spec.sssdConfRef")
     own = SecretKey(name=names.sssd_secret(meta.name), key=SSSD_CONF)
-    return needs.generated_value(world, meta.namespace, own, f"LoginSet {meta.name!r}")
+    return dependencies.generated_value(world, meta.namespace, own, f"LoginSet {meta.name!r}")

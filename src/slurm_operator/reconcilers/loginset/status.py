@@ -1,15 +1,16 @@
 """What a LoginSet says about itself: how to get in, and how many pods let one in."""
 
-from slurm_operator.api import names
+from slurm_operator.api.shared import names
 from slurm_operator.manifests import kinds
+from slurm_operator.manifests.builders.workloads import Rollout
 from slurm_operator.manifests.meta import Manifest
 from slurm_operator.manifests.objects import Secret
 from slurm_operator.manifests.secrets import SSH_FINGERPRINTS
-from slurm_operator.manifests.workloads import Rollout
 from slurm_operator.plan.plan import Outcome, Plan
-from slurm_operator.plan.standing import Standing
-from slurm_operator.plan.wiring import StatusReport
+from slurm_operator.plan.reconciler import StatusReport
+from slurm_operator.reconcilers.loginset.desired import owner
 from slurm_operator.reconcilers.loginset.observe import APP, Seen
+from slurm_operator.reconcilers.shared.daemon_conditions import Standing
 
 
 def status(seen: Seen, plan: Plan, outcome: Outcome) -> StatusReport:
@@ -20,15 +21,15 @@ def status(seen: Seen, plan: Plan, outcome: Outcome) -> StatusReport:
         needs=seen.needs,
         troubles=seen.troubles,
     )
-    return StatusReport(conditions=standing.conditions(plan, outcome), fields=facts(seen))
+    return StatusReport(conditions=standing.conditions(plan, outcome), fields=status_fields(seen))
 
 
-def facts(seen: Seen) -> Manifest:
+def status_fields(seen: Seen) -> Manifest:
     meta = seen.loginset.metadata
     rollout = seen.rollout or Rollout(wanted=0)
     return {
         "observedGeneration": meta.generation,
-        "selector": names.selector(APP, meta.name),
+        "selector": owner(seen.loginset).selector_text,
         "endpoint": endpoint(seen),
         "replicas": rollout.replicas,
         "updatedReplicas": rollout.updated,
@@ -49,7 +50,7 @@ def fingerprints(seen: Seen) -> list[str]:
 def endpoint(seen: Seen) -> str:
     """host:port for ssh: what a load balancer was given, else the Service inside the cluster."""
     meta = seen.loginset.metadata
-    name = names.login_workload(meta.name)
+    name = seen.loginset.named.service
     service = seen.children.get((kinds.SERVICE, name))
     body = service.body if service is not None else {}
     port = seen.loginset.spec.service.port or names.SSH_PORT

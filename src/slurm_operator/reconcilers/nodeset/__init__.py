@@ -1,31 +1,31 @@
-"""NodeSet: workers that come, change and go without ever losing a job."""
+"""NodeSet: workers that are created, replaced and removed without ever losing a job."""
 
 from collections.abc import Iterator
 from functools import partial
 
-from slurm_operator.api import names
-from slurm_operator.api.accounting import Accounting
-from slurm_operator.api.controller import Controller
-from slurm_operator.api.meta import ObjectKey, key_of
-from slurm_operator.api.nodeset import NodeSet
+from slurm_operator.api.shared import belonging
+from slurm_operator.api.shared.meta import ObjectKey, key_of
+from slurm_operator.api.slinky.accounting import Accounting
+from slurm_operator.api.slinky.controller import Controller
+from slurm_operator.api.slinky.nodeset import NodeSet
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.objects import KubeNode, Pod
-from slurm_operator.plan.wiring import Reconciler, SlurmWake, Wake
+from slurm_operator.plan.reconciler import Reconciler, SlurmWake, Wake
 from slurm_operator.plan.world import World
 from slurm_operator.reconcilers.nodeset.decide import decide
 from slurm_operator.reconcilers.nodeset.observe import Seen, observe
-from slurm_operator.reconcilers.nodeset.settled import Settled
 from slurm_operator.reconcilers.nodeset.status import status
+from slurm_operator.reconcilers.nodeset.unchanged_cache import Settled
 from slurm_operator.slurm.snapshot import Changes
 
 
 def owner_of(pod: Pod, world: World) -> Iterator[ObjectKey]:
     """Its NodeSet; of a worker that nobody owns, the one that it is called after."""
     meta = pod.metadata
-    if meta.owner is not None and meta.owner.kind == NodeSet.KIND.kind:
+    if meta.owner is not None and meta.owner.is_a(NodeSet.KIND):
         yield ObjectKey(meta.namespace, meta.owner.name)
-    elif not meta.owner_references and meta.labels.get(names.APP_NAME) == "slurmd":
-        yield ObjectKey(meta.namespace, meta.labels.get(names.APP_INSTANCE, ""))
+    elif not meta.owner_references and belonging.daemon_of(meta.labels) == "slurmd":
+        yield ObjectKey(meta.namespace, belonging.owner_of(meta.labels))
 
 
 def sets_on(kube_node: KubeNode, world: World) -> Iterator[ObjectKey]:
@@ -90,6 +90,7 @@ def reconciler(propagated_conditions: tuple[str, ...] = ()) -> Reconciler[Seen]:
         observe=partial(observe, propagated=propagated_conditions),
         decide=partial(decide, settled=Settled()),
         status=status,
+        gone=lambda seen: seen.nodeset,
         wakes=(
             Wake(Pod, owner_of),
             Wake(KubeNode, sets_on, ignores=is_only_a_heartbeat),
@@ -98,9 +99,16 @@ def reconciler(propagated_conditions: tuple[str, ...] = ()) -> Reconciler[Seen]:
             Wake(NodeSet, siblings, ignores=is_still_called_the_same),
         ),
         slurm_wake=SlurmWake(sets_in_slurm),
-        children=(kinds.CONTROLLER_REVISION, kinds.CONFIG_MAP, kinds.PERSISTENT_VOLUME_CLAIM),
+        children=(kinds.CONTROLLER_REVISION, kinds.CONFIG_MAP, kinds.PERSISTENT_VOLUME_CLAIM, kinds.SERVICE),
         tells_protection=True,
-        decided_by=("collisionCount", "cordoned", "failures", "ordinalToNode", "replicas", "reservation"),
+        urgent_status_fields=(
+            "collisionCount",
+            "cordoned",
+            "failures",
+            "ordinalToNode",
+            "replicas",
+            "reservation",
+        ),
     )
 
 

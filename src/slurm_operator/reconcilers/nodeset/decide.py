@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 
-from slurm_operator.api import names
-from slurm_operator.api.meta import key_of
-from slurm_operator.api.names import RESERVATION_FINALIZER, WORKERS_FINALIZER
+from slurm_operator.api.shared import names
+from slurm_operator.api.shared.meta import key_of
+from slurm_operator.api.shared.names import RESERVATION_FINALIZER, WORKERS_FINALIZER
 from slurm_operator.manifests import kinds
 from slurm_operator.plan.actions import (
     Action,
@@ -16,38 +16,42 @@ from slurm_operator.plan.actions import (
     PatchObject,
     Wait,
 )
-from slurm_operator.plan.gate import PROOF_LIFETIME, Shut, gate
-from slurm_operator.plan.leaving import UNREACHABLE
-from slurm_operator.plan.order import is_forced, order
+from slurm_operator.plan.order import Order, is_forced, order
 from slurm_operator.plan.plan import Lane, Plan, lane, plan
-from slurm_operator.reconcilers.nodeset import failures, policy, revisions, unresponsive
-from slurm_operator.reconcilers.nodeset.abandoned import let_go, stay
-from slurm_operator.reconcilers.nodeset.adoption import adopted, adopted_revisions
-from slurm_operator.reconcilers.nodeset.arrivals import arrivals
-from slurm_operator.reconcilers.nodeset.canary import goes_by
-from slurm_operator.reconcilers.nodeset.causes import Cause, Staying, staying_cause
-from slurm_operator.reconcilers.nodeset.choices import Choices, choose
-from slurm_operator.reconcilers.nodeset.drains import keep
-from slurm_operator.reconcilers.nodeset.facts import facts, written
-from slurm_operator.reconcilers.nodeset.ghosts import forgotten
-from slurm_operator.reconcilers.nodeset.maintenance import arranged
-from slurm_operator.reconcilers.nodeset.marks import marked
-from slurm_operator.reconcilers.nodeset.members import Member
-from slurm_operator.reconcilers.nodeset.mismatches import REGISTERS_WITHIN, unregistered_for
-from slurm_operator.reconcilers.nodeset.observe import Seen
-from slurm_operator.reconcilers.nodeset.protection import protect_again
-from slurm_operator.reconcilers.nodeset.retire import Stages, retire
-from slurm_operator.reconcilers.nodeset.revisions import Revision
-from slurm_operator.reconcilers.nodeset.rollout import replaced
-from slurm_operator.reconcilers.nodeset.settled import Settled
-from slurm_operator.reconcilers.nodeset.traits import traits
-from slurm_operator.reconcilers.nodeset.volumes import (
+from slurm_operator.reconcilers.nodeset.annotations import ends, marked
+from slurm_operator.reconcilers.nodeset.creation import own_service, revisions
+from slurm_operator.reconcilers.nodeset.creation.adoption import adopted, adopted_revisions
+from slurm_operator.reconcilers.nodeset.creation.pod_creation import arrivals
+from slurm_operator.reconcilers.nodeset.creation.revisions import Revision
+from slurm_operator.reconcilers.nodeset.creation.volumes import (
     VOLUME_TERMINATING,
     is_scaled_in,
     left_behind,
     lost_claims,
     retention,
 )
+from slurm_operator.reconcilers.nodeset.departures.canary import times_until_reassessed
+from slurm_operator.reconcilers.nodeset.departures.maintenance import reservation_actions
+from slurm_operator.reconcilers.nodeset.departures.replica_plan import Choices, choose
+from slurm_operator.reconcilers.nodeset.departures.rollout import replaced
+from slurm_operator.reconcilers.nodeset.observe import Seen
+from slurm_operator.reconcilers.nodeset.records.attributes import traits
+from slurm_operator.reconcilers.nodeset.records.created_records import is_created, without_pods
+from slurm_operator.reconcilers.nodeset.records.leftover_records import stale_record_removals
+from slurm_operator.reconcilers.nodeset.records.registration_check import REGISTERS_WITHIN, unregistered_for
+from slurm_operator.reconcilers.nodeset.report import crash_backoff
+from slurm_operator.reconcilers.nodeset.report.pod_conditions import condition_writes, kubernetes_time
+from slurm_operator.reconcilers.nodeset.unchanged_cache import Settled
+from slurm_operator.reconcilers.nodeset.worker import drain_policy, unresponsive
+from slurm_operator.reconcilers.nodeset.worker.drain_causes import Cause, Staying, staying_cause
+from slurm_operator.reconcilers.nodeset.worker.left_behind import let_go
+from slurm_operator.reconcilers.nodeset.worker.namespace_deletion import keep_protected, release
+from slurm_operator.reconcilers.nodeset.worker.protection import protect_again
+from slurm_operator.reconcilers.nodeset.worker.removal import Stages, retire
+from slurm_operator.reconcilers.nodeset.worker.staying import stages_of_staying_worker
+from slurm_operator.reconcilers.nodeset.workers import Worker
+from slurm_operator.reconcilers.shared.partition_removal import UNREACHABLE
+from slurm_operator.safety.gate import PROOF_LIFETIME, Shut, gate
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
 
 A_SECOND = timedelta(seconds=1)
@@ -86,23 +90,31 @@ def decide(seen: Seen, now: datetime, settled: Settled | None = None) -> Plan:
     leaving = {**choices.leaving, **replaced(seen, choices, revision, now)}
     # Who deletes a NodeSet without a finalizer leaves its workers behind, and nobody to look after them.
     coming = arrivals(seen, choices, revision) if _is_guarded(seen) else []
-    workers = list(_workers(seen, leaving, settled, at_rest, now))
-    records = forgotten(seen, choices)
+    lanes_of_workers = list(_workers(seen, leaving, settled, at_rest, now))
+    records = stale_record_removals(seen, choices)
+    slots = (*choices.create, *(held.slot for held in choices.held))
+    known = without_pods(seen, {slot.hostname for slot in slots}) if _is_guarded(seen) else []
     must_ask = bool(records) and _is_old(seen.slurm, now)  # A job may insist on one of them since.
     return plan(
         # A claim that should stay would go with its NodeSet, so that waits for it.
-        lane("nodeset", left_behind(seen.nodeset, seen.members, seen.followers), _own(seen)),
+        lane("nodeset", left_behind(seen.nodeset, seen.workers, seen.followers), _own(seen)),
         _history(seen, revision),
         *adopted(seen),
+        lane("service", own_service.writes(seen)),
         *coming,
-        *workers,
-        *policy.ended_jobs(seen, leaving, now),
+        *lanes_of_workers,
+        *drain_policy.ended_jobs(seen, leaving, now),
         *([] if must_ask else records),
-        lane("maintenance", arranged(seen, now)),
+        *known,
+        lane("maintenance", reservation_actions(seen, now)),
         look_again=A_SECOND
         if must_ask
-        else _look_again(seen, choices, [*coming, *workers], policy.next_end(seen, leaving, now), now),
-        waits_on=(seen.controller_key,) if leaving or must_ask or _awaits_slurm(seen, now) else (),
+        else _look_again(
+            seen, choices, [*coming, *lanes_of_workers], drain_policy.next_end(seen, leaving, now), now
+        ),
+        waits_on=(seen.controller_key,)
+        if leaving or must_ask or _awaits_slurm(seen, now) or _awaits_records(seen, choices)
+        else (),
     )
 
 
@@ -113,91 +125,97 @@ def ended_by_order(seen: Seen) -> Plan | None:
         return None
     kept = [name for name in nodeset.metadata.finalizers if name not in FINALIZERS]
     released = _finalizers(seen, kept, "Released", f"NodeSet {nodeset.metadata.name}: forced by annotation")
-    ended = [action for member in seen.members for action in _ended(member, seen)]
-    claims = left_behind(nodeset, seen.members, seen.followers)
-    return plan(lane("nodeset", claims, ended, [released]))
+    claims = left_behind(nodeset, seen.workers, seen.followers)
+    ordered = [
+        (worker, given)
+        for worker in seen.workers
+        if not worker.is_terminating and (given := order(nodeset.metadata, worker.pod.metadata)) is not None
+    ]
+    marks = [mark for worker, _ in ordered for mark in ends(worker)]
+    ended = [_ended(worker, given) for worker, given in ordered]
+    return plan(lane("nodeset", claims, marks, ended, [released]))
 
 
-def _ended(member: Member, seen: Seen) -> Iterator[EndWorker]:
-    given = order(seen.nodeset.metadata, member.pod.metadata)
-    if given is not None and not member.is_terminating:
-        yield EndWorker(
-            key=key_of(member.pod),
-            slurm_node=member.slurm_node,
-            order=given,
-            reason="Forced",
-            message=f"deleted worker {member.name} with the jobs in it: a person forced that by annotation",
-        )
+def _ended(worker: Worker, given: Order) -> EndWorker:
+    return EndWorker(
+        key=key_of(worker.pod),
+        slurm_node=worker.slurm_node,
+        order=given,
+        reason="Forced",
+        message=f"deleted worker {worker.name} with the jobs in it: a person forced that by annotation",
+    )
 
 
 def _workers(
     seen: Seen, leaving: Mapping[str, Cause], settled: Settled, at_rest: frozenset[str], now: datetime
 ) -> Iterator[Lane]:
     """Lanes for every worker. No more go at once than can be told about in between."""
-    may_go, may_note, at = MOST_GOING, MOST_NOTED, written(now)
+    may_go, may_note, at = MOST_GOING, MOST_NOTED, kubernetes_time(now)
     came_to_rest = []
     still = at_rest - leaving.keys()
-    for member in seen.members:
-        if member.uid in still:
+    for worker in seen.workers:
+        if worker.uid in still:
             continue
-        cause = leaving.get(member.uid)
-        stages = _steps(member, seen, cause, now)
+        cause = leaving.get(worker.uid)
+        stages = _steps(worker, seen, cause, now)
         is_going = any(isinstance(action, DeleteWorker) for stage in stages for action in stage)
         if is_going and not may_go:
-            yield lane(member.slurm_node, [_in_turn(member)])
+            yield lane(worker.slurm_node, [_in_turn(worker)])
             continue
-        lanes = _lanes(member, seen, cause, stages, now, is_going=is_going)
+        lanes = _lanes(worker, seen, cause, stages, now, is_going=is_going)
         if is_going:
             may_go -= 1
         elif may_note > 0:
-            notes = [*facts(member, at), *_known_to_others(member, seen)]
+            notes = [*condition_writes(worker, at), *_known_to_others(worker, seen)]
             may_note -= len(notes)
             lanes += notes
             if not lanes and cause is None:
-                came_to_rest.append(member)
+                came_to_rest.append(worker)
         yield from lanes
     settled.note(seen, still, came_to_rest)
 
 
-def _known_to_others(member: Member, seen: Seen) -> list[Lane]:
+def _known_to_others(worker: Worker, seen: Seen) -> list[Lane]:
     """One that was made without the label by which the operator before us finds it up to date."""
-    labels, revision = member.pod.metadata.labels, seen.revision
-    is_known = names.LABEL_HASH in labels or member.revision != revision.hash
-    if is_known or member.is_terminating or seen.nodeset.metadata.is_terminating:
+    labels, revision = worker.pod.metadata.labels, seen.revision
+    is_known = names.LABEL_HASH in labels or worker.revision != revision.hash
+    if is_known or worker.is_terminating or seen.nodeset.metadata.is_terminating:
         return []
-    message = f"{member.name} is up to date for the operator before us, too"
+    message = f"{worker.name} is up to date for the operator before us, too"
     label = {names.LABEL_HASH: revision.theirs}
-    noted = marked(member, "Labelled", message, labels=label, is_housekeeping=True)
-    return [lane(f"revision of {member.slurm_node}", noted, is_note=True)]
+    noted = marked(worker, "Labelled", message, labels=label, is_housekeeping=True)
+    return [lane(f"revision of {worker.slurm_node}", noted, is_note=True)]
 
 
-def _in_turn(member: Member) -> Wait:
+def _in_turn(worker: Worker) -> Wait:
     message = f"it may go, and does when it is its turn: {MOST_GOING} go at once"
-    return Wait(subject=member.slurm_node, reason="InTurn", message=message)
+    return Wait(subject=worker.slurm_node, reason="InTurn", message=message)
 
 
 def _lanes(
-    member: Member, seen: Seen, cause: Cause | None, stages: Stages, now: datetime, *, is_going: bool
+    worker: Worker, seen: Seen, cause: Cause | None, stages: Stages, now: datetime, *, is_going: bool
 ) -> list[Lane]:
     """What becomes of one worker and of its volumes, and what Slurm is told of it while it is there."""
-    is_scaled = is_scaled_in(member, cause, seen.nodeset, is_going=is_going)
-    kept = retention(member, seen.nodeset, seen.claims, is_scaled=is_scaled)
+    is_scaled = is_scaled_in(worker, cause, seen.nodeset, is_going=is_going)
+    kept = retention(worker, seen.nodeset, seen.claims, is_scaled=is_scaled)
     if is_going:
-        return [lane(member.slurm_node, kept, *stages)]
-    lanes = [lane(member.slurm_node, *stages)] if stages else []
-    again = protect_again(member, seen, now) if cause is not None else []
-    lanes += [lane(f"protection of {member.slurm_node}", again)] if again else []
-    lost = lost_claims(member, seen.nodeset, seen.claims) if cause is None else []
-    lanes += [lane(f"volumes of {member.slurm_node}", [*lost, *kept])] if lost or kept else []
-    return [*lanes, *traits(member, seen)]
+        return [lane(worker.slurm_node, kept, *stages)]
+    lanes = [lane(worker.slurm_node, *stages)] if stages else []
+    again = protect_again(worker, seen, now) if cause is not None else []
+    lanes += [lane(f"protection of {worker.slurm_node}", again)] if again else []
+    lost = lost_claims(worker, seen.nodeset, seen.claims) if cause is None else []
+    lanes += [lane(f"volumes of {worker.slurm_node}", [*lost, *kept])] if lost or kept else []
+    return [*lanes, *traits(worker, seen)]
 
 
-def _steps(member: Member, seen: Seen, cause: Cause | None, now: datetime) -> Stages:
+def _steps(worker: Worker, seen: Seen, cause: Cause | None, now: datetime) -> Stages:
     if cause is None:
-        return keep(member, seen, now)
-    if (seen.is_abandoned or seen.is_cut_off) and isinstance(gate(member, now), Shut):
-        return let_go(member) if seen.is_abandoned else stay(member, seen.controller_key)
-    return retire(member, cause, seen.controller_key, now, has_twin=seen.has_twin(member))
+        return stages_of_staying_worker(worker, seen, now)
+    if (seen.is_abandoned or seen.is_cut_off) and isinstance(gate(worker, now), Shut):
+        return release(worker) if seen.is_abandoned else keep_protected(worker, seen.controller_key)
+    if seen.has_nobody_to_ask and isinstance(gate(worker, now), Shut):
+        return let_go(worker)
+    return retire(worker, cause, seen.controller_key, now, has_twin=seen.has_twin(worker))
 
 
 def _is_old(slurm: Snapshot | Unreachable, now: datetime) -> bool:
@@ -206,8 +224,13 @@ def _is_old(slurm: Snapshot | Unreachable, now: datetime) -> bool:
 
 def _awaits_slurm(seen: Seen, now: datetime) -> bool:
     """Something is about to change in Slurm that we should see soon."""
-    is_awaited = any(_awaits_release(member, seen, now) for member in seen.members)
+    is_awaited = any(_awaits_release(worker, seen, now) for worker in seen.workers)
     return is_awaited or _awaits_registration(seen, now)
+
+
+def _awaits_records(seen: Seen, choices: Choices) -> bool:
+    """Pods come as soon as Slurm has taken their records."""
+    return is_created(seen.nodeset) and bool(choices.create)
 
 
 def _awaits_registration(seen: Seen, now: datetime) -> bool:
@@ -215,34 +238,34 @@ def _awaits_registration(seen: Seen, now: datetime) -> bool:
 
     Who has been at it for long, starting or registering, is not waited for: the others need us.
     """
-    waits = (unregistered_for(member, now) for member in seen.members)
+    waits = (unregistered_for(worker, now) for worker in seen.workers)
     awaited = [wait for wait in waits if timedelta(0) < wait < REGISTERS_WITHIN]
     if not awaited:
         return False
     within = STARTS_IN_A_CROWD if min(awaited) < FOLLOWS_WITHIN else REGISTERS_WITHIN
-    return not any(_is_starting(member, now, within) for member in seen.members)
+    return not any(_is_starting(worker, now, within) for worker in seen.workers)
 
 
-def _is_starting(member: Member, now: datetime, within: timedelta) -> bool:
+def _is_starting(worker: Worker, now: datetime, within: timedelta) -> bool:
     """It is new and not yet up; one that was registered before is not, whatever became of its machine."""
-    created = member.pod.metadata.creation_timestamp
+    created = worker.pod.metadata.creation_timestamp
     is_new = created is not None and now - created < within
-    return is_new and not (member.is_ready or member.is_registered or member.is_terminating)
+    return is_new and not (worker.is_ready or worker.is_registered or worker.is_terminating)
 
 
-def _awaits_release(member: Member, seen: Seen, now: datetime) -> bool:
+def _awaits_release(worker: Worker, seen: Seen, now: datetime) -> bool:
     """Out of service for whatever cause, it is let go as soon as its jobs are done, and somebody waits.
 
     Others may have drained it long before, so that nothing in Slurm changes by that.
     """
-    record = member.record or member.last_record
-    is_out = record is not None and record.state.is_drain and _is_awaited(member, seen, now)
-    return (is_out or member.is_node_cordoned) and names.LABEL_POD_PROTECT in member.pod.metadata.labels
+    record = worker.record or worker.last_record
+    is_out = record is not None and record.state.is_drain and _is_awaited(worker, seen, now)
+    return (is_out or worker.is_node_cordoned) and names.LABEL_POD_PROTECT in worker.pod.metadata.labels
 
 
-def _is_awaited(member: Member, seen: Seen, now: datetime) -> bool:
+def _is_awaited(worker: Worker, seen: Seen, now: datetime) -> bool:
     """Somebody took it out of service. Nobody waits for one that only does not answer: it stays."""
-    cause = staying_cause(member, seen.nodeset, seen.propagated_conditions, seen.slurmctld_since, now)
+    cause = staying_cause(worker, seen.nodeset, seen.propagated_conditions, seen.slurmctld_since, now)
     return cause is not None and cause.kind is not Staying.UNRESPONSIVE
 
 
@@ -254,7 +277,7 @@ def _own(seen: Seen) -> list[Action]:
     """The finalizer: there while workers are, gone with the last of them and the last line in slurm.conf."""
     nodeset = seen.nodeset
     has_it = WORKERS_FINALIZER in nodeset.metadata.finalizers
-    if nodeset.metadata.is_terminating and not seen.members:
+    if nodeset.metadata.is_terminating and not seen.workers:
         waits = _configured(seen)
         if waits:
             return waits
@@ -326,7 +349,7 @@ def _history(seen: Seen, revision: Revision) -> Lane:
         return lane("revisions", [made])
     if revision.former is not None:
         return lane("revisions", [revisions.renewal(revision.former, seen.revisions)])
-    in_use = {revision.hash, *revision.names, *(member.revision for member in seen.members)}
+    in_use = {revision.hash, *revision.names, *(worker.revision for worker in seen.workers)}
     return lane(
         "revisions",
         [
@@ -358,15 +381,15 @@ def _look_again(
     waits = [next_end] if next_end is not None else []
     waits += [NAMES_FREE_AFTER] if choices.held else []  # The pod of another NodeSet wakes that one alone.
     if seen.nodeset.spec.min_ready_seconds:
-        waits += [_available_in(member, seen, now) for member in seen.members if member.is_ready]
-    if seen.nodeset.metadata.is_terminating and not seen.members:
+        waits += [_available_in(worker, seen, now) for worker in seen.workers if worker.is_ready]
+    if seen.nodeset.metadata.is_terminating and not seen.workers:
         waits += [A_SECOND]  # slurmctld is about to be told to do without it.
-    waits += [failures.due_in(member, seen, now) for member in seen.members if member.pod.has_ended]
-    waits += [REGISTERS_WITHIN - waited for m in seen.members if (waited := unregistered_for(m, now))]
-    if any(member.revision != seen.revision.hash for member in seen.members):
-        waits += [wait for member in seen.members for wait in goes_by(member, now)]
-    waits += [m.ready_again_in(now) for m in seen.members if not m.is_ready and m.has_crashed]
-    silent = (unresponsive.next_look(m, seen.slurmctld_since, now) for m in seen.members if not m.is_ready)
+    waits += [crash_backoff.due_in(worker, seen, now) for worker in seen.workers if worker.pod.has_ended]
+    waits += [REGISTERS_WITHIN - waited for m in seen.workers if (waited := unregistered_for(m, now))]
+    if any(worker.revision != seen.revision.hash for worker in seen.workers):
+        waits += [wait for worker in seen.workers for wait in times_until_reassessed(worker, now)]
+    waits += [m.ready_again_in(now) for m in seen.workers if not m.is_ready and m.has_crashed]
+    silent = (unresponsive.next_look(m, seen.slurmctld_since, now) for m in seen.workers if not m.is_ready)
     waits += [wait for wait in silent if wait is not None]
     untold = (a for lane_ in lanes for a in lane_.actions() if isinstance(a, Wait))
     waits += [ENDS_UNTOLD[wait.reason] for wait in untold if wait.reason in ENDS_UNTOLD]
@@ -374,7 +397,7 @@ def _look_again(
     return max(soonest, A_SECOND) if soonest is not None else None
 
 
-def _available_in(member: Member, seen: Seen, now: datetime) -> timedelta:
-    since = member.ready_changed_at
+def _available_in(worker: Worker, seen: Seen, now: datetime) -> timedelta:
+    since = worker.ready_changed_at
     wanted = timedelta(seconds=seen.nodeset.spec.min_ready_seconds)
     return wanted - (now - since) if since is not None else timedelta(0)

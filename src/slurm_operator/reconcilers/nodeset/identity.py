@@ -3,15 +3,21 @@
 import hashlib
 import re
 
-from slurm_operator.api import names
-from slurm_operator.api.nodeset import NodeSet
-from slurm_operator.api.workers import ScalingMode
+from slurm_operator.api.shared import belonging, names
+from slurm_operator.api.shared.worker_parts import ScalingMode
+from slurm_operator.api.slinky.nodeset import NodeSet
+from slurm_operator.manifests.builders.parts import Owner
 from slurm_operator.manifests.objects import KubeNode, Pod
 from slurm_operator.manifests.worker_names import mode_of as mode_of
 from slurm_operator.manifests.worker_names import slurm_node_name as slurm_node_name
 
 # What a pod can have for one (RFC 1123, a single label).
 _HOST_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+
+
+def owner(nodeset: NodeSet) -> Owner:
+    """The NodeSet as the owner of its workers."""
+    return Owner(NodeSet.KIND, nodeset.metadata, "slurmd", "worker", nodeset.spec.children.labels)
 
 
 def padded(ordinal: int, nodeset: NodeSet) -> str:
@@ -29,7 +35,7 @@ def prefix(nodeset: NodeSet) -> str:
 
 def hostname(ordinal: int, nodeset: NodeSet) -> str:
     """The host name and so the Slurm node name of a numbered worker."""
-    return f"{prefix(nodeset)}{padded(ordinal, nodeset)}"
+    return nodeset.host_name(ordinal)
 
 
 def is_numbered(slurm_node: str, prefix: str) -> bool:
@@ -105,7 +111,7 @@ def is_called_like(pod: Pod, nodeset: NodeSet) -> bool:
     One that was made for another Slurm cluster never is: its slurmd and its jobs are there.
     """
     labels, name = pod.metadata.labels, nodeset.metadata.name
-    if labels.get(names.APP_NAME) != "slurmd" or labels.get(names.APP_INSTANCE) != name:
+    if belonging.part(labels) != ("slurmd", name):
         return False
     if labels.get(names.LABEL_CLUSTER, nodeset.spec.controller) != nodeset.spec.controller:
         return False

@@ -1,32 +1,35 @@
 """Choose the facts about one NodeSet: its workers, the machines they are on, and what Slurm says of them."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
 
-from slurm_operator.api import names
-from slurm_operator.api.accounting import Accounting
-from slurm_operator.api.conditions import READY, Truth
-from slurm_operator.api.controller import Controller
-from slurm_operator.api.meta import ObjectKey
-from slurm_operator.api.nodeset import NodeSet
-from slurm_operator.api.shared_keys import slurm_key
-from slurm_operator.api.workers import ScalingMode
+from slurm_operator.api.shared import names
+from slurm_operator.api.shared.conditions import READY, Truth
+from slurm_operator.api.shared.meta import ObjectKey, key_of
+from slurm_operator.api.shared.worker_parts import ScalingMode
+from slurm_operator.api.slinky.accounting import Accounting
+from slurm_operator.api.slinky.controller import Controller
+from slurm_operator.api.slinky.key_secrets import slurm_key
+from slurm_operator.api.slinky.nodeset import NodeSet
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.meta import Child
 from slurm_operator.manifests.objects import KubeNode, Pod, Secret, Unread
-from slurm_operator.plan.leaving import Stays, is_configured, may_leave_config
-from slurm_operator.plan.needs import with_shared_keys
 from slurm_operator.plan.world import NOBODY, OWNER, Protection, World
-from slurm_operator.reconcilers.nodeset import identity, revisions
-from slurm_operator.reconcilers.nodeset.abandoned import is_abandoned, is_cut_off
-from slurm_operator.reconcilers.nodeset.members import Member
-from slurm_operator.reconcilers.nodeset.remains import Remains, neighbours, remains
-from slurm_operator.reconcilers.nodeset.revisions import Revision
-from slurm_operator.reconcilers.nodeset.their_hash import their_hash
-from slurm_operator.reconcilers.nodeset.volumes import Claims, all_claim_names, claim_names, whose
+from slurm_operator.reconcilers.nodeset import identity
+from slurm_operator.reconcilers.nodeset.creation import revisions
+from slurm_operator.reconcilers.nodeset.creation.revisions import Revision
+from slurm_operator.reconcilers.nodeset.creation.slinky_hash import their_hash
+from slurm_operator.reconcilers.nodeset.creation.volumes import Claims, all_claim_names, claim_names, whose
+from slurm_operator.reconcilers.nodeset.records.leftovers import Remains, neighbours, remains
+from slurm_operator.reconcilers.nodeset.worker.left_behind import former_nodeset, has_nobody_to_ask
+from slurm_operator.reconcilers.nodeset.worker.namespace_deletion import is_abandoned, is_cut_off
+from slurm_operator.reconcilers.nodeset.workers import Worker
+from slurm_operator.reconcilers.shared.dependencies import known_controllers, with_shared_keys
+from slurm_operator.reconcilers.shared.partition_removal import Stays, is_configured, may_leave_config
+from slurm_operator.reconcilers.shared.strays import cluster_of, strays_of
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
 
 _EVER = datetime(1970, 1, 1, tzinfo=UTC)
@@ -36,13 +39,14 @@ _EVER = datetime(1970, 1, 1, tzinfo=UTC)
 class Seen:
     nodeset: NodeSet
     controller: Controller | None
-    members: tuple[Member, ...]
+    workers: tuple[Worker, ...]
     kube_nodes: Mapping[str, KubeNode]  # None of them when they may not be seen: ask `sees_machines`.
     revisions: tuple[Child, ...]
     revision: Revision  # What workers are to be made from.
     slurm: Snapshot | Unreachable
     now: datetime
     ssh_config: Child | None = None
+    own_service: Child | None = None
     sssd_conf: Secret | Unread | None = None
     claims: Claims = field(default_factory=dict)
     followers: tuple[Child, ...] = ()  # Claims that go with the NodeSet, also those that no worker has.
@@ -55,12 +59,15 @@ class Seen:
     protection: Protection = Protection.NOT_LOOKED
     is_abandoned: bool = False
     is_cut_off: bool = False
+    is_gone: bool = False  # The NodeSet is no more, and has left these workers.
+    has_nobody_to_ask: bool = False  # Nor is its Controller there.
     sees_machines: bool = True
     awaits_keys_of: str = ""  # An Accounting that is not there yet and may bring its own.
+    other_controllers: tuple[str, ...] = ()  # Those that there are, where its own is not.
 
     @property
     def controller_key(self) -> ObjectKey:
-        return ObjectKey(self.nodeset.metadata.namespace, self.nodeset.spec.controller)
+        return _controller_key(self.nodeset)
 
     @property
     def reservation_name(self) -> str:
@@ -78,29 +85,29 @@ class Seen:
         return ready.last_transition_time if ready.status is Truth.TRUE else None
 
     @cached_property
-    def former(self) -> list[Member]:
+    def former(self) -> list[Worker]:
         """Workers that were made from something else, and are not about to end."""
-        return [m for m in self.members if self.is_former(m) and not m.is_terminating]
+        return [m for m in self.workers if self.is_former(m) and not m.is_terminating]
 
-    def is_former(self, member: Member) -> bool:
+    def is_former(self, worker: Worker) -> bool:
         """It was made from something else than is wanted now. Whoever cannot be told is none of these."""
-        return member.revision != self.revision.hash and member.revision not in self.unread_revisions
+        return worker.revision != self.revision.hash and worker.revision not in self.unread_revisions
 
     @cached_property
     def holders(self) -> Mapping[str, Sequence[Pod]]:
         """Who has which name in Slurm: every pod that has not ended, ours and our neighbours'."""
         found: defaultdict[str, list[Pod]] = defaultdict(list)
-        for member in self.members:
-            if not member.pod.has_ended:
-                found[member.slurm_node].append(member.pod)
+        for worker in self.workers:
+            if not worker.pod.has_ended:
+                found[worker.slurm_node].append(worker.pod)
         for pod in self.neighbours:
             if not pod.has_ended:
                 found[identity.slurm_node_name(pod)].append(pod)
         return found
 
-    def has_twin(self, member: Member) -> bool:
+    def has_twin(self, worker: Worker) -> bool:
         """Another pod has its name in Slurm, and so may be whom the record of that name is about."""
-        return any(pod.metadata.uid != member.uid for pod in self.holders.get(member.slurm_node, ()))
+        return any(pod.metadata.uid != worker.uid for pod in self.holders.get(worker.slurm_node, ()))
 
     @property
     def is_daemon(self) -> bool:
@@ -111,7 +118,7 @@ def observe(key: ObjectKey, world: World, propagated: tuple[str, ...] = ()) -> S
     """`propagated` are conditions of Nodes that people asked to see in the reason of a cordon's drain."""
     nodeset = world.get(NodeSet, key.namespace, key.name)
     if nodeset is None:
-        return None
+        return _left_behind(key, world)
     slurm = world.slurm(key.namespace, nodeset.spec.controller)
     found = world.get(Controller, key.namespace, nodeset.spec.controller)
     controller = with_shared_keys(found, world) if found is not None else None
@@ -120,22 +127,23 @@ def observe(key: ObjectKey, world: World, propagated: tuple[str, ...] = ()) -> S
     kube_nodes = _kube_nodes(nodeset, pods, world)
     history, unread = _history(nodeset, pods, world)
     current = revisions.current(nodeset, history)
-    members = tuple(_members(pods, nodeset, kube_nodes, slurm, lost_since, current))
+    workers = tuple(_workers(pods, nodeset, kube_nodes, slurm, lost_since, current))
     return Seen(
         nodeset=nodeset,
         controller=controller,
-        members=members,
+        workers=workers,
         kube_nodes=kube_nodes,
         revisions=history,
         revision=current,
         unread_revisions=unread,
         slurm=slurm,
         ssh_config=world.child(kinds.CONFIG_MAP, key.namespace, names.ssh_config(key.name)),
+        own_service=world.child(kinds.SERVICE, key.namespace, nodeset.service) if nodeset.service else None,
         sssd_conf=_sssd_conf(nodeset, world),
         claims=_claims(nodeset, pods, kube_nodes, world),
         followers=tuple(world.children(kinds.PERSISTENT_VOLUME_CLAIM, nodeset.metadata.uid)),
-        remains=remains(nodeset, members, slurm, world),
-        neighbours=_neighbours(nodeset, members, kube_nodes, world),
+        remains=remains(nodeset, workers, slurm, world),
+        neighbours=_neighbours(nodeset, workers, kube_nodes, world),
         now=world.now,
         propagated_conditions=propagated,
         sees_machines=world.serves(kinds.KUBE_NODE),
@@ -145,14 +153,47 @@ def observe(key: ObjectKey, world: World, propagated: tuple[str, ...] = ()) -> S
         is_abandoned=is_abandoned(nodeset, world),
         is_cut_off=is_cut_off(nodeset, world),
         awaits_keys_of=_awaited(controller, world) if controller is not None else "",
+        other_controllers=known_controllers(world, key.namespace) if controller is None else (),
     )
 
 
+def _left_behind(key: ObjectKey, world: World) -> Seen | None:
+    """Workers that a NodeSet of this name has left, as if it were being deleted; None where it left none."""
+    pods = strays_of(key, world)
+    if not pods:
+        return None
+    nodeset = former_nodeset(key, pods)
+    slurm, current = world.slurm(*_controller_key(nodeset)), revisions.current(nodeset, ())
+    found = [pod for pod in pods if cluster_of(pod) == _controller_key(nodeset)]
+    controller = world.get(Controller, *_controller_key(nodeset))
+    lost_since = controller.status.state_lost_since if controller is not None else None
+    kube_nodes = _kube_nodes(nodeset, found, world)
+    return Seen(
+        nodeset=nodeset,
+        controller=controller,
+        workers=tuple(_workers(found, nodeset, kube_nodes, slurm, lost_since, current)),
+        kube_nodes=kube_nodes,
+        revisions=(),
+        revision=current,
+        slurm=slurm,
+        neighbours=tuple(neighbours(nodeset, world)),
+        now=world.now,
+        protection=world.protection,
+        is_abandoned=is_abandoned(nodeset, world),
+        is_gone=True,
+        has_nobody_to_ask=has_nobody_to_ask(nodeset, world),
+    )
+
+
+def _controller_key(nodeset: NodeSet) -> ObjectKey:
+    return ObjectKey(nodeset.metadata.namespace, nodeset.spec.controller)
+
+
 def _orphans(nodeset: NodeSet, world: World) -> Iterator[Pod]:
-    """Workers of this name that nobody owns; one that is on its way out is left to go."""
+    """Workers of this name whose owner is no more, or that have none; one on its way out is left to go."""
     if nodeset.metadata.is_terminating:
         return
-    for pod in world.find(Pod, OWNER, NOBODY):
+    for pod in (*world.find(Pod, OWNER, NOBODY), *strays_of(key_of(nodeset), world)):
         meta = pod.metadata
         is_here = meta.namespace == nodeset.metadata.namespace and not meta.is_terminating
         if is_here and identity.is_called_like(pod, nodeset):
@@ -222,7 +263,7 @@ def _claims(
     """The volume claims that there are, of workers that are there or may come."""
     if not nodeset.spec.volume_claim_templates:
         return {}
-    wanted = set(all_claim_names(nodeset, nodeset.spec.replicas + len(pods)))
+    wanted = set(all_claim_names(nodeset, _numbers(nodeset, len(pods))))
     for pod in pods:
         wanted.update(claim_names(nodeset, whose(pod)).values())
     for kube_node in kube_nodes.values():
@@ -232,17 +273,30 @@ def _claims(
     return {name: claim for name, claim in found if claim is not None}
 
 
+def _numbers(nodeset: NodeSet, others: int) -> Collection[int]:
+    """Numbers that workers may come with. Without a list of them so many `others` may be in the way."""
+    spec = nodeset.spec
+    return spec.numbers if spec.has_fixed_numbers else range(spec.replicas + others)
+
+
 def _neighbours(
-    nodeset: NodeSet, members: Sequence[Member], kube_nodes: Mapping[str, KubeNode], world: World
+    nodeset: NodeSet, workers: Sequence[Worker], kube_nodes: Mapping[str, KubeNode], world: World
 ) -> tuple[Pod, ...]:
     """Looked for when a worker may come, who needs a free name, or one has a record that may be another's."""
     mode = nodeset.spec.scaling_mode
-    most = len(kube_nodes) if mode is ScalingMode.DAEMON_SET else nodeset.spec.replicas
-    may_come = sum(1 for member in members if member.mode is mode) < most
-    if not may_come and all(m.record is not None and not m.pod.has_ended for m in members):
+    most = len(kube_nodes) if mode is ScalingMode.DAEMON_SET else len(nodeset.spec.numbers)
+    own = [worker for worker in workers if worker.mode is mode]
+    may_come = len(own) < most or _lacks_a_number(nodeset, own)
+    if not may_come and all(m.record is not None and not m.pod.has_ended for m in workers):
         return ()
-    mine = {member.uid for member in members}
+    mine = {worker.uid for worker in workers}
     return tuple(pod for pod in neighbours(nodeset, world) if pod.metadata.uid not in mine)
+
+
+def _lacks_a_number(nodeset: NodeSet, own: Sequence[Worker]) -> bool:
+    """One of the list has no worker yet, however many others are there."""
+    spec = nodeset.spec
+    return spec.has_fixed_numbers and not {worker.ordinal for worker in own}.issuperset(spec.numbers)
 
 
 def _kube_nodes(nodeset: NodeSet, pods: Sequence[Pod], world: World) -> dict[str, KubeNode]:
@@ -256,19 +310,19 @@ def _kube_nodes(nodeset: NodeSet, pods: Sequence[Pod], world: World) -> dict[str
     return {name: kube_node for name, kube_node in found if kube_node is not None}
 
 
-def _members(
+def _workers(
     pods: Sequence[Pod],
     nodeset: NodeSet,
     kube_nodes: Mapping[str, KubeNode],
     slurm: Snapshot | Unreachable,
     lost_since: datetime | None,
     current: Revision,
-) -> Iterator[Member]:
+) -> Iterator[Worker]:
     made_at = (pod.metadata.creation_timestamp for pod in pods)
     newest = max((moment for moment in made_at if moment is not None), default=None)
     for pod in pods:
         kube_node = kube_nodes.get(pod.spec.node_name)
-        yield Member.of(
+        yield Worker.of(
             pod,
             nodeset,
             kube_node,

@@ -3,35 +3,39 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeGuard
 
-from slurm_operator.api import names
-from slurm_operator.api.conditions import Truth
-from slurm_operator.api.nodeset_status import NodeSetStatus
+from slurm_operator.api.shared import names
+from slurm_operator.api.shared.conditions import Truth
+from slurm_operator.api.slinky.nodeset_status import NodeSetStatus
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.meta import Manifest
-from slurm_operator.manifests.troubles import troubles
+from slurm_operator.manifests.pod_troubles import troubles
 from slurm_operator.plan import failing
 from slurm_operator.plan.actions import Action, Create
 from slurm_operator.plan.conditions import DEGRADED, READY, Condition, false, true
-from slurm_operator.plan.gate import told
-from slurm_operator.plan.needs import Need
 from slurm_operator.plan.plan import Outcome, Plan
-from slurm_operator.plan.wiring import StatusReport
-from slurm_operator.reconcilers.nodeset import cordons, failures, maintenance, probes, protection_told, ssh
-from slurm_operator.reconcilers.nodeset.choices import desired
-from slurm_operator.reconcilers.nodeset.forecasts import TOLD, forecasts
-from slurm_operator.reconcilers.nodeset.members import Member
-from slurm_operator.reconcilers.nodeset.mismatches import mismatches
+from slurm_operator.plan.reconciler import StatusReport
+from slurm_operator.reconcilers.nodeset import identity
+from slurm_operator.reconcilers.nodeset.creation import ssh
+from slurm_operator.reconcilers.nodeset.departures import maintenance
+from slurm_operator.reconcilers.nodeset.departures.pinning import pins
+from slurm_operator.reconcilers.nodeset.departures.replica_plan import desired
 from slurm_operator.reconcilers.nodeset.observe import Seen
-from slurm_operator.reconcilers.nodeset.pins import pins
-from slurm_operator.reconcilers.nodeset.policy import overdue
-from slurm_operator.reconcilers.nodeset.progress import progressing
-from slurm_operator.reconcilers.nodeset.unresponsive import (
+from slurm_operator.reconcilers.nodeset.records.registration_check import mismatches
+from slurm_operator.reconcilers.nodeset.report import crash_backoff, killing_probes, protection_status
+from slurm_operator.reconcilers.nodeset.report.drain_forecast import TOLD, forecasts
+from slurm_operator.reconcilers.nodeset.report.progressing import progressing
+from slurm_operator.reconcilers.nodeset.worker import cordons
+from slurm_operator.reconcilers.nodeset.worker.drain_policy import overdue
+from slurm_operator.reconcilers.nodeset.worker.unresponsive import (
     CAUSE,
     has_been_ready,
     is_unresponsive,
     late_to_start,
     silent_since,
 )
+from slurm_operator.reconcilers.nodeset.workers import Worker
+from slurm_operator.reconcilers.shared.dependencies import Need
+from slurm_operator.safety.gate import jobs_text
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
 
 
@@ -45,7 +49,7 @@ def status(seen: Seen, plan: Plan, outcome: Outcome) -> StatusReport:
             **forecasts(seen, plan),
             "ordinalToNode": pins(seen),
             "cordoned": cordons.remembered(seen),
-            "failures": failures.remembered(seen, plan, outcome),
+            "failures": crash_backoff.remembered(seen, plan, outcome),
             "mismatches": wrong[:TOLD],
             "reservation": maintenance.remembered(seen, outcome),
         },
@@ -54,10 +58,10 @@ def status(seen: Seen, plan: Plan, outcome: Outcome) -> StatusReport:
 
 def numbers(seen: Seen, outcome: Outcome) -> Manifest:
     """How many there are of each sort. Those that were made in this pass are there, though not seen yet."""
-    nodeset, members, revision = seen.nodeset, seen.members, seen.revision
-    present = [member for member in members if member.pod.status.phase]
-    ready = [member for member in members if member.is_ready]
-    available = [m for m in members if m.is_available(seen.now, nodeset.spec.min_ready_seconds)]
+    nodeset, workers, revision = seen.nodeset, seen.workers, seen.revision
+    present = [worker for worker in workers if worker.pod.status.phase]
+    ready = [worker for worker in workers if worker.is_ready]
+    available = [m for m in workers if m.is_available(seen.now, nodeset.spec.min_ready_seconds)]
     wanted = desired(seen)
     made = [_revision_of(action.manifest) for action in outcome.done if _makes_worker(action)]
     there = len(present) + len(made)
@@ -66,20 +70,20 @@ def numbers(seen: Seen, outcome: Outcome) -> Manifest:
         "desired": wanted,
         "replicas": there,
         "updatedReplicas": made.count(revision.hash)
-        + sum(1 for m in members if m.revision == revision.hash and not m.is_terminating),
+        + sum(1 for m in workers if m.revision == revision.hash and not m.is_terminating),
         "readyReplicas": len(ready),
         "availableReplicas": len(available),
         "unavailableReplicas": max(0, wanted - len(available)),
         "nodeSetHash": revision.hash,
         "collisionCount": revision.collisions or nodeset.status.collision_count,
-        "selector": names.selector("slurmd", nodeset.metadata.name),
+        "selector": identity.owner(nodeset).selector_text,
         "slurmName": nodeset.slurm_name,
-        **(_by_slurm(members) if isinstance(seen.slurm, Snapshot) else _last_known(nodeset.status, there)),
+        **(_by_slurm(workers) if isinstance(seen.slurm, Snapshot) else _last_known(nodeset.status, there)),
     }
 
 
-def _by_slurm(members: Sequence[Member]) -> Manifest:
-    records = [member.record for member in members if member.record is not None]
+def _by_slurm(workers: Sequence[Worker]) -> Manifest:
+    records = [record for worker in workers if (record := worker.known_record) is not None]
     states = [record.state for record in records]
     return {
         "registeredReplicas": len(states),
@@ -119,12 +123,18 @@ def conditions(seen: Seen, plan: Plan, outcome: Outcome, facts: Manifest) -> Ite
             yield false(READY, wait.reason, wait.message)
             break
     else:
-        counted = f"{available} of {wanted} workers are available"
+        counted = f"{min(available, wanted)} of {wanted} workers are available"
+        if available > wanted:
+            counted += f", and {available - wanted} more that will be removed"
         yield (
             true(READY, "Available", counted) if available >= wanted else false(READY, "Unavailable", counted)
         )
     yield progressing(seen, plan, facts)
-    for one in (maintenance.condition(seen), probes.condition(seen), protection_told.condition(seen)):
+    for one in (
+        maintenance.condition(seen),
+        killing_probes.condition(seen),
+        protection_status.condition(seen),
+    ):
         if one is not None:
             yield one
     otherwise = _degraded(seen, facts["mismatches"])
@@ -132,7 +142,7 @@ def conditions(seen: Seen, plan: Plan, outcome: Outcome, facts: Manifest) -> Ite
 
 
 def _degraded(seen: Seen, wrong: list[Manifest]) -> Condition:
-    if isinstance(seen.slurm, Unreachable) and seen.members and not _is_slurm_starting(seen):
+    if isinstance(seen.slurm, Unreachable) and seen.workers and not _is_slurm_starting(seen):
         return true(
             DEGRADED,
             "SlurmUnreachable",
@@ -144,10 +154,10 @@ def _degraded(seen: Seen, wrong: list[Manifest]) -> Condition:
         return true(DEGRADED, "DrainOverdue", _overdue(late))
     if missing := ssh.missing_sssd_conf(seen):
         return true(DEGRADED, missing.reason, _without_sssd_conf(missing, seen))
-    if told_by_kubernetes := troubles(m.pod for m in seen.members if not m.is_ready and not m.is_terminating):
+    if told_by_kubernetes := troubles(m.pod for m in seen.workers if not m.is_ready and not m.is_terminating):
         more = f" (and {len(told_by_kubernetes) - 1} more)" if len(told_by_kubernetes) > 1 else ""
         return true(DEGRADED, "PodsNotReady", f"{told_by_kubernetes[0]}{more}")
-    if silent := [m for m in seen.members if not m.is_ready and is_silent(m, seen)]:
+    if silent := [m for m in seen.workers if not m.is_ready and is_silent(m, seen)]:
         return true(DEGRADED, CAUSE, _silent(silent, seen))
     if wrong:
         more = f" (and {len(wrong) - 1} more in status.mismatches)" if len(wrong) > 1 else ""
@@ -157,15 +167,15 @@ def _degraded(seen: Seen, wrong: list[Manifest]) -> Condition:
     return false(DEGRADED, "AsExpected")
 
 
-def is_silent(member: Member, seen: Seen) -> bool:
+def is_silent(worker: Worker, seen: Seen) -> bool:
     """Its slurmd does not answer, or has never done so though Slurm is there to answer to."""
-    is_late = seen.slurmctld_since is not None and late_to_start(member, seen.now)
-    return is_late or is_unresponsive(member, seen.slurmctld_since, seen.now)
+    is_late = seen.slurmctld_since is not None and late_to_start(worker, seen.now)
+    return is_late or is_unresponsive(worker, seen.slurmctld_since, seen.now)
 
 
-def _silent(silent: list[Member], seen: Seen) -> str:
+def _silent(silent: list[Worker], seen: Seen) -> str:
     """One that was ready before tells more than one that is late to start."""
-    first = min(silent, key=lambda member: (not has_been_ready(member), member.name))
+    first = min(silent, key=lambda worker: (not has_been_ready(worker), worker.name))
     since = silent_since(first)
     when = f" since {since:%Y-%m-%d %H:%M:%S} UTC" if since is not None else ""
     more = f" (and {len(silent) - 1} more)" if len(silent) > 1 else ""
@@ -205,14 +215,14 @@ def _is_slurm_starting(seen: Seen) -> bool:
     head = seen.controller
     if head is None or head.spec.external or head.status.workers_known_since is not None:
         return False
-    if any(member.is_ready for member in seen.members):
+    if any(worker.is_ready for worker in seen.workers):
         return False
     return not any(one.type == READY and one.status is Truth.TRUE for one in head.status.conditions)
 
 
-def _overdue(late: list[Member]) -> str:
+def _overdue(late: list[Worker]) -> str:
     more = f" (and {len(late) - 1} more)" if len(late) > 1 else ""
     return (
         f"{late[0].slurm_node}{more} should leave and is held up for longer than drainPolicy.deadline by "
-        f"{told(late[0].jobs)}. What drainPolicy.type does not end is waited for."
+        f"{jobs_text(late[0].jobs)}. What drainPolicy.type does not end is waited for."
     )

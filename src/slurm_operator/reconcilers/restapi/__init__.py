@@ -2,18 +2,19 @@
 
 from collections.abc import Iterator
 
-from slurm_operator.api import names
-from slurm_operator.api.controller import Controller
-from slurm_operator.api.meta import ObjectKey, key_of
-from slurm_operator.api.nodeset import NodeSet
-from slurm_operator.api.restapi import RestApi
+from slurm_operator.api.shared import belonging
+from slurm_operator.api.shared.meta import ObjectKey, key_of
+from slurm_operator.api.slinky.controller import Controller
+from slurm_operator.api.slinky.nodeset import NodeSet
+from slurm_operator.api.slinky.restapi import RestApi
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.objects import Pod
-from slurm_operator.plan.wiring import Reconciler, SlurmWake, Wake
+from slurm_operator.plan.reconciler import Reconciler, SlurmWake, Wake
 from slurm_operator.plan.world import World
 from slurm_operator.reconcilers.restapi.decide import decide
 from slurm_operator.reconcilers.restapi.observe import APP, Seen, observe
 from slurm_operator.reconcilers.restapi.status import status
+from slurm_operator.reconcilers.shared.strays import cluster_of, is_stray
 from slurm_operator.slurm.snapshot import Changes
 
 
@@ -38,8 +39,10 @@ def of_nodeset(nodeset: NodeSet, world: World) -> Iterator[ObjectKey]:
 
 def of_pod(pod: Pod, world: World) -> Iterator[ObjectKey]:
     labels = pod.metadata.labels
-    if labels.get(names.APP_NAME) == APP:
-        yield ObjectKey(pod.metadata.namespace, labels.get(names.APP_INSTANCE, ""))
+    if belonging.daemon_of(labels) == APP:
+        yield ObjectKey(pod.metadata.namespace, belonging.owner_of(labels))
+    elif is_stray(pod, world):
+        yield from restapis_of(cluster_of(pod), world)
 
 
 def of_slurm(controller: ObjectKey, changes: Changes, world: World) -> Iterator[ObjectKey]:
@@ -61,6 +64,6 @@ RECONCILER = Reconciler[Seen](
         Wake(Pod, of_pod),
     ),
     slurm_wake=SlurmWake(of_slurm),
-    children=(kinds.SERVICE, kinds.DEPLOYMENT),
-    decided_by=("url",),
+    children=(kinds.SERVICE, kinds.DEPLOYMENT, kinds.SERVICE_MONITOR),
+    urgent_status_fields=("url",),
 )

@@ -3,16 +3,16 @@
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
-from slurm_operator.api import names
-from slurm_operator.api.restapi import RestApi
+from slurm_operator.api.slinky.restapi import RestApi
 from slurm_operator.manifests import kinds
 from slurm_operator.plan.actions import Wait
-from slurm_operator.plan.children import missing_among
-from slurm_operator.plan.holding import holding
-from slurm_operator.plan.needs import look_again
 from slurm_operator.plan.plan import Lane, Plan, lane, plan
-from slurm_operator.reconcilers.restapi.desired import deployment, service
+from slurm_operator.reconcilers.restapi.desired import deployment, named_objects, service
+from slurm_operator.reconcilers.restapi.exporter import exporter
 from slurm_operator.reconcilers.restapi.observe import Seen
+from slurm_operator.reconcilers.shared.children import among, missing_among, taken
+from slurm_operator.reconcilers.shared.deletion_hold import holding
+from slurm_operator.reconcilers.shared.dependencies import look_again
 
 LOOK_AGAIN = timedelta(seconds=30)
 
@@ -35,16 +35,18 @@ def decide(seen: Seen, now: datetime) -> Plan:
         held,
         lane("service", missing_among([service(seen)], seen.children)),
         workload(seen),
+        lane("names", taken(named_objects(seen.restapi), among(seen.children))),
+        exporter(seen),
         look_again=look_again(seen.needs),
     )
 
 
 def _missed(seen: Seen) -> Iterator[Lane]:
     """What somebody else deleted, or what could not be made before, and workers cannot go without."""
-    name = names.restapi_workload(seen.restapi.metadata.name)
-    if (kinds.SERVICE, name) not in seen.children:
+    called = seen.restapi.named
+    if (kinds.SERVICE, called.service) not in seen.children:
         yield lane("service", missing_among([service(seen)], seen.children))
-    if (kinds.DEPLOYMENT, name) not in seen.children:
+    if (kinds.DEPLOYMENT, called.workload) not in seen.children:
         yield workload(seen)
 
 

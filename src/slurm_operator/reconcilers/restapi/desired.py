@@ -1,15 +1,17 @@
 """The objects of a RestApi: a Deployment of slurmrestd, and the Service in front of it."""
 
-from slurm_operator.api import names, reading
-from slurm_operator.api.images import default_image
-from slurm_operator.api.restapi import RestApi
-from slurm_operator.manifests import parts
+from slurm_operator.api.schema import codec
+from slurm_operator.api.shared import names
+from slurm_operator.api.shared.images import default_image
+from slurm_operator.api.slinky.restapi import RestApi
+from slurm_operator.manifests import kinds
+from slurm_operator.manifests.builders import parts
+from slurm_operator.manifests.builders.workloads import Wish, with_input
 from slurm_operator.manifests.digests import digest
 from slurm_operator.manifests.meta import Manifest
 from slurm_operator.manifests.secrets import SecretHandle
-from slurm_operator.manifests.workloads import Wish, with_input
-from slurm_operator.plan.needs import Need
 from slurm_operator.reconcilers.restapi.observe import APP, Seen
+from slurm_operator.reconcilers.shared.dependencies import Need
 from slurm_operator.slurm.conf.rest import has_slurmdbd
 
 # By itself slurmrestd has two threads per CPU, and as many calls to a slurmctld that hangs stall all others.
@@ -19,13 +21,20 @@ LISTEN = f"0.0.0.0:{names.SLURMRESTD_PORT}"
 
 
 def owner(restapi: RestApi) -> parts.Owner:
-    return parts.Owner(RestApi.KIND, restapi.metadata, app=APP, component="restapi")
+    return parts.Owner(
+        RestApi.KIND, restapi.metadata, app=APP, component="restapi", labels=restapi.spec.children.labels
+    )
+
+
+def named_objects(restapi: RestApi) -> list[Manifest]:
+    """What is made for it under a name that somebody may have chosen."""
+    ours, called = owner(restapi), restapi.named
+    return [ours.named(kinds.SERVICE, called.service), ours.named(kinds.DEPLOYMENT, called.workload)]
 
 
 def service(seen: Seen) -> Manifest:
     restapi = seen.restapi
-    name = names.restapi_workload(restapi.metadata.name)
-    return owner(restapi).service(name, restapi.spec.service, APP, names.SLURMRESTD_PORT)
+    return owner(restapi).service(restapi.named.service, restapi.spec.service, APP, names.SLURMRESTD_PORT)
 
 
 def deployment(seen: Seen) -> Manifest:
@@ -41,7 +50,7 @@ def deployment(seen: Seen) -> Manifest:
     manifest: Manifest = {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
-        "metadata": ours.metadata(names.restapi_workload(restapi.metadata.name), spec.template.metadata),
+        "metadata": ours.metadata(restapi.named.workload, spec.template.metadata),
         "spec": {
             "replicas": spec.replicas,
             "revisionHistoryLimit": 0,
@@ -49,20 +58,21 @@ def deployment(seen: Seen) -> Manifest:
             "template": {"metadata": metadata, "spec": pod(seen, seen.slurm_key)},
         },
     }
+    usual = names.controller_config(spec.controller_ref.name)
     return with_input(
         manifest,
         metadata,
         Wish(spec.slurmrestd),
         Wish(spec.template),
         [spec.controller_ref.name, seen.slurm_key.name, seen.slurm_key.key],
+        *([] if seen.config_map == usual else [seen.config_map]),
     )
 
 
 def pod(seen: Seen, slurm_key: SecretHandle) -> Manifest:
     spec = seen.restapi.spec
-    config = names.controller_config(spec.controller_ref.name)
     files = [
-        parts.config_map_file(config, "slurm.conf", "slurm.conf"),
+        parts.config_map_file(seen.config_map, "slurm.conf", "slurm.conf"),
         parts.secret_file(slurm_key.name, slurm_key.key, names.SLURM_KEY_FILE),
     ]
     base: Manifest = {
@@ -92,7 +102,7 @@ def container(seen: Seen) -> Manifest:
         "livenessProbe": parts.tcp_probe(APP, period_seconds=10, failures=6),
         "volumeMounts": [{"name": "slurm-etc", "mountPath": "/etc/slurm", "readOnly": True}],
     }
-    ours = parts.container(base, reading.plain(seen.restapi.spec.slurmrestd))
+    ours = parts.container(base, codec.plain(seen.restapi.spec.slurmrestd))
     return ours | {"args": [*ours["args"], LISTEN]}
 
 

@@ -1,12 +1,12 @@
 """What a RestApi says about itself."""
 
-from slurm_operator.api import names
 from slurm_operator.manifests.meta import Manifest
 from slurm_operator.plan.plan import Outcome, Plan
-from slurm_operator.plan.standing import Standing
-from slurm_operator.plan.wiring import StatusReport
-from slurm_operator.reconcilers.connections import url
+from slurm_operator.plan.reconciler import StatusReport
+from slurm_operator.reconcilers.restapi.desired import owner
 from slurm_operator.reconcilers.restapi.observe import APP, Seen
+from slurm_operator.reconcilers.shared.daemon_conditions import Standing
+from slurm_operator.reconcilers.shared.slurm_servers import url
 from slurm_operator.slurm.snapshot import Snapshot
 
 
@@ -18,15 +18,15 @@ def status(seen: Seen, plan: Plan, outcome: Outcome) -> StatusReport:
         needs=seen.needs,
         troubles=seen.troubles,
     )
-    return StatusReport(conditions=standing.conditions(plan, outcome), fields=facts(seen))
+    return StatusReport(conditions=standing.conditions(plan, outcome), fields=status_fields(seen))
 
 
-def facts(seen: Seen) -> Manifest:
+def status_fields(seen: Seen) -> Manifest:
     meta, rollout = seen.restapi.metadata, seen.rollout
     is_asked = isinstance(seen.slurm, Snapshot) and seen.slurm.url == url(seen.restapi)
     fields: Manifest = {
         "observedGeneration": meta.generation,
-        "selector": names.selector(APP, meta.name),
+        "selector": owner(seen.restapi).selector_text,
         "url": url(seen.restapi),
         "replicas": rollout.replicas if rollout is not None else 0,
         "readyReplicas": rollout.ready if rollout is not None else 0,

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from slurm_operator.api.controller import Controller
-from slurm_operator.api.meta import ObjectKey, key_of
-from slurm_operator.api.token import Token
-from slurm_operator.plan.wiring import Reconciler, Wake
+from slurm_operator.api.shared.meta import ObjectKey, key_of
+from slurm_operator.api.slinky.controller import Controller
+from slurm_operator.api.slinky.token import Token
+from slurm_operator.plan.reconciler import Reconciler, Wake
 from slurm_operator.plan.world import World
 from slurm_operator.reconcilers.token.decide import decide
 from slurm_operator.reconcilers.token.observe import Seen, observe

@@ -2,7 +2,7 @@
 
 from datetime import datetime, timedelta
 
-from slurm_operator.api.meta import ObjectKey
+from slurm_operator.api.shared.meta import ObjectKey
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.objects import Secret, Unread
 from slurm_operator.plan.actions import Action, DeleteObject, PatchObject, SignToken, Wait
@@ -102,7 +102,7 @@ def is_ours(secret: Secret, seen: Seen) -> bool:
 def _foreign_controller(secret: Secret, seen: Seen) -> bool:
     owner = secret.metadata.owner
     key = seen.key
-    return owner is not None and key is not None and (owner.kind, owner.name) == ("Secret", key.name)
+    return owner is not None and key is not None and owner.is_a(kinds.SECRET) and owner.name == key.name
 
 
 def taken(secret: Secret, seen: Seen) -> str:

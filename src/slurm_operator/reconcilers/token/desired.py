@@ -2,9 +2,9 @@
 
 from datetime import datetime
 
-from slurm_operator.api import names
+from slurm_operator.api.shared import names
+from slurm_operator.manifests.builders.owners import owner_reference
 from slurm_operator.manifests.meta import Manifest
-from slurm_operator.manifests.owners import owner_reference
 from slurm_operator.reconcilers.token.observe import EXPIRES_AT, ISSUED_AT, KEY_DIGEST, USERNAME, Seen
 
 

@@ -3,16 +3,17 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from slurm_operator.api import keys, shared_keys
-from slurm_operator.api.controller import Controller
-from slurm_operator.api.meta import ObjectKey
-from slurm_operator.api.refs import SecretKey
-from slurm_operator.api.token import Token
+from slurm_operator.api.shared import keys
+from slurm_operator.api.shared.meta import ObjectKey
+from slurm_operator.api.shared.refs import SecretKey
+from slurm_operator.api.slinky import key_secrets
+from slurm_operator.api.slinky.controller import Controller
+from slurm_operator.api.slinky.token import Token
 from slurm_operator.manifests.moments import moment
 from slurm_operator.manifests.objects import Secret, Unread
 from slurm_operator.manifests.secrets import SecretHandle
-from slurm_operator.plan.needs import with_shared_keys
 from slurm_operator.plan.world import World
+from slurm_operator.reconcilers.shared.dependencies import with_shared_keys
 
 # What we note on the Secret about the token in it, so that nobody has to read the token to know.
 ISSUED_AT = "token.slinky.slurm.net/issued-at"
@@ -86,7 +87,7 @@ def controllers_key(token: Token, world: World) -> SecretKey | None:
     if token.spec.controller_ref is None:
         return None
     controller = world.get(Controller, token.metadata.namespace, token.spec.controller_ref.name)
-    return shared_keys.signing_key(with_shared_keys(controller, world)) if controller is not None else None
+    return key_secrets.signing_key(with_shared_keys(controller, world)) if controller is not None else None
 
 
 def issued_in(secret: Secret) -> Issued | None:

@@ -4,16 +4,16 @@ from slurm_operator.manifests.meta import Manifest
 from slurm_operator.plan import failing
 from slurm_operator.plan.conditions import DEGRADED, PROGRESSING, READY, Condition, false, true
 from slurm_operator.plan.plan import Outcome, Plan
-from slurm_operator.plan.wiring import StatusReport
+from slurm_operator.plan.reconciler import StatusReport
 from slurm_operator.reconcilers.token.decide import due
 from slurm_operator.reconcilers.token.observe import Issued, Seen
 
 
 def status(seen: Seen, plan: Plan, outcome: Outcome) -> StatusReport:
-    return StatusReport(conditions=conditions(seen, plan, outcome), fields=facts(seen))
+    return StatusReport(conditions=conditions(seen, plan, outcome), fields=status_fields(seen))
 
 
-def facts(seen: Seen) -> Manifest:
+def status_fields(seen: Seen) -> Manifest:
     token, issued = seen.token, seen.issued
     fields: Manifest = {"observedGeneration": token.metadata.generation, "secret": token.secret_name}
     if issued is not None:

@@ -128,7 +128,7 @@ def parse(text: str, file: str) -> Conf:
 
 def render(entries: Iterable[Entry]) -> str:
     """The file, one entry a line. `parse` gives the same entries back. Raises UnwritableError."""
-    return "".join(f"{_written(entry)}\n" for entry in entries)
+    return "".join(f"{_entry_text(entry)}\n" for entry in entries)
 
 
 def pair_text(pair: Pair) -> str:
@@ -156,7 +156,7 @@ def _escaped(text: str) -> str:
     return text.replace("\\", "\\\\").replace("#", "\\#")
 
 
-def _written(entry: Entry) -> str:
+def _entry_text(entry: Entry) -> str:
     match entry:
         case Setting(pairs):
             return " ".join(pair_text(pair) for pair in pairs)

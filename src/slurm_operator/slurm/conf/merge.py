@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from slurm_operator.slurm.conf.files.slurm_conf import NODE_LINE
 from slurm_operator.slurm.conf.lines import Pair, Setting, pair_text, parse
-from slurm_operator.slurm.features import features, written
+from slurm_operator.slurm.features import features, features_text
 
 # One item of a worker's own line; a value with a space stands in quotes.
 _WORD = re.compile(r'[^\s"]*="[^"]*"(?!\S)|\S+')
@@ -49,7 +49,7 @@ def worker_conf(nodeset: str, extra: str, topology: str = "") -> str:
         values.setdefault(_spelled(pair.key), []).append(pair.value)
     wanted = [nodeset, *values.pop("Feature", []), *values.pop("Features", [])]
     joined = {key: ",".join(found) for key, found in values.items()}
-    joined["Features"] = written(name for feature in wanted for name in features(feature))
+    joined["Features"] = features_text(name for feature in wanted for name in features(feature))
     if topology:
         joined.setdefault("Topology", topology)
     return " ".join(pair_text(Pair(key, joined[key])) for key in sorted(joined))

@@ -50,14 +50,14 @@ def parse(text: str, file: str = "plugstack.conf") -> tuple[list[SpankEntry], li
 
 def render(entries: Iterable[SpankEntry]) -> str:
     """The file; `parse` gives the same entries back. Raises UnwritableError."""
-    return "".join(f"{_written(entry)}\n" for entry in entries)
+    return "".join(f"{_entry_text(entry)}\n" for entry in entries)
 
 
 def problems(text: str, file: str = "plugstack.conf") -> Iterator[LineProblem]:
     yield from parse(text, file)[1]
 
 
-def _written(entry: SpankEntry) -> str:
+def _entry_text(entry: SpankEntry) -> str:
     line = _line(entry)
     if parse(line) != ([entry], []):
         raise UnwritableError(f"{line!r} would not be read back as it is meant")

@@ -1,0 +1,1 @@
+"""Kubernetes' own components on this machine: their commands, files and certificates."""

@@ -1,0 +1,1 @@
+"""What a local cluster borrows from the machine: namespaces, networks, cgroups, processes."""

@@ -1,0 +1,1 @@
+"""Processes inside the pods of a Slurm cluster, each with its own small task."""

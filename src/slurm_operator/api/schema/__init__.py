@@ -1,0 +1,1 @@
+"""How models become CRDs, documentation and JSON, and back."""

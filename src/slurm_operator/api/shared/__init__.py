@@ -1,0 +1,1 @@
+"""Fields and names that several kinds share."""

@@ -1,0 +1,1 @@
+"""The kinds of slinky.slurm.net."""

@@ -1,0 +1,172 @@
+"""Connections to the API server for calls: kept open for the next one, one call at a time on each.
+
+A general HTTP client spends four times as much on a small call as its bytes cost: on streams, cookies,
+proxies and redirects, none of which a call to the API server has.
+"""
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Callable
+
+from slurm_operator.http import http1
+from slurm_operator.http.http1 import Answer
+from slurm_operator.http.links import Address, Link, connected
+
+# Methods that may be repeated on another connection: they change nothing.
+READS = frozenset({"GET", "HEAD"})
+
+# A list of ten thousand large pods is a tenth of it.
+_MAX_ANSWER_BYTES = 1 << 30
+
+_IDLE_SECONDS = 60.0
+
+
+class Connections:
+    """As many as there are calls at once."""
+
+    def __init__(self, address: Address) -> None:
+        self._address = address
+        self._idle: list[_Connection] = []
+        self._in_use: set[_Connection] = set()
+        self._sweeping: asyncio.TimerHandle | None = None
+
+    async def exchange(
+        self, method: str, message: bytes, tls: ssl.SSLContext | None, before_sending: Callable[[], None]
+    ) -> Answer:
+        """The answer to one request. `before_sending` may raise in the moment in which its bytes would leave.
+
+        Raises CannotConnect, and when the answer does not come OSError, EOFError, NotHttp and TooLarge.
+        """
+        kept = self._kept(tls)
+        if kept is not None:
+            try:
+                return await self._on(kept, method, message, before_sending)
+            except (OSError, EOFError):
+                if method not in READS or kept.has_answered:
+                    raise  # Else the server closed it while the request was on its way to it.
+        return await self._on(
+            _Connection(await connected(self._address, tls), tls), method, message, before_sending
+        )
+
+    def drop_idle_since(self, since: float) -> None:
+        """A call that began then had no answer in time: the server may be gone, and nothing told us.
+
+        Whatever has been idle since before may lead to it, and would cost another call its time.
+        """
+        silent = [connection for connection in self._idle if connection.idle_since < since]
+        self._idle = [connection for connection in self._idle if connection.idle_since >= since]
+        for connection in silent:
+            connection.abort()
+
+    def close(self) -> None:
+        if self._sweeping is not None:
+            self._sweeping.cancel()
+        for connection in (*self._idle, *self._in_use):
+            connection.abort()
+        self._idle.clear()
+
+    async def _on(
+        self, connection: "_Connection", method: str, message: bytes, before_sending: Callable[[], None]
+    ) -> Answer:
+        self._in_use.add(connection)
+        try:
+            before_sending()
+            answer = await connection.exchange(method, message)
+        except BaseException:
+            connection.abort()  # Whatever comes back on it belongs to this call, which is over.
+            raise
+        finally:
+            self._in_use.discard(connection)
+        if answer.is_last or connection.is_sending:
+            connection.abort()
+        else:
+            self._keep(connection)
+        return answer
+
+    def _kept(self, tls: ssl.SSLContext | None) -> "_Connection | None":
+        """The one used last; others may grow old. One made with another certificate is of no use."""
+        while self._idle:
+            connection = self._idle.pop()
+            if connection.tls is tls and connection.is_open:
+                return connection
+            connection.abort()
+        return None
+
+    def _keep(self, connection: "_Connection") -> None:
+        loop = asyncio.get_running_loop()
+        connection.idle_since = loop.time()
+        self._idle.append(connection)
+        if self._sweeping is None:
+            self._sweeping = loop.call_later(_IDLE_SECONDS, self._sweep)
+
+    def _sweep(self) -> None:
+        """The ones used longest ago are first."""
+        loop = asyncio.get_running_loop()
+        while self._idle and loop.time() - self._idle[0].idle_since >= _IDLE_SECONDS:
+            self._idle.pop(0).abort()
+        oldest = self._idle[0].idle_since if self._idle else None
+        self._sweeping = None if oldest is None else loop.call_at(oldest + _IDLE_SECONDS, self._sweep)
+
+
+class _Connection:
+    """Sends a request and waits for its answer, then the next one."""
+
+    _reading: http1.Reading
+
+    def __init__(self, connection: socket.socket, tls: ssl.SSLContext | None) -> None:
+        self.tls = tls
+        self.idle_since = 0.0
+        self._answer: asyncio.Future[Answer] | None = None
+        self._link = Link(connection, self._hear, self._end)
+
+    @property
+    def is_open(self) -> bool:
+        return self._link.is_open
+
+    @property
+    def is_sending(self) -> bool:
+        """Who answered without reading all of the request may never read the next one."""
+        return self._link.is_sending
+
+    @property
+    def has_answered(self) -> bool:
+        """Some of the answer to the last request has come."""
+        return self._reading.has_begun
+
+    async def exchange(self, method: str, message: bytes) -> Answer:
+        self._reading = http1.Reading(method, _MAX_ANSWER_BYTES)
+        self._answer = asyncio.get_running_loop().create_future()
+        self._link.write(message)
+        try:
+            return await self._answer
+        finally:
+            self._answer = None
+
+    def abort(self) -> None:
+        self._link.abort()
+        self._end(None)
+
+    def _hear(self, data: bytes) -> None:
+        if self._answer is None or self._answer.done():
+            self.abort()  # Nobody asked for more.
+            return
+        try:
+            answer = self._reading.feed(data)
+        except (http1.NotHttp, http1.TooLarge) as error:
+            self._answer.set_exception(error)
+            return
+        if answer is not None:
+            self._answer.set_result(answer)
+
+    def _end(self, why: Exception | None) -> None:
+        """Nothing more comes. For some answers that is how they end."""
+        if self._answer is None or self._answer.done():
+            return
+        if why is not None:
+            self._answer.set_exception(why)
+            return
+        try:
+            self._answer.set_result(self._reading.end())
+        except EOFError as error:
+            self._answer.set_exception(error)

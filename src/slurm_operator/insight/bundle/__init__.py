@@ -1,0 +1,1 @@
+"""A support archive without secrets."""

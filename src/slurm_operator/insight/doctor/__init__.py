@@ -1,0 +1,1 @@
+"""Whether a Kubernetes cluster fits, with a remedy for each finding."""

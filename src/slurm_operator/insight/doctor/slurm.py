@@ -1,0 +1,83 @@
+"""Whether the Slurm clusters of a namespace have what they need, and nothing that kills their jobs."""
+
+import re
+from collections.abc import Iterator
+
+from slurm_operator.api.shared import names
+from slurm_operator.api.shared.conditions import DEGRADED, READY, Truth
+from slurm_operator.api.slinky.accounting import Accounting
+from slurm_operator.insight.doctor.facts import Facts, Serving
+from slurm_operator.insight.doctor.finding import Finding, fail, listed, note, ok, unread, warn
+from slurm_operator.insight.explain.pods import is_worker
+from slurm_operator.manifests.objects import Unread
+from slurm_operator.manifests.pod_troubles import troubles
+from slurm_operator.reconcilers.nodeset.report.killing_probes import has_liveness_probe
+
+_SHOWN = 4
+
+
+def databases(facts: Facts) -> Iterator[Finding]:
+    if isinstance(facts.accountings, Unread):
+        yield unread("Database", facts.accountings)
+        return
+    for accounting in facts.accountings:
+        yield _database(accounting, facts.databases.get(accounting.metadata.name))
+
+
+def _database(accounting: Accounting, serving: Serving | Unread | None) -> Finding:
+    """What the Service of the database tells, then what slurmdbd's own check has told."""
+    name, status = accounting.metadata.name, accounting.status
+    told = {one.type: one for one in status.conditions if one.status is Truth.TRUE}
+    if isinstance(serving, Serving) and serving.ready == 0:
+        return fail(
+            "Database",
+            f"Accounting {name}: nothing is ready behind Service {serving.namespace}/{serving.name}.",
+            f"See `kubectl get pods -n {serving.namespace}`; slurmdbd starts when it answers.",
+        )
+    if DEGRADED in told:
+        return fail(
+            "Database",
+            f"Accounting {name}: {told[DEGRADED].message}",
+            f"`kubectl slurm explain accounting/{name}` says more.",
+        )
+    if READY in told:
+        where = status.database.address if status.database is not None else status.endpoint
+        return ok("Database", f"Accounting {name} works{f' with {where}' if where else ''}.")
+    return note(
+        "Database",
+        f"Accounting {name} is not ready yet.",
+        f"`kubectl slurm explain accounting/{name}` says what it waits for.",
+    )
+
+
+def images(facts: Facts) -> Iterator[Finding]:
+    if isinstance(facts.pods, Unread):
+        yield unread("Images", facts.pods)
+        return
+    found = [text for text in troubles(facts.pods) if re.search(r"Image|image", text)]
+    for text in found[:_SHOWN]:
+        yield fail(
+            "Images",
+            f"{text[0].upper()}{text[1:]}",
+            "Correct the image's name, or give the nodes access to its registry (imagePullSecrets).",
+        )
+    if not found and facts.pods:
+        yield ok("Images", f"Those of all {len(facts.pods)} pods could be had.")
+
+
+def probes(facts: Facts) -> Iterator[Finding]:
+    """Pods keep the probes that they were made with, also when the operator makes new ones without."""
+    if isinstance(facts.pods, Unread):
+        return
+    workers = [pod for pod in facts.pods if is_worker(pod)]
+    found = sorted(pod.metadata.name for pod in workers if has_liveness_probe(pod))
+    if found:
+        yield warn(
+            "Liveness probes",
+            f"{len(found)} of {len(workers)} workers have one: {listed(found)}. If slurmd does not answer "
+            "it, the kubelet kills slurmd and every job there.",
+            "Take livenessProbe out of the NodeSet, if it is there. Then replace each of these when its jobs "
+            f"are done: `kubectl annotate pod -n {facts.namespace} {found[0]} {names.POD_REPLACE}=true`.",
+        )
+    elif workers:
+        yield ok("Liveness probes", f"None of {len(workers)} workers has one.")

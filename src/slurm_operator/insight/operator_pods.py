@@ -1,0 +1,68 @@
+"""Pods of the running operator, as far as they say how it was started."""
+
+from collections.abc import Iterable
+
+from slurm_operator import wire
+from slurm_operator.api.shared.images import VARIABLES, named_images
+from slurm_operator.api.shared.meta import Meta
+from slurm_operator.kube.client import Client
+from slurm_operator.kube.errors import KubeError
+from slurm_operator.kube.request import Selection
+from slurm_operator.manifests import kinds
+
+OPERATOR = "app.kubernetes.io/name=slurm-operator"
+RECORD_FLAG = "--record"
+
+
+class Variable(wire.CamelRecord):
+    name: str
+    value: str = ""
+
+
+class Container(wire.CamelRecord):
+    name: str
+    args: tuple[str, ...] = ()
+    env: tuple[Variable, ...] = ()
+
+    @property
+    def folder(self) -> str:
+        """Where it keeps its recording; empty when it keeps none."""
+        for word, following in zip(self.args, (*self.args[1:], ""), strict=False):
+            if word == RECORD_FLAG:
+                return following
+            if word.startswith(f"{RECORD_FLAG}="):
+                return word.removeprefix(f"{RECORD_FLAG}=")
+        return ""
+
+
+class Spec(wire.CamelRecord):
+    containers: tuple[Container, ...] = ()
+
+
+class OperatorPod(wire.CamelRecord):
+    metadata: Meta
+    spec: Spec = Spec()
+
+
+async def operator_pods(client: Client, namespace: str) -> list[OperatorPod]:
+    """Those in a namespace, or with an empty name in all. Raises KubeError."""
+    decode = wire.decoder(OperatorPod)
+    selection = Selection(kind=kinds.POD, namespace=namespace, label_selector=OPERATOR)
+    return [decode(item) async for page in client.list_pages(selection) for item in page.items]
+
+
+async def operator_images(client: Client) -> dict[str, str]:
+    """The images that the operator was told to use; those of our own environment where it cannot be seen."""
+    try:
+        return told_images(await operator_pods(client, ""))
+    except KubeError:
+        return named_images()
+
+
+def told_images(pods: Iterable[OperatorPod]) -> dict[str, str]:
+    """By variable, as the first pod has them; without any, as our own environment does."""
+    first = next(iter(pods), None)
+    if first is None:
+        return named_images()
+    variables = (variable for container in first.spec.containers for variable in container.env)
+    return {one.name: one.value for one in variables if one.name in VARIABLES}

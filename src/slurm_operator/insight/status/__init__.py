@@ -1,0 +1,1 @@
+"""One Slurm cluster on one screen, as data."""

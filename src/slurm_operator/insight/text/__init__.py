@@ -1,0 +1,1 @@
+"""The answers as text, for terminals and for files of a bundle."""

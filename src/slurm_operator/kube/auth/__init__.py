@@ -1,0 +1,1 @@
+"""Who we are to the API server: service account, kubeconfig, exec plugins."""

@@ -1,0 +1,1 @@
+"""Live copies of what the API server has: list, watch, caches, indexes."""

@@ -1,0 +1,1 @@
+"""The objects that the operator writes, piece by piece."""

@@ -1,0 +1,1 @@
+"""Slurm's files: rendered, tested, delivered, put back when refused."""

@@ -1,0 +1,1 @@
+"""slurmctld in Kubernetes: its pods, Services and StatefulSet."""

@@ -1,0 +1,1 @@
+"""The keys of a Slurm cluster: copies, rotation, who uses them."""

@@ -1,0 +1,1 @@
+"""The second API group: a Slurm cluster around one shared root, translated into parts of the engine."""

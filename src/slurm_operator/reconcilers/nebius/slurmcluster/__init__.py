@@ -1,0 +1,96 @@
+"""SlurmCluster: a Slurm cluster around one shared root, put together from the parts of the engine."""
+
+from collections.abc import Iterator
+
+from slurm_operator.api.nebius.jailedconfig import JailedConfig
+from slurm_operator.api.nebius.nodeset import NodeSet
+from slurm_operator.api.nebius.slurmcluster import SlurmCluster
+from slurm_operator.api.shared import names as shared_names
+from slurm_operator.api.shared.meta import HasMeta, ObjectKey, key_of
+from slurm_operator.api.slinky.nodeset import NodeSet as WorkerPart
+from slurm_operator.manifests import kinds
+from slurm_operator.manifests.objects import Pod
+from slurm_operator.plan.reconciler import Reconciler, SlurmWake, Wake
+from slurm_operator.plan.world import World
+from slurm_operator.reconcilers.nebius.shared.objects import APP
+from slurm_operator.reconcilers.nebius.shared.root import COMPONENT, sharing_root
+from slurm_operator.reconcilers.nebius.slurmcluster.decide import decide
+from slurm_operator.reconcilers.nebius.slurmcluster.observe import OWN_PARTS, Seen, observe
+from slurm_operator.reconcilers.nebius.slurmcluster.status import status
+from slurm_operator.slurm.snapshot import Changes
+
+
+def clusters_of(part: HasMeta, world: World) -> Iterator[ObjectKey]:
+    """The SlurmCluster that made a part, and those that may be waiting for its name."""
+    meta = part.metadata
+    if meta.owner is not None and meta.owner.is_a(SlurmCluster.KIND):
+        yield ObjectKey(meta.namespace, meta.owner.name)
+    for cluster in world.all(SlurmCluster, meta.namespace):
+        if f"{meta.name}-".startswith(f"{cluster.metadata.name}-"):
+            yield key_of(cluster)
+
+
+def of_nodeset(nodeset: NodeSet, world: World) -> Iterator[ObjectKey]:
+    if nodeset.cluster:
+        yield ObjectKey(nodeset.metadata.namespace, nodeset.cluster)
+
+
+def of_workers(part: WorkerPart, world: World) -> Iterator[ObjectKey]:
+    """What a NodeSet became belongs to it; its Controller is called like the SlurmCluster."""
+    owner = part.metadata.owner
+    if owner is not None and owner.is_a(NodeSet.KIND):
+        yield ObjectKey(part.metadata.namespace, part.spec.controller)
+
+
+def of_pod(pod: Pod, world: World) -> Iterator[ObjectKey]:
+    """Pods on the root, or of the Job that populates it."""
+    labels, namespace = pod.metadata.labels, pod.metadata.namespace
+    if labels.get(shared_names.APP_NAME) != APP:
+        return
+    name = labels.get(shared_names.APP_INSTANCE, "")
+    yield ObjectKey(namespace, name)
+    cluster = world.get(SlurmCluster, namespace, name)
+    if cluster is not None:
+        yield from (key_of(one) for one in sharing_root(cluster, world) if one is not cluster)
+
+
+def is_no_news(old: Pod, new: Pod) -> bool:
+    """Of pods on the root it matters that they are there; of the Job's own, everything."""
+    component = new.metadata.labels.get(shared_names.APP_COMPONENT)
+    return component != COMPONENT and old.has_ended == new.has_ended
+
+
+def in_slurm(slurm: ObjectKey, changes: Changes, world: World) -> Iterator[ObjectKey]:
+    if not changes.is_empty and world.get(SlurmCluster, slurm.namespace, slurm.name) is not None:
+        yield slurm
+
+
+# Secrets and ConfigMaps are asked for by name, so their changes wake us too.
+RECONCILER = Reconciler[Seen](
+    name="slurmcluster",
+    kind=SlurmCluster.KIND,
+    about=SlurmCluster,
+    observe=observe,
+    decide=decide,
+    status=status,
+    validates_itself=True,
+    wakes=(
+        *(Wake(type_, clusters_of) for type_ in OWN_PARTS),
+        Wake(NodeSet, of_nodeset),
+        Wake(WorkerPart, of_workers),
+        Wake(JailedConfig, clusters_of),
+        Wake(Pod, of_pod, is_no_news),
+    ),
+    slurm_wake=SlurmWake(in_slurm),
+    children=(
+        kinds.CONFIG_MAP,
+        kinds.DEPLOYMENT,
+        kinds.JOB,
+        kinds.SERVICE_ACCOUNT,
+        kinds.ROLE,
+        kinds.ROLE_BINDING,
+        kinds.MARIADB,
+        kinds.MARIADB_GRANT,
+    ),
+    urgent_status_fields=("phase",),
+)

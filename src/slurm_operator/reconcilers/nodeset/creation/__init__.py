@@ -1,0 +1,1 @@
+"""How one worker is made: pod, volumes, revision, place."""

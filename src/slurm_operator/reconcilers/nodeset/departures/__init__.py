@@ -1,0 +1,1 @@
+"""Which workers have to leave, and why."""

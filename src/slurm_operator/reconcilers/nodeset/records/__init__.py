@@ -1,0 +1,1 @@
+"""What Slurm knows of a worker: its record, attributes and comment."""

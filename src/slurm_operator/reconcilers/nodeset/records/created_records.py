@@ -1,0 +1,101 @@
+"""Records that the operator makes itself: Slurm knows such a worker before it starts and after it ended."""
+
+from slurm_operator.api.shared.worker_parts import Records
+from slurm_operator.api.slinky.nodeset import NodeSet
+from slurm_operator.plan.actions import Action, Wait, WriteSlurm
+from slurm_operator.plan.plan import Lane, lane
+from slurm_operator.reconcilers.nodeset import identity
+from slurm_operator.reconcilers.nodeset.observe import Seen
+from slurm_operator.reconcilers.shared.node_lines import record_conf
+from slurm_operator.slurm.snapshot import Snapshot
+from slurm_operator.slurm.writes import AddNodes, ResumeNodes
+
+KNOWN = "records"
+
+_NAMES_TOLD = 5
+
+
+def is_created(nodeset: NodeSet) -> bool:
+    return nodeset.spec.records is Records.CREATED
+
+
+def before_pod(slurm_node: str, seen: Seen, *, is_renewed: bool) -> list[Action]:
+    """What there is to do about the record of a worker before its pod comes; a Wait holds the pod up.
+
+    A record that is there is used, whoever made it. Where Slurm cannot be told, slurmd makes its own.
+    """
+    if seen.nodeset.spec.records is Records.STATIC:
+        return _before_its_line(slurm_node, seen)
+    if not is_created(seen.nodeset):
+        return []
+    if not isinstance(seen.slurm, Snapshot):
+        message = f"its record comes first, and Slurm cannot be asked for it: {seen.slurm.why}"
+        return [Wait(subject=slurm_node, reason="RecordNotMade", message=message)]
+    if not seen.slurm.can_add_nodes or (slurm_node in seen.slurm.nodes and not is_renewed):
+        return []
+    return [add((slurm_node,), seen)]
+
+
+def _before_its_line(slurm_node: str, seen: Seen) -> list[Action]:
+    """slurmd ends at once if its name is not in slurm.conf. While Slurm cannot be asked it may be."""
+    if not isinstance(seen.slurm, Snapshot) or slurm_node in seen.slurm.nodes:
+        return []
+    message = (
+        f"waiting for Controller {seen.controller_key.name} to bring {slurm_node} into slurm.conf; its "
+        "conditions say what is in the way"
+    )
+    return [Wait(subject=slurm_node, reason="LineNotRead", message=message)]
+
+
+def known_names(nodeset: NodeSet) -> set[str]:
+    """Records that are to be there, with or without a pod.
+
+    Where `ordinals` say which workers run, those below `replicas` are known to Slurm as well: switched off.
+    Without a list nobody says which numbers stay, and records follow the workers.
+    """
+    spec = nodeset.spec
+    if not is_created(nodeset) or nodeset.metadata.is_terminating or spec.ordinals is None:
+        return set()
+    return {identity.hostname(ordinal, nodeset) for ordinal in {*spec.numbers, *range(spec.replicas)}}
+
+
+def without_pods(seen: Seen, coming: set[str]) -> list[Lane]:
+    """Makes the records of workers that are switched off, and takes our drain from those that we stopped.
+
+    Not before Slurm itself has given such a node up: until then it would send jobs there.
+    """
+    slurm = seen.slurm
+    if not isinstance(slurm, Snapshot) or not slurm.can_add_nodes:
+        return []
+    there = {worker.slurm_node for worker in seen.workers}
+    absent = sorted(known_names(seen.nodeset) - there - coming)
+    missing = tuple(name for name in absent if name not in slurm.nodes)
+    off = tuple(name for name in absent if name in slurm.nodes and _is_stopped_by_us(name, slurm))
+    made = [lane(KNOWN, [add(missing, seen)])] if missing else []
+    return [*made, *([lane("records of stopped workers", [_back(off, seen)])] if off else [])]
+
+
+def _is_stopped_by_us(name: str, slurm: Snapshot) -> bool:
+    record = slurm.nodes[name]
+    is_off = record.state.is_powered_off or record.state.is_down
+    return record.is_drained_by_us and is_off and slurm.is_current(name) and not slurm.jobs_on(name)
+
+
+def add(names: tuple[str, ...], seen: Seen) -> WriteSlurm:
+    return WriteSlurm(
+        controller=seen.controller_key,
+        write=AddNodes(nodes=names, conf=record_conf(seen.nodeset)),
+        reason="RecordMade",
+        message=f"adding {_few(names)} to Slurm",
+    )
+
+
+def _back(names: tuple[str, ...], seen: Seen) -> WriteSlurm:
+    message = f"{_few(names)}: not drained any more, as no worker is left there that could take a job"
+    write = ResumeNodes(nodes=names)
+    return WriteSlurm(controller=seen.controller_key, write=write, reason="Resumed", message=message)
+
+
+def _few(names: tuple[str, ...]) -> str:
+    more = len(names) - _NAMES_TOLD
+    return ", ".join(names[:_NAMES_TOLD]) + (f" and {more} more" if more > 0 else "")

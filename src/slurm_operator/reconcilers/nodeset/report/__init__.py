@@ -1,0 +1,1 @@
+"""What a NodeSet and its pods say about workers."""

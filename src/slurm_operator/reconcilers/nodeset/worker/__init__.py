@@ -1,0 +1,1 @@
+"""What happens to one worker: drained, removed, kept, back in service."""

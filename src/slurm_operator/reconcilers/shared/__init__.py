@@ -1,0 +1,1 @@
+"""What reconcilers of several kinds share."""

@@ -1,0 +1,1 @@
+"""Carries out plans: the only part that writes."""

@@ -1,0 +1,1 @@
+"""What wakes reconcilers, and one pass over one object."""

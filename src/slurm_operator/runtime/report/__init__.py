@@ -1,0 +1,1 @@
+"""Status, events, logs and recordings of what was decided."""

@@ -1,0 +1,1 @@
+"""What reconcilers may look at, kept in memory."""

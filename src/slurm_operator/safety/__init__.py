@@ -1,0 +1,1 @@
+"""The promise in one folder: nothing ends a running job. Pure functions."""

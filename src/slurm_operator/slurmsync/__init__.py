@@ -1,0 +1,1 @@
+"""One Slurm cluster kept in memory and written to."""

@@ -1,0 +1,68 @@
+"""One Slurm cluster as the runtime sees it: facts to look at, writes to hand in."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from slurm_operator.clock import Clock, SystemClock
+from slurm_operator.slurm.snapshot import Changes, Snapshot, Unreachable
+from slurm_operator.slurm.writes import SlurmWrite, WriteResult
+from slurm_operator.slurmrest.client import SlurmRest
+from slurm_operator.slurmrest.tokens import KeyProvider, ReadyToken
+from slurm_operator.slurmrest.transport import DEADLINE_SECONDS
+from slurm_operator.slurmsync.pending_writes import Ledger
+from slurm_operator.slurmsync.poller import SlurmPoller
+from slurm_operator.slurmsync.remove_nodes import Guard
+from slurm_operator.slurmsync.writer import SlurmWriter
+
+
+class SlurmCluster:
+    """Start `run` in a task and cancel it to end. Several URLs are several slurmrestds of one cluster."""
+
+    def __init__(
+        self,
+        name: str,
+        urls: Sequence[str],
+        key: KeyProvider | ReadyToken,
+        *,
+        may_write: Callable[[], bool],
+        clock: Clock | None = None,
+        deadline_s: float = DEADLINE_SECONDS,
+        user: str = "slurm",
+    ) -> None:
+        clock = clock or SystemClock()
+        ledger = Ledger()
+        self.name = name
+        self.client = SlurmRest(urls, key, now=clock.now, user=user, deadline_s=deadline_s)
+        self.poller = SlurmPoller(self.client, clock, ledger)
+        self.writer = SlurmWriter(self.client, self.poller, ledger, clock, may_write)
+
+    def facts(self) -> Snapshot | Unreachable:
+        """What can be relied on at this moment. Never waits."""
+        return self.poller.facts()
+
+    def request_polling(self, who: str, *, soon: bool) -> None:
+        """`who` waits for something to happen in Slurm, or no longer does."""
+        self.poller.request_polling(who, soon=soon)
+
+    async def refresh(self) -> None:
+        """Comes back when it was read anew, if that can be had."""
+        await self.poller.refresh()
+
+    def use(self, urls: Sequence[str]) -> None:
+        """Other slurmrestds of the same cluster; what is known of it stays."""
+        self.client.use(urls)
+        self.poller.read_again()
+
+    def subscribe(self, callback: Callable[[Changes], None]) -> Callable[[], None]:
+        """Calls back after every round with what it changed, often nothing. Gives the way to stop that."""
+        return self.poller.subscribe(callback)
+
+    async def write(self, write: SlurmWrite, guard: Guard | None = None) -> WriteResult:
+        """Comes back when it is known what became of it; does not raise for what Slurm says."""
+        return await self.writer.write(write, guard)
+
+    async def run(self) -> None:
+        """Reads and writes until cancelled; whoever still waits for a write is then told so."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self.poller.run())
+            group.create_task(self.writer.run())

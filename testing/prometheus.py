@@ -1,0 +1,164 @@
+"""A real Prometheus, the distribution's package, for tests: rules checked, pages scraped, questions answered."""
+
+import contextlib
+import json
+import shutil
+import subprocess
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
+
+from slurm_local.image.debian import DebianRoot, unpacked
+from slurm_local.paths import Paths
+from slurm_local.progress import PlainProgress
+
+ROOT = DebianRoot(name="prometheus", minutes="about a minute, once", packages=("prometheus",))
+
+# Inside its root the test's directory is here.
+_INSIDE = "/mnt"
+
+# Mounts of its own, over the root that all tests share: nothing is written there.
+_ENTER = """
+set -eu
+root=$1 work=$2; shift 2
+mount --bind "$work" "$root/mnt"
+mount -t proc proc "$root/proc"
+mount -t tmpfs -o mode=1777 tmpfs "$root/tmp"
+cd /
+exec chroot "$root" "$@"
+"""
+
+
+class Sample(NamedTuple):
+    """One series of an answer."""
+
+    labels: Mapping[str, str]
+    value: float
+
+
+def rootfs() -> Path:
+    return unpacked(ROOT, Paths.of(), PlainProgress())
+
+
+def _entering(work: Path, *command: str) -> list[str]:
+    head = ["unshare", "--mount", "--fork", "--kill-child", "sh", "-c", _ENTER, "prometheus"]
+    return [*head, str(rootfs()), str(work), *command]
+
+
+def promtool(work: Path, *arguments: str, given: str | None = None) -> subprocess.CompletedProcess[str]:
+    """promtool in a directory: files are named relative to it."""
+    enter = _entering(work, "sh", "-c", f'cd {_INSIDE} && exec promtool "$@"', "promtool", *arguments)
+    return subprocess.run(enter, input=given, capture_output=True, text=True, check=False, timeout=120)
+
+
+class Prometheus:
+    """One that scrapes every second. `targets` are pages by the name of their job."""
+
+    def __init__(
+        self, work: Path, port: int, targets: Mapping[str, Iterable[str]], rules: Iterable[Path] = ()
+    ) -> None:
+        work.mkdir(parents=True, exist_ok=True)
+        self._work, self.url = work, f"http://127.0.0.1:{port}"
+        for rule in rules:
+            shutil.copy(rule, work / rule.name)
+        (work / "prometheus.yml").write_text(
+            yaml.safe_dump(_configuration(targets, [rule.name for rule in rules]))
+        )
+        self._log = (work / "prometheus.log").open("w")
+        self._process = subprocess.Popen(
+            _entering(
+                work,
+                "prometheus",
+                f"--config.file={_INSIDE}/prometheus.yml",
+                f"--storage.tsdb.path={_INSIDE}/data",
+                f"--web.listen-address=127.0.0.1:{port}",
+            ),
+            stdout=self._log,
+            stderr=subprocess.STDOUT,
+        )
+
+    def close(self) -> None:
+        self._process.kill()
+        self._process.wait()
+        self._log.close()
+
+    @property
+    def log(self) -> str:
+        return (self._work / "prometheus.log").read_text()
+
+    def ask(self, path: str, **query: str) -> Any:
+        url = f"{self.url}/api/v1/{path}?{urllib.parse.urlencode(query)}"
+        try:
+            with urllib.request.urlopen(url, timeout=20) as answer:
+                return json.load(answer)["data"]
+        except urllib.error.HTTPError as error:
+            with error:
+                raise AssertionError(f"{query or path}: {error.read().decode()}") from error
+
+    def value(self, expression: str) -> list[Sample]:
+        """What an expression gives now."""
+        found = self.ask("query", query=expression)
+        if found["resultType"] == "scalar":
+            return [Sample({}, float(found["result"][1]))]
+        return [Sample(one["metric"], float(one["value"][1])) for one in found["result"]]
+
+    def firing(self) -> set[str]:
+        return {
+            one["labels"]["alertname"] for one in self.ask("alerts")["alerts"] if one["state"] == "firing"
+        }
+
+    def until(self, condition: Callable[[], bool], what: str, seconds: float = 60) -> None:
+        end = time.monotonic() + seconds
+        while True:
+            with contextlib.suppress(OSError, AssertionError):
+                if condition():
+                    return
+            assert time.monotonic() < end, f"waited in vain for {what}\n{self.log[-3000:]}"
+            assert self._process.poll() is None, f"Prometheus ended:\n{self.log[-3000:]}"
+            time.sleep(0.3)
+
+    def wait_for_targets(self) -> None:
+        """Until each was scraped well."""
+
+        def are_up() -> bool:
+            active = self.ask("targets")["activeTargets"]
+            return bool(active) and all(one["health"] == "up" for one in active)
+
+        self.until(are_up, "all targets to be up")
+
+
+@contextlib.contextmanager
+def running(
+    work: Path, port: int, targets: Mapping[str, Iterable[str]], rules: Iterable[Path] = ()
+) -> Iterator[Prometheus]:
+    made = Prometheus(work, port, targets, tuple(rules))
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def _configuration(targets: Mapping[str, Iterable[str]], rules: list[str]) -> dict[str, Any]:
+    jobs = []
+    for name, urls in targets.items():
+        for number, url in enumerate(urls):
+            parts = urllib.parse.urlsplit(url)
+            jobs.append(
+                {
+                    "job_name": f"{name}-{number}",
+                    "honor_labels": True,
+                    "metrics_path": parts.path,
+                    "static_configs": [{"targets": [parts.netloc]}],
+                }
+            )
+    return {
+        "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
+        "rule_files": [f"{_INSIDE}/{name}" for name in rules],
+        "scrape_configs": jobs,
+    }

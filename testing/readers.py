@@ -1,0 +1,180 @@
+"""Where tests type the commands of the documentation: every one is typed somewhere, or stands in one list with the reason.
+
+A page that is not named here fails; a new command on a page that is named is typed by the test, and has to work.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from testing.docs import PAGES, ROOT, Block, Terminal, commands
+
+# On a cluster of this machine, with the Slurm of the tutorial on it; in this order.
+ON_A_CLUSTER = (
+    "docs/concepts/api.md",
+    "docs/concepts/cluster.md",
+    "docs/guides/explain-and-plan.md",
+    "docs/guides/keys.md",
+    "docs/guides/kubectl-slurm.md",
+    "docs/guides/troubleshooting.md",
+    "docs/guides/workers.md",
+)
+
+# On an API server without machines: whatever is installed is accepted there, and nothing has to start. In this order.
+ON_AN_API_SERVER = (
+    "docs/guides/installation.md",
+    "docs/guides/monitoring.md",
+    "docs/guides/upgrades.md",
+    "docs/guides/soperator-api.md",
+)
+
+# Section by section, each on an API server of its own with stand-ins for Slinky's charts.
+GUIDE_FROM_SLINKY = "docs/guides/from-slinky.md"
+
+TUTORIAL = "docs/tutorial/first-cluster.md"
+
+_REGISTRY = "needs skopeo and a registry, and this machine has neither"
+
+# Not typed, and why.
+ELSEWHERE = {
+    "archive=$(ls -t ~/.cache/slurm-operator/images/archives/operator-*/images.tar | head -1)": _REGISTRY,
+    "skopeo copy docker-archive:$archive:docker.io/local/slurm-operator:0.1.0 docker://registry.example/slurm-operator:0.1.0": _REGISTRY,
+    "skopeo copy docker-archive:$archive:docker.io/local/slurm-operator-webhook:0.1.0 docker://registry.example/slurm-operator-webhook:0.1.0": _REGISTRY,
+    "make test": "it is what runs this very test",
+    "make up": "the tutorial begins with it, and there it is typed",
+}
+
+# Pages whose commands are not typed, and why.
+PAGES_ELSEWHERE = {
+    "docs/decisions/chaos.md": "how its own figures were made: a series takes hours; unit tests play the harness and its report",
+}
+
+# What a reader puts in the place of names on these pages.
+OWN_NAMES = {
+    # The environment that runs the test is never made anew under it, however old it is: `make` would empty it first.
+    "make up": "make --old-file=.venv/.ready up",
+    "make down": "make --old-file=.venv/.ready down",
+    "slurm-worker-gpu": "demo-cpu",
+    "nodeset/NAME": "nodeset/demo-cpu",
+    "nodesets.slinky.slurm.net/NAME": "$(kubectl get nodesets.slinky.slurm.net -n slurm -o name | head -n 1)",
+    "NAMESPACE": "slurm",
+    "gpu-[0-3]": "demo-cpu-[0-1]",
+    "gpu-0": "demo-cpu-0",
+    "machine-7": "node-1",
+    "nodeset cpu": "nodeset demo-cpu",
+    "pod cpu-0": "pod demo-cpu-0",
+    "controller slurm": "controller demo",
+    "SLINKY-CHART": "slinky/slurm-operator",
+    "SOPERATOR-IMAGE": "docker.io/local/slurm-operator-soperator:0",
+    "SLINKY-WEBHOOK-IMAGE": "ghcr.io/slinkyproject/slurm-operator-webhook:1.3.0",
+    "SLINKY-IMAGE": "ghcr.io/slinkyproject/slurm-operator:1.3.0",
+    "WEBHOOK-IMAGE": "docker.io/local/slurm-operator-webhook:0",
+    "=IMAGE": "=docker.io/local/slurm-operator:0",
+    "registry.example/": "docker.io/local/",
+}
+
+
+class Twist(NamedTuple):
+    """What is special about a command: what has to be so before it and is undone after it, how it ends, what it says."""
+
+    before: str = ""
+    after: str = ""
+    code: int = 0
+    says: str = ""
+    prefix: str = ""
+
+
+PLAIN = Twist()
+
+# By how a command begins.
+TWISTS = {
+    # What Soperator's chart makes, as far as these commands name it.
+    "slurm-operator manifests --only-rights": Twist(
+        before="kubectl create namespace soperator-system;"
+        "kubectl create deployment soperator-manager -n soperator-system --image=manager"
+    ),
+    "kubectl slurm undrain demo-cpu-0": Twist(
+        before="slurm-operator local shell scontrol update nodename=demo-cpu-0 state=drain reason='bad disk'",
+        after="slurm-operator local shell scontrol update nodename=demo-cpu-0 state=resume",
+        code=1,
+        says="demo-cpu-0 is drained by root with the reason 'bad disk'",
+    ),
+    # Whoever was drained by the command above would keep that reason.
+    "kubectl slurm drain --on node-1": Twist(
+        before="kubectl slurm undrain demo-cpu-[0-1]",
+        after="kubectl slurm undrain --on node-1; kubectl slurm drain demo-cpu-[0-1] --reason 'new cables'",
+    ),
+    "kubectl delete pod demo-cpu-0": Twist(code=1, says="may have running jobs, so it is not deleted"),
+    "kubectl slurm logs demo-cpu-0 -f": Twist(code=124, prefix="timeout 5"),
+    # The operator of a local cluster keeps no recording unless it is asked to.
+    "kubectl slurm record fetch": Twist(
+        before="kubectl apply --server-side --force-conflicts -f recording.yaml >/dev/null;"
+        "kubectl rollout status deployment/slurm-operator -n slurm-operator --timeout=5m;"
+        "kubectl wait --for=condition=Ready cluster/demo --timeout=10m"
+    ),
+    "kubectl annotate pod cpu-3": Twist(
+        before="kubectl run cpu-3 --image=slurmd", after="kubectl delete pod cpu-3 --wait=false"
+    ),
+    # Nobody deletes it on this page, and no operator is there to take it down.
+    "kubectl wait -n slurm --for=delete": Twist(
+        before="kubectl delete controllers.slinky.slurm.net/slurm -n slurm --ignore-not-found"
+    ),
+    # Either with Helm or without.
+    "slurm-operator manifests --image": Twist(
+        before="! kubectl get crd -o name | grep slinky; ! helm list -A -q | grep .",
+        after="kubectl annotate $(kubectl get crd -o name) slinky.slurm.net/allow-deletion=true;"
+        "slurm-operator manifests | kubectl delete -f -;"
+        "helm install slurm-operator-crds charts/slurm-operator-crds;"
+        "helm install slurm-operator charts/slurm-operator -n slurm-operator --create-namespace",
+    ),
+}
+
+
+def left_out(command: Block) -> bool:
+    return _bare(command.text) in ELSEWHERE or _name(command.page) in PAGES_ELSEWHERE
+
+
+def as_typed(command: Block) -> str:
+    """With the names of the cluster that the test has."""
+    text = command.text
+    for name, own in OWN_NAMES.items():
+        text = text.replace(name, own)
+    return text
+
+
+def type_page(page: str, terminal: Terminal) -> list[str]:
+    """Types every command of a page; what did not work as it stands."""
+    typed = [command for command in commands(ROOT / page) if not left_out(command)]
+    return [trouble for command in typed for trouble in type_one(command, terminal)]
+
+
+def type_one(command: Block, terminal: Terminal, cwd: Path | None = None) -> list[str]:
+    text = as_typed(command)
+    twist = next((TWISTS[start] for start in TWISTS if text.startswith(start)), PLAIN)
+    return [
+        *_typed(f"before {command}", twist.before, terminal),
+        *_typed(str(command), f"{twist.prefix} {text}", terminal, cwd, twist),
+        *_typed(f"after {command}", twist.after, terminal),
+    ]
+
+
+def _typed(
+    what: str, text: str, terminal: Terminal, cwd: Path | None = None, twist: Twist = PLAIN
+) -> Iterator[str]:
+    done = terminal.type(text, cwd)
+    said = done.stdout + done.stderr
+    if done.returncode != twist.code or twist.says not in said:
+        yield f"{what}: {text}: exit code {done.returncode}\n{said}"
+
+
+def _bare(text: str) -> str:
+    """Without a comment behind it."""
+    return text.partition("  #")[0].strip()
+
+
+def pages_with_commands() -> set[str]:
+    return {_name(page) for page in PAGES if any(not left_out(each) for each in commands(page))}
+
+
+def _name(page: Path) -> str:
+    return str(page.relative_to(ROOT))

@@ -1,0 +1,125 @@
+"""A SlurmCluster with two workers on a shared root, in a Kubernetes of its own."""
+
+import json
+import re
+import subprocess
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+from operator_rig import job_state, until
+
+from slurm_local import shared_root_cluster
+from slurm_local.cluster import Cluster
+from slurm_local.errors import LocalError
+from slurm_local.shared_root_cluster import CLUSTER, GROUP, LOGIN_PORT, NAMESPACE, NODESET
+
+FIRST, SECOND = f"{NODESET}-0", f"{NODESET}-1"
+MARKER = "etc/soperator-jail-populated"
+
+
+def key_pair() -> tuple[str, str]:
+    key = Ed25519PrivateKey.generate()
+    private = key.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption()).decode()
+    return private, key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).decode()
+
+
+class SharedRootSlurm:
+    """`demo` of `slurm-operator up --api slurm.nebius.ai`, with a key for root that nobody else has."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.private, self.public = key_pair()
+
+    def manifests(self, workers: int = 2) -> list[dict]:
+        made = shared_root_cluster.manifests(workers)
+        login = made[1]["spec"]["slurmNodes"]["login"]
+        login["sshRootPublicKeys"] = [self.public.strip()]
+        return made
+
+    def start(self) -> None:
+        self.cluster.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}])
+        self.cluster.apply(self.manifests())
+        until(lambda: self.phase() == "Available", 300, lambda: f"Available: {self.told()}")
+        self.wait_idle(FIRST, SECOND)
+
+    def kubectl(self, *arguments: str) -> str:
+        return self.cluster.kubectl("-n", NAMESPACE, *arguments)
+
+    def get(self, what: str) -> dict:
+        return json.loads(self.kubectl("get", what, "-o", "json"))
+
+    def phase(self) -> str:
+        return self.get(f"slurmclusters.{GROUP}/{CLUSTER}").get("status", {}).get("phase", "")
+
+    def told(self) -> str:
+        """What both objects say about themselves; for messages of tests."""
+        found = [self.get(f"slurmclusters.{GROUP}/{CLUSTER}"), self.get(f"nodesets.{GROUP}/{NODESET}")]
+        conditions = [one for each in found for one in each.get("status", {}).get("conditions", ())]
+        return json.dumps({one["type"]: (one["status"], one.get("message", "")) for one in conditions})
+
+    def patch(self, kind: str, name: str, spec: dict) -> None:
+        body = json.dumps({"spec": spec})
+        self.kubectl("patch", f"{kind}.{GROUP}", name, "--type=merge", "-p", body)
+
+    def run(self, *command: str) -> str:
+        """What a command prints in the root, on the login pod."""
+        return shared_root_cluster.login(self.cluster, *command)
+
+    def beside_slurmctld(self, *command: str) -> str:
+        return self.kubectl(
+            "exec", f"{CLUSTER}-controller-0", "-c", "slurmctld", "--", "timeout", "30", *command
+        )
+
+    def in_worker(self, name: str, *command: str) -> str:
+        """In the container of slurmd, outside the root."""
+        return self.kubectl("exec", name, "-c", "slurmd", "--", *command)
+
+    def step_on(self, worker: str, script: str, user: str = "root") -> str:
+        """What a step of that user on that worker prints."""
+        step = ("srun", f"--nodelist={worker}", "--chdir=/", "sh", "-c", script)
+        return self.run("runuser", "--user", user, "--", *step)
+
+    def submit(self, worker: str, script: str) -> int:
+        options = ["--parsable", f"--nodelist={worker}", "--chdir=/", "--output=/dev/null"]
+        return int(self.run("sbatch", *options, f"--wrap={script}").strip())
+
+    def job_state(self, job: int) -> str:
+        return job_state(self.run, job)
+
+    def node_states(self) -> dict[str, str]:
+        try:
+            out = self.run(
+                "sinfo", "--noheader", "--Node", "--partition=main", "--Format=NodeList:60,StateLong:40"
+            )
+        except (LocalError, subprocess.TimeoutExpired):
+            return {}
+        return dict(line.split() for line in out.splitlines() if len(line.split()) == 2)
+
+    def wait_idle(self, *workers: str) -> None:
+        until(
+            lambda: {name for name, state in self.node_states().items() if state == "idle"} == set(workers),
+            180,
+            lambda: f"{workers} to be idle: {self.node_states()} {self.told()}",
+        )
+
+    def pods(self) -> set[str]:
+        """Worker pods by name."""
+        found = self.get("pods")["items"]
+        return {
+            one["metadata"]["name"] for one in found if "slurm.nebius.ai/worker" in one["metadata"]["labels"]
+        }
+
+    def by_ssh(self, *command: str) -> str:
+        """From outside the root to the login pod, through the port of a Kubernetes node that the manifest asks for."""
+        node = self.get("nodes")["items"][0]
+        address = next(one["address"] for one in node["status"]["addresses"] if one["type"] == "InternalIP")
+        script = (
+            f"umask 077; echo '{self.private}' > /tmp/key; "
+            f"exec ssh -i /tmp/key -p {LOGIN_PORT} -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null "
+            f'-o LogLevel=ERROR root@{address} "$@"'
+        )
+        return self.beside_slurmctld("sh", "-c", script, "ssh", *command)
+
+    def process(self, worker: str, pattern: str) -> str:
+        """The id of a process in the container of slurmd."""
+        return re.split(r"\s+", self.in_worker(worker, "pgrep", "--full", "--oldest", pattern).strip())[0]

@@ -1,0 +1,198 @@
+"""A SlurmCluster of the second API, with real daemons: one root for all nodes, and no job is ended."""
+
+import os
+from dataclasses import replace
+
+import pytest
+from operator_rig import until
+from slurmcluster_rig import CLUSTER, FIRST, GROUP, MARKER, NODESET, SECOND, SharedRootSlurm
+
+from slurm_local import image, stop
+from slurm_local.progress import PlainProgress, Quiet
+from slurm_local.slurm_cluster import install
+from slurm_local.start import up
+from slurm_operator.api import registry
+from testing import rights
+from testing.audit import audit_flags
+
+# The first test waits for images to be made where there are none. Not in `make test` before they have run there.
+pytestmark = [pytest.mark.timeout(900), pytest.mark.minutes]
+
+
+@pytest.fixture(scope="module")
+def slurm(wanted, paths, tmp_path_factory):
+    """The cluster of these tests, which is left with two idle workers by each of them."""
+    archives = (*wanted.archives, image.populate_archive(paths, PlainProgress()))
+    place, name = tmp_path_factory.mktemp("audit"), f"e2e-root-{os.getpid()}"
+    flags = tuple(audit_flags(place, "Metadata"))
+    cluster, _ = up(replace(wanted, name=name, archives=archives, api_flags=flags), paths, Quiet())
+    cluster.load_image(image.operator_archive(paths, Quiet()))
+    install(cluster, image.OPERATOR_IMAGE, registry.ALL)
+    made = SharedRootSlurm(cluster)
+    made.start()
+    yield made
+    stop.down(name, paths, Quiet())
+    assert rights.refused(place / "audit.log") == []
+
+
+def test_what_a_job_writes_to_etc_is_on_every_node_and_in_ssh_sessions(slurm):
+    slurm.step_on(FIRST, "echo written by $(hostname) > /etc/of-a-job")
+
+    assert slurm.step_on(SECOND, "cat /etc/of-a-job") == f"written by {FIRST}\n"
+    assert slurm.by_ssh("cat", "/etc/of-a-job") == f"written by {FIRST}\n"
+    assert slurm.by_ssh("hostname") == f"{CLUSTER}-login-0\n"
+
+
+def test_each_node_has_its_own_name_processes_and_tmp(slurm):
+    for worker in (FIRST, SECOND):
+        slurm.step_on(worker, f"echo {worker} > /tmp/whose")
+    script = "hostname; cat /etc/hostname /tmp/whose"
+
+    assert slurm.step_on(FIRST, script).split() == [FIRST] * 3
+    assert slurm.step_on(SECOND, script).split() == [SECOND] * 3
+    assert slurm.step_on(FIRST, "readlink /proc/1/ns/pid") != slurm.step_on(SECOND, "readlink /proc/1/ns/pid")
+    assert "supervisord" in slurm.step_on(FIRST, "cat /proc/1/cmdline")
+
+
+# Ways by which processes lead to other roots, and where a pod's token would be. The container has /mnt/jail.
+LOOK = """
+for found in /mnt/jail /mnt/ssh-configs /run/secrets /var/run/secrets /run/slurm-keys /etc/supervisor/conf.d; do
+    test -e $found && echo "sees $found"
+done
+for process in /proc/[0-9]*; do
+    for way in root cwd fd/0 fd/1 fd/2 fd/3 fd/4 fd/5 fd/6 fd/7; do
+        test -e $process/$way/mnt/jail/etc && echo "sees $process/$way of $(tr '\\0' ' ' < $process/cmdline)"
+        test -e $process/$way/run/secrets && echo "sees a token by $process/$way"
+    done
+done
+grep -l kubernetes.io/serviceaccount /proc/self/mountinfo
+echo looked at $(ls -d /proc/[0-9]* | wc -l)
+"""
+
+
+@pytest.mark.parametrize("user", ["root", "alice"])
+def test_a_job_sees_neither_the_containers_root_nor_a_token(slurm, user):
+    if user != "root":
+        slurm.run("sh", "-c", f"id {user} || useradd --create-home {user}")
+
+    said = slurm.step_on(SECOND, LOOK, user).splitlines()
+
+    assert len(said) == 1, said
+    assert int(said[0].split()[-1]) > 3
+    # The same search, outside, finds it.
+    assert "sees /mnt/jail" in slurm.in_worker(SECOND, "sh", "-c", LOOK)
+
+
+def test_a_user_who_is_added_on_one_node_runs_jobs_and_logs_in_everywhere(slurm):
+    slurm.step_on(FIRST, "useradd --create-home --shell /bin/bash bob && echo ok")
+    keys = (
+        "mkdir -m 700 .ssh; ssh-keygen -q -t ed25519 -N '' -f .ssh/id; cat .ssh/id.pub > .ssh/authorized_keys"
+    )
+    slurm.run("su", "--login", "bob", "--command", f"{keys}; chmod 600 .ssh/*")
+
+    said = slurm.run("su", "--login", "bob", "--command", "srun --nodes=2 sh -c 'whoami; pwd'")
+    assert sorted(said.split()) == ["/home/bob", "/home/bob", "bob", "bob"]
+    there = slurm.run("su", "--login", "bob", "--command", f"ssh -i .ssh/id {SECOND} 'whoami; hostname; pwd'")
+    assert there.split() == ["bob", SECOND, "/home/bob"]
+
+
+def test_root_reaches_workers_by_ssh_from_a_session_on_the_login_pod(slurm):
+    said = slurm.by_ssh("ssh", SECOND, "'hostname; cat /etc/hostname; test -w /dev/null && sinfo --noheader'")
+
+    assert said.split()[:2] == [SECOND, SECOND]
+    assert "main*" in said
+
+
+def test_scale_in_waits_for_the_job_on_the_worker_with_the_highest_number(slurm):
+    slurm.run("rm", "--force", "/root/may-end", "/root/has-ended")
+    wait = "until test -e /root/may-end; do sleep 0.2; done; echo ended > /root/has-ended"
+    job = slurm.submit(SECOND, wait)
+    until(lambda: slurm.job_state(job) == "RUNNING", 60, lambda: slurm.job_state(job))
+
+    slurm.patch("nodesets", NODESET, {"replicas": 1})
+
+    until(lambda: slurm.node_states().get(SECOND) == "draining", 60, lambda: str(slurm.node_states()))
+    until(lambda: f"job {job}" in slurm.told() or f"jobs {job}" in slurm.told(), 60, slurm.told)
+    assert slurm.job_state(job) == "RUNNING"
+    assert slurm.node_states() == {FIRST: "idle", SECOND: "draining"}
+    slurm.run("touch", "/root/may-end")
+    until(lambda: SECOND not in slurm.pods() and SECOND not in slurm.node_states(), 120, slurm.told)
+    assert slurm.job_state(job) == "COMPLETED"
+    assert slurm.run("cat", "/root/has-ended") == "ended\n"
+    assert slurm.node_states() == {FIRST: "idle"}
+
+    slurm.patch("nodesets", NODESET, {"replicas": 2})
+    slurm.wait_idle(FIRST, SECOND)
+
+
+@pytest.mark.full
+def test_slurmd_that_is_killed_is_started_again_and_its_job_goes_on(slurm):
+    job = slurm.submit(FIRST, "sleep 20")
+    until(lambda: slurm.job_state(job) == "RUNNING", 60, lambda: slurm.job_state(job))
+    before = slurm.process(FIRST, "^slurmd ")
+
+    slurm.in_worker(FIRST, "kill", "-KILL", before)
+
+    until(lambda: slurm.process(FIRST, "^slurmd ") != before, 60)
+    until(lambda: slurm.job_state(job) == "COMPLETED", 90, lambda: slurm.job_state(job))
+    assert "Restarts=0" in slurm.run("scontrol", "show", "job", str(job))
+    slurm.wait_idle(FIRST, SECOND)
+
+
+@pytest.mark.full
+def test_a_changed_setting_reaches_slurmctld_workers_and_the_root(slurm):
+    spec = slurm.manifests()[1]["spec"]["customSlurmConfig"]
+    slurm.patch("slurmclusters", CLUSTER, {"customSlurmConfig": f"{spec}JobFileAppend=1\n"})
+
+    until(lambda: "JobFileAppend=1" in slurm.run("cat", "/etc/slurm/slurm.conf"), 120, slurm.told)
+    until(lambda: "JobFileAppend           = 1" in slurm.run("scontrol", "show", "config"), 60, slurm.told)
+    assert "JobFileAppend=1" in slurm.in_worker(FIRST, "cat", "/etc/slurm/slurm.conf")
+
+    slurm.patch("slurmclusters", CLUSTER, {"customSlurmConfig": spec})
+    until(lambda: "JobFileAppend=1" not in slurm.run("cat", "/etc/slurm/slurm.conf"), 120, slurm.told)
+    slurm.wait_idle(FIRST, SECOND)
+
+
+@pytest.mark.full
+def test_a_worker_that_starts_on_a_broken_root_takes_no_job_and_says_why(slurm):
+    slurm.run("mv", f"/{MARKER}", f"/{MARKER}.away")
+    slurm.in_worker(SECOND, "kill", "1")
+
+    until(lambda: "is not populated: it has no" in slurm.told(), 90, slurm.told)
+    slurm.run("mv", f"/{MARKER}.away", f"/{MARKER}")
+    until(lambda: slurm.get(f"nodesets.{GROUP}/{NODESET}")["status"]["phase"] == "Ready", 180, slurm.told)
+    slurm.wait_idle(FIRST, SECOND)
+
+
+@pytest.mark.full
+def test_maintenance_takes_the_root_free_and_gives_it_back_with_its_files(slurm):
+    slurm.run("sh", "-c", "echo kept > /home/kept")
+    slurm.patch("slurmclusters", CLUSTER, {"maintenance": "downscale"})
+    until(lambda: not slurm.pods() and not login_pods(slurm), 180, slurm.told)
+
+    slurm.patch("slurmclusters", CLUSTER, {"maintenance": "none"})
+
+    until(lambda: slurm.phase() == "Available", 240, slurm.told)
+    slurm.wait_idle(FIRST, SECOND)
+    assert slurm.run("cat", "/home/kept") == "kept\n"
+
+
+def login_pods(slurm: SharedRootSlurm) -> list[str]:
+    names = (one["metadata"]["name"] for one in slurm.get("pods")["items"])
+    return [name for name in names if name.startswith(f"{CLUSTER}-login-")]
+
+
+@pytest.mark.full
+def test_a_cluster_that_is_deleted_leaves_its_root_and_its_keys(slurm):
+    slurm.run("sh", "-c", "echo stays > /home/stays")
+    slurm.kubectl("delete", f"nodesets.{GROUP}", NODESET, "--timeout=180s")
+    slurm.kubectl("delete", f"slurmclusters.{GROUP}", CLUSTER, "--timeout=180s")
+
+    parts = "controllers,restapis,loginsets,accountings,jailedconfigs,statefulsets,deployments,jobs,roles,rolebindings"
+    until(lambda: not slurm.get(parts)["items"], 120, lambda: slurm.kubectl("get", parts))
+    assert "jail" in slurm.kubectl("get", "persistentvolumeclaims")
+    for key in ("munge", "rest-jwt-key", "sshd-keys"):
+        slurm.kubectl("get", "secret", f"{CLUSTER}-{key}")
+    # The same manifests find both again.
+    slurm.start()
+    assert slurm.run("cat", "/home/stays") == "stays\n"

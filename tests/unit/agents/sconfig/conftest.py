@@ -1,0 +1,4 @@
+import sys
+from pathlib import Path
+
+sys.path += [str(Path(__file__).parents[2] / folder) for folder in ("kube", "slurmrest")]
