@@ -31,6 +31,7 @@ __all__ = ["ns"]
 
 GOLDEN = golden_manifests("cluster")
 RECORDED = Path(__file__).parents[1] / "slurm" / "recorded"
+COMPOSED = {"Controller", "LoginSet", "NodeSet", "RestApi"}
 PARTS = ("accountings", "controllers", "loginsets", "nodesets", "restapis", "tokens")
 
 
@@ -180,7 +181,7 @@ def test_a_cluster_goes_in_order_and_entirely(plane, ns, tmp_path):
     applied_example(plane, ns, "cluster-login")
     with running_manager(operator(plane, f"op-{ns}"), tmp_path / "log", "--namespaces", ns) as manager:
         manager.wait_ready()
-        wait_for(plane, ns, "loginset", "demo-login")
+        until(lambda: {kind for kind, _ in parts(plane, ns)} == COMPOSED, what="every part of it")
         until(lambda: get(plane, ns, "cluster", "demo")["metadata"].get("finalizers"), what="the finalizer")
 
         plane.kubectl("delete", "cluster", "demo", "-n", ns, "--wait=false")
