@@ -9,11 +9,9 @@ from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from slurm_operator import wire
+from slurm_operator.api import registry
 from slurm_operator.api.shared.meta import Meta
-from slurm_operator.api.slinky.controller import Controller
-from slurm_operator.api.slinky.loginset import LoginSet
-from slurm_operator.api.slinky.nodeset import NodeSet
-from slurm_operator.api.slinky.restapi import RestApi
+from slurm_operator.api.slinky.accounting import Accounting
 from slurm_operator.insight.logs import Line, LoggedPod, Stream, Wanted
 from slurm_operator.kube.client import Client
 from slurm_operator.kube.errors import Forbidden, KubeError, NotFound
@@ -45,14 +43,20 @@ class _Part(wire.CamelRecord):
     spec: _PartSpec = _PartSpec()
 
 
+# Several Controllers may share an Accounting: each of them names it.
+_OF_ONE_CONTROLLER = [
+    one.kind for one in registry.DEFAULT if one.use is registry.Use.MAKE and one.model is not Accounting
+]
+
+
 async def parts(client: Client, namespace: str) -> dict[str, set[str]]:
     """For each Controller the names of what belongs to it. Slurm itself is not asked: it may be away."""
     decode = wire.decoder(_Part)
     found: defaultdict[str, set[str]] = defaultdict(set)
-    for type_ in (Controller, RestApi, LoginSet, NodeSet):
-        # Who may not list one kind still finds the logs of the others.
+    for kind in _OF_ONE_CONTROLLER:
+        # Readers who may not list one kind still find the logs of the others.
         with contextlib.suppress(Forbidden, NotFound):
-            async for page in client.list_pages(Selection(kind=type_.KIND, namespace=namespace)):
+            async for page in client.list_pages(Selection(kind=kind, namespace=namespace)):
                 for part in map(decode, page.items):
                     cluster = part.spec.controller_ref.name or part.metadata.name
                     found[cluster] |= {part.metadata.name, part.spec.accounting_ref.name} - {""}

@@ -1,12 +1,13 @@
 """Parts that are kinds of our own: compared as typed records, never cached twice."""
 
-from slurm_operator.api import KINDS
+from slurm_operator.api import KINDS, registry
 from slurm_operator.api.schema import codec
 from slurm_operator.api.schema.explicit_fields import explicit_fields
 from slurm_operator.api.shared.meta import Meta
 from slurm_operator.api.slinky.restapi import RestApi
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.compare.differences import stamped
+from slurm_operator.reconcilers.shared.composed import FAREWELL, PART_TYPES
 from slurm_operator.reconcilers.shared.parts import missing_part
 
 OWNER = Meta(name="demo", namespace="ns", uid="uid-1")
@@ -73,3 +74,10 @@ def test_our_own_kinds_are_kinds_that_can_be_written():
     for kind in KINDS:
         given = {"apiVersion": kind.KIND.api_version, "kind": kind.KIND.kind}
         assert kinds.kind_of(given) == kind.KIND
+
+
+def test_every_kind_that_the_operator_composes_clusters_of_has_its_place_in_both_orders():
+    composed = {one.model for one in registry.DEFAULT if one.use is registry.Use.MAKE}
+
+    assert set(PART_TYPES) == composed
+    assert set(FAREWELL) == {model.KIND.kind for model in composed}
