@@ -42,7 +42,7 @@ FAULTS: dict[str, Fault] = {
     "expired-token": Fault(slurm.expired_token, "the token ran out", "spec.refresh"),
     "version-skew": Fault(slurm.version_skew, "is newer than slurmctld", "Update the Controller first"),
     "stuck-completing": Fault(slurm.stuck_completing, "still has processes", "See which process"),
-    "node-lost": Fault(kubernetes.node_lost, "does not answer", "Bring the machine back"),
+    "node-lost": Fault(kubernetes.node_lost, "does not answer", "Bring the node back"),
 }  # fmt: skip
 
 # What people ask about a cluster on which nothing is broken.

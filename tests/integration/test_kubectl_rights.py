@@ -122,7 +122,7 @@ def test_a_reader_without_the_signing_key_blames_nobody(plane, demo, tmp_path, w
 
     told = run(reader, "explain", what, "-n", demo)
 
-    assert "is as it should be" in told.output
+    assert "is healthy" in told.output
     assert "You may not get secrets in namespace" in told.output
     for wrong in ("ServiceAccount", "SlurmUnreachable", "operator's rights"):
         assert wrong not in told.output

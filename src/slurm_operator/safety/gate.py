@@ -188,7 +188,7 @@ def _ask_slurm(worker: Candidate, snapshot: Snapshot, now: datetime) -> Drained 
         return Shut(
             reason="UnknownToSlurm",
             message=f"Slurm does not know {name}, though slurmd has run: a job may still be there. "
-            "The worker registers again by itself",
+            "The worker registers again automatically",
         )
     if worker.state_lost_since is not None:
         return Shut(
@@ -213,7 +213,7 @@ def _crashed(
     if jobs:
         return Shut(
             reason="Crashed",
-            message=f"slurmd is down and starts again by itself; Slurm still counts {jobs_text(jobs)} there",
+            message=f"slurmd is down and restarts automatically; Slurm still counts {jobs_text(jobs)} there",
             jobs=tuple(job.job_id for job in jobs),
         )
     if (
@@ -223,7 +223,7 @@ def _crashed(
     ):
         return Shut(
             reason="NotDraining",
-            message="slurmd is down and starts again by itself; then new jobs may start there",
+            message="slurmd is down and restarts automatically; then new jobs may start there",
         )
     return NotRunning(pod_uid=meta.uid, resource_version=meta.resource_version, asked_at=asked_at)
 

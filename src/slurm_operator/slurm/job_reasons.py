@@ -85,11 +85,11 @@ _MEANINGS: dict[str, Meaning] = {
     "QOSNotAllowed": Meaning("its QOS may not be used in this partition", "Use another QOS or partition."),
     "MaxArrayTasks": _LIMIT,
     "Cleaning": Meaning(
-        "what it left behind from a former run is being cleaned up", "It goes on by itself.", waits=True
+        "what it left behind from a former run is being cleaned up", "It continues automatically.", waits=True
     ),
     "launch_failed_requeued_held": Meaning(
         "it failed to start on its node, and is held so that it does not fail again",
-        "Mend the node, then: scontrol release JOB.",
+        "Fix the node, then: scontrol release JOB.",
     ),
 }
 

@@ -37,7 +37,7 @@ MAX_NODES_PER_REQUEST = 1000
 # seen, and Slurm has no compare-and-set.
 FRESH_SECONDS = 0.1
 
-ASKED_ALREADY = "it was asked to end, and Slurm has not been read since: it may have begun anew elsewhere"
+ASKED_ALREADY = "it was asked to end, and Slurm has not been read since: it may have started again elsewhere"
 
 _VERBS: dict[type[NodeWrite], str] = {
     writes.DrainNodes: "drain",

@@ -108,7 +108,7 @@ class SecretKeeper:
             before = Bundle.of(_entries(found))
             after = renewed(before, self._hosts, self._now())
         except Unusable as why:
-            log.warning("certificates made anew", secret=str(self._secret), why=str(why))
+            log.warning("certificates created again", secret=str(self._secret), why=str(why))
             before, after = None, first(self._hosts, self._now())
         if after is not before:
             version = found["metadata"]["resourceVersion"]

@@ -123,7 +123,7 @@ def test_an_immutable_field_says_what_to_do() -> None:
     [rule] = schema(Everything)["properties"]["fixed"]["x-kubernetes-validations"]
 
     assert rule["rule"] == "self == oldSelf"
-    assert rule["message"] == "fixed cannot change; delete the object and create it anew to use another one"
+    assert rule["message"] == "fixed cannot change; to use another one, delete the object and create it again"
 
 
 @model

@@ -35,8 +35,8 @@ def said(problems: Any) -> list[str]:
             "Controller",
             {"configFileRefs": [{"name": "other"}, {"name": "files"}]},
             References(config_maps={"files": frozenset({"site.conf"})}),
-            "Warning: spec.configFileRefs[1].name: ConfigMap 'files' has site.conf, which Slurm does not look for "
-            "by itself; another file has to include it",
+            "Warning: spec.configFileRefs[1].name: ConfigMap 'files' has site.conf, which Slurm reads only when "
+            "another file includes it",
             id="an unknown file",
         ),
         pytest.param(

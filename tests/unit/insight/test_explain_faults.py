@@ -310,7 +310,7 @@ FAULTS: dict[str, Fault] = {
     "pod-security": Fault("cluster/demo", refused_pods(SECURITY), "violates PodSecurity", "isolation: process"),
     "eviction-blocked": Fault("node/demo-cpu-1", eviction_blocked, "cannot be evicted meanwhile", "uncordon"),
     "stuck-completing": Fault("job/7", stuck_completing, "still has processes", "See which process"),
-    "node-lost": Fault("nodeset/demo-cpu", node_lost, "Kubelet stopped posting", "Bring the machine back"),
+    "node-lost": Fault("nodeset/demo-cpu", node_lost, "Kubelet stopped posting", "Bring the node back"),
     "version-skew": Fault("nodeset/demo-cpu", version_skew, "newer than slurmctld 26.05.5", "Update the Controller first"),
     "name-clash": Fault("cluster/demo", name_clash, "exists already", "choose another name"),
 }  # fmt: skip

@@ -117,7 +117,7 @@ def model(cls: type[T]) -> type[T]:
 
 def cannot_change(name: str) -> str:
     """What is said about an `immutable` field."""
-    return f"{name} cannot change; delete the object and create it anew to use another one"
+    return f"{name} cannot change; to use another one, delete the object and create it again"
 
 
 class Choice(StrEnum):

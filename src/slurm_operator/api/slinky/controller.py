@@ -138,8 +138,7 @@ def _config_file_problems(config_map: str, refs: References) -> Iterator[Problem
         elif key not in names.CONFIG_FILES:
             yield warning(
                 "",
-                f"ConfigMap {config_map!r} has {key}, which Slurm does not look for by itself; "
-                "another file has to include it",
+                f"ConfigMap {config_map!r} has {key}, which Slurm reads only when another file includes it",
             )
 
 

@@ -81,7 +81,7 @@ class NodeSetStatus:
         "Kubernetes node of each ordinal, with pinToNode.", default={}, nullable=True
     )
     failures: dict[str, int] = prop(
-        "How often in a row the pod of this name ended by itself; the next one comes later each time.",
+        "How often in a row the pod of this name failed; each time the next one is created later.",
         default={},
     )
     cordoned: list[str] = prop(

@@ -145,11 +145,11 @@ def monitoring(facts: Facts) -> Iterator[Finding]:
     if isinstance(facts.has_monitoring, Unread):
         yield unread("ServiceMonitor", facts.has_monitoring)
     elif facts.has_monitoring:
-        yield ok("ServiceMonitor", "The kind is there; metrics can be collected by themselves.")
+        yield ok("ServiceMonitor", "The kind exists; metrics can be collected automatically.")
     else:
         yield note(
             "ServiceMonitor",
-            "This Kubernetes has no kind ServiceMonitor: nobody collects metrics by themselves.",
+            "This Kubernetes has no kind ServiceMonitor: metrics are not collected automatically.",
             "Install the Prometheus operator, or point a Prometheus at the Services.",
         )
 

@@ -99,7 +99,7 @@ def explained(subject: str, finding: Finding, meanwhile: Sequence[str] = (), wel
     return Explanation(
         subject=subject,
         is_well=finding.is_well,
-        summary=first or "It is as it should be.",
+        summary=first or "It is healthy.",
         chain=finding.chain[1:],
         remedy=finding.remedy,
         meanwhile=tuple(one for one in meanwhile if one.partition(": ")[2] not in told),

@@ -193,7 +193,7 @@ def _underway(found: Verdict, case: Case) -> Finding:
     if progressing is not None and progressing.status is Truth.TRUE:
         says = f"is on its way: {progressing.reason}: {progressing.message}"
         return Finding(chain=(Link(subject=found.name, says=says), *_behind(found, case)))
-    return Finding(chain=(Link(subject=found.name, says=f"is as it should be. {said}".strip()),))
+    return Finding(chain=(Link(subject=found.name, says=f"is healthy. {said}".strip()),))
 
 
 def _behind(found: Verdict, case: Case) -> list[Link]:
@@ -309,9 +309,8 @@ def _of_mismatch(nodeset: NodeSet, condition: Condition, case: Case) -> Finding:
     if finding is not None:
         return finding
     advice = (
-        "Make both say the same: correct extraConf or the container's limits of the NodeSet, or mend the "
-        "device that "
-        "slurmd does not find."
+        "Make both say the same: correct extraConf or the container's limits of the NodeSet, or fix the "
+        "device that slurmd does not find."
     )
     edited = edited_object(nodeset)
     target = f"{edited.kind.lower()} {edited.name}" if edited else f"nodeset {nodeset.metadata.name}"

@@ -118,7 +118,9 @@ def _not_started(pod: Pod, container: ContainerStatus, reason: str, says: str, c
         advice = f"Correct the image {image!r} {field}, {reach}"
         return Finding(remedy=_described(pod, advice, case))
     if reason in _MISSING:
-        advice = "Make the Secret or ConfigMap that the kubelet misses; the container then starts by itself."
+        advice = (
+            "Create the Secret or ConfigMap that the kubelet misses; the container then starts automatically."
+        )
         return Finding(remedy=_described(pod, advice, case))
     if _NO_NAME.search(says):
         advice = (
@@ -133,7 +135,7 @@ def _not_started(pod: Pod, container: ContainerStatus, reason: str, says: str, c
             ),
             remedy=Remedy(advice=advice, commands=commands),
         )
-    advice = f"See in the log of {container.name} why it ends, and mend that; it is started again by itself."
+    advice = f"See in the log of {container.name} why it ends, and fix that; it is restarted automatically."
     return Finding(remedy=Remedy(advice=advice, commands=(logs,)))
 
 
@@ -189,11 +191,11 @@ def _claim(claim: Child, case: Case) -> Finding:
     if wanted and classes and wanted not in classes:
         why = f"is pending: there is no StorageClass {wanted!r} (there are: {', '.join(classes)})."
         advice = (
-            f"Make StorageClass {wanted!r}, or name one that there is in the spec and make the object anew."
+            f"Make StorageClass {wanted!r}, or name an existing one in the spec and create the object again."
         )
     elif not wanted and not any(one.is_default for one in case.picture.all(StorageClass)):
         why = "is pending: it names no StorageClass, and none is the default."
-        advice = "Mark a StorageClass as the default, or name one in the spec and make the object anew."
+        advice = "Mark a StorageClass as the default, or name one in the spec and create the object again."
     else:
         why = f"is pending: {complaint or 'its volume has not been made yet'}."
         advice = "See what the provisioner of its StorageClass says."
@@ -226,10 +228,9 @@ def lost(machine: KubeNode, case: Case) -> Finding | None:
     words = ready.message or ready.reason or "its kubelet does not answer"
     says = f"is not ready: {words.rstrip('.')}."
     advice = (
-        "Bring the machine back, or if it is gone for good delete its Node: the workers on it are then "
-        "made anew "
-        "elsewhere. Slurm calls its nodes DOWN after SlurmdTimeout; jobs that ran there are requeued or "
-        "lost then."
+        "Bring the node back, or if it is gone for good delete its Node object: its workers are then "
+        "created on other nodes. Slurm calls them DOWN after SlurmdTimeout; jobs that ran there are then "
+        "requeued or lost."
     )
     return Finding(
         chain=(Link(subject=f"Node {name}", says=says),),

@@ -21,7 +21,7 @@ _SHOW = "kubectl -n {ns} get {kind} {name} -o yaml"
 _EDIT = "kubectl -n {ns} edit {edited}"
 _SECRETS = "kubectl -n {ns} get secrets"
 _RIGHTS = _Way(
-    "The operator's rights do not cover this. Install its ClusterRole anew, or grant what the message names.",
+    "The operator's rights do not cover this. Install its ClusterRole, or grant what the message names.",
     ("kubectl slurm doctor -n {ns}",),
 )
 _DATABASE = "kubectl -n {ns} get {kind} {name} -o jsonpath='{{.status.database}}'"
@@ -67,19 +67,19 @@ _BY_REASON: dict[str, _Way] = {
         ("kubectl -n {ns} get {other} -o yaml", _EDIT),
     ),
     "HostnameInvalid": _Way(
-        "Correct that annotation of the machine, or take it off; then its worker comes by itself.",
+        "Correct or remove that annotation of the node; then its worker is created.",
         ("kubectl annotate node NODE nodeset.slinky.slurm.net/hostname-override-",),
     ),
     "FormerPart": _Way("Delete what is left of the former one, or choose another name.", (_SHOW,)),
     "KeysDiffer": _Way("Set slurmKeyRef of both to the same Secret.", (_EDIT,)),
     "DatabaseNotConfigured": _Way("Say which database to use.", (_EDIT,)),
     "DatabaseAddress": _Way(
-        "Start the database, let this namespace connect to it, or correct its host and port. slurmdbd starts "
-        "seconds after that, by itself.",
+        "Start the database, let this namespace connect to it, or correct its host and port. slurmdbd then "
+        "starts within seconds.",
         (_DATABASE, "kubectl slurm logs -d slurmdbd -n {ns}"),
     ),
     "DatabaseGrant": _Way(
-        "Run the GRANT of the message in the database. slurmdbd starts seconds after that, by itself.",
+        "Run the GRANT of the message in the database. slurmdbd then starts within seconds.",
         (_DATABASE,),
     ),
     "DatabaseLogin": _Way(
@@ -98,7 +98,7 @@ _BY_REASON: dict[str, _Way] = {
         ("kubectl -n {ns} get pods -l app.kubernetes.io/instance={name}",),
     ),
     "JobsAtStake": _Way(
-        "Wait for these jobs, or ask their owners; then the change is made by itself.", ("squeue",)
+        "Wait for these jobs, or ask their owners; then the change is made automatically.", ("squeue",)
     ),
     "NodeSetUnreadable": _Way(
         "Correct the field of the NodeSet that the operator's log names, or delete the NodeSet.",
@@ -136,7 +136,7 @@ _BY_WORDS: tuple[tuple[re.Pattern[str], _Way], ...] = (
         _Way(
             "The API server forbids it to the operator: grant its ServiceAccount the right that the "
             "message names, "
-            "or install the operator's ClusterRole anew. It is tried again by itself.",
+            "or install the operator's ClusterRole again. The operator retries automatically.",
             ("kubectl slurm doctor -n {ns}",),
         ),
     ),

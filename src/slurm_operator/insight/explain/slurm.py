@@ -23,7 +23,7 @@ LONG_COMPLETING = timedelta(minutes=5)
 _NOBODY = ("root", "slurm")
 
 _LIFT = {
-    "NodeCordon": "Its machine is cordoned: `kubectl uncordon {machine}` lifts this drain by itself.",
+    "NodeCordon": "Its node is cordoned: `kubectl uncordon {machine}` lifts this drain.",
     "NodeTaint": "Its machine is about to go, or has a taint that this worker does not tolerate. If it goes, "
     "nothing has to be done; else take the taint off, or tolerate it in the NodeSet's template.",
     "Unresponsive": "Its slurmd runs and does not answer its readiness probe; this drain is lifted when it "
@@ -121,8 +121,8 @@ def _our_drain(node: SlurmNode, snapshot: Snapshot, pod: Pod | None, case: Case)
     )
     budget = Link(
         subject=f"Pod {pod.metadata.name}" if pod is not None else "its pod",
-        says="cannot be evicted meanwhile: a PodDisruptionBudget protects workers with jobs, and lets go "
-        "of it when the last one is done.",
+        says="cannot be evicted meanwhile: a PodDisruptionBudget protects workers with jobs, until the "
+        "last one has ended.",
     )
     chain = (
         (link, waits, *([budget] if cause == "NodeCordon" and pod is not None else [])) if jobs else (link,)
@@ -230,7 +230,7 @@ def job_on_node(found: SlurmJob, snapshot: Snapshot, case: Case) -> Finding:
     advice = (
         "See which process it is, and what it waits for. The worker is not removed while Slurm counts a "
         "job there; "
-        "when the process is gone, the job completes by itself."
+        "when the process has ended, the job completes."
     )
     pod = worker_of(names_[0], case) if names_ else None
     commands = (

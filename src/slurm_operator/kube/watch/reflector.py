@@ -140,7 +140,7 @@ class Reflector(Generic[T]):
         except errors.Timeout:
             if self.watches == before:
                 raise
-            log.debug("a silent watch is begun anew", what=str(self.selection))
+            log.debug("restarting a silent watch", what=str(self.selection))
 
     async def _follow(self, batches: AsyncIterator[list[bytes]]) -> None:
         async for lines in batches:

@@ -28,7 +28,7 @@ def made_once(
         if world.child(kind, namespace, name) is not None:
             message = (
                 f"Secret {ref.name!r} is gone, and {kind.kind} {name!r} goes on with what was in it. "
-                f"Put it back from a copy; to begin anew, delete {kind.kind} {name!r}."
+                f"Put it back from a copy; to start over, delete {kind.kind} {name!r}."
             )
             return wire.replace(found, reason="KeyLost", message=message, comes=False)
     return found

@@ -72,7 +72,7 @@ def _progressing(plan: Plan, outcome: Outcome, states: list[State]) -> Condition
         return true(PROGRESSING, "Retrying", f"{failing.errors(outcome)} It is tried again.{held}")
     for wait in plan.waits:
         if wait.reason in _STUCK:
-            return false(PROGRESSING, wait.reason, "Nothing happens until this is mended.")
+            return false(PROGRESSING, wait.reason, "No changes will be made until this is fixed.")
     for wait in plan.waits:
         return true(PROGRESSING, wait.reason, wait.message)
     for one in states:
@@ -124,9 +124,9 @@ def _persistent(seen: Seen) -> Condition:
     return false(
         PERSISTENT,
         "NoDefaultStorageClass",
-        "There was no default StorageClass when the cluster was made, so slurmctld forgets all jobs with its "
-        "pod. For a cluster to keep, make a default StorageClass, or name one in "
-        "spec.controller.persistence.storageClassName, and create the Cluster anew.",
+        "There was no default StorageClass when the cluster was created, so slurmctld forgets all jobs with "
+        "its pod. For a cluster to keep, create a default StorageClass, or name one in "
+        "spec.controller.persistence.storageClassName, and create the Cluster again.",
     )
 
 

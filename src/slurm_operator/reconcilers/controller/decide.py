@@ -196,7 +196,7 @@ def _made_anew(seen: Seen, there: Child, fields: Iterable[str]) -> DeleteObject:
         key=key_of(there),
         uid=there.metadata.uid,
         reason="MadeAnew",
-        message=f"made StatefulSet {there.metadata.name} anew under its pods: {', '.join(fields)} changed",
+        message=f"recreated StatefulSet {there.metadata.name} and kept its pods: {', '.join(fields)} changed",
         keeps_dependents=True,
     )
 

@@ -336,5 +336,5 @@ def _lost(where: str, workload: Child) -> str:
     """A new key would lock out every daemon that still has the old one, so none is made by itself."""
     return (
         f"{where} is gone, and running daemons go on with the key that was in it. Put it back from a copy; "
-        f"to begin anew with another key, delete StatefulSet {workload.metadata.name!r}."
+        f"to start over with another key, delete StatefulSet {workload.metadata.name!r}."
     )

@@ -30,7 +30,7 @@ def known_since(seen: Seen) -> datetime | None:
 
 
 def lost_since(seen: Seen) -> datetime | None:
-    """Since when slurmctld has been without its former state; None when it has it, or all are back."""
+    """Since when slurmctld has been without its previous state; None when it has it, or all are back."""
     before, slurm = seen.controller.status.state_lost_since, seen.slurm
     if not isinstance(slurm, Snapshot):
         return before
@@ -62,9 +62,9 @@ def state_loss_text(seen: Seen) -> str:
     named = ", ".join(absent[:3]) + (f" and {len(absent) - 3} more" if len(absent) > 3 else "")
     missing = f" Not back yet: {named}." if absent else ""
     return (
-        f"slurmctld has been without its former state since {since:%H:%M:%S} UTC: it answers, but it forgot "
-        "its workers and their jobs. Nothing is removed until every worker has registered again, which they "
-        f"do by themselves.{missing} Look after the volume of its state."
+        f"slurmctld has been without its previous state since {since:%H:%M:%S} UTC: it answers, but it "
+        "forgot its workers and their jobs. Nothing is removed until every worker has registered again, "
+        f"which happens automatically.{missing} Check the volume of its state."
     )
 
 

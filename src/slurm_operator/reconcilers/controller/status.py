@@ -188,7 +188,7 @@ def progressing(seen: Seen, plan: Plan, outcome: Outcome) -> Condition:
         if not isinstance(action, Wait | Tell) and action.reason != CONFIG_KEPT:
             return true(PROGRESSING, action.reason, action.message)
     for wait in plan.waits:
-        return false(PROGRESSING, wait.reason, "Nothing happens until this is mended.")
+        return false(PROGRESSING, wait.reason, "No changes will be made until this is fixed.")
     if active(seen) is None and not seen.controller.spec.external:
         return true(PROGRESSING, "Starting", "slurmctld is being started.")
     return false(PROGRESSING, "UpToDate")

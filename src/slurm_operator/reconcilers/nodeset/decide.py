@@ -289,7 +289,7 @@ def _own(seen: Seen) -> list[Action]:
                 seen,
                 [*nodeset.metadata.finalizers, WORKERS_FINALIZER],
                 "Guarded",
-                "workers are let go one by one",
+                "finalizer added: workers are drained before they are removed",
                 is_housekeeping=True,
             )
         ]

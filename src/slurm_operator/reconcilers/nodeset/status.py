@@ -195,7 +195,7 @@ def _without_sssd_conf(missing: Need, seen: Seen) -> str:
     ref = seen.nodeset.spec.ssh.sssd_conf_ref
     assert ref is not None
     return (
-        f"{missing.message} When {ref.key!r} is there, new workers start by themselves, in a minute or two."
+        f"{missing.message} When {ref.key!r} is there, new workers start automatically, in a minute or two."
     )
 
 

@@ -136,7 +136,7 @@ def _taken(manifest: Manifest, live: Live) -> Wait | None:
         return None
     message = (
         f"{kind.kind} {metadata['name']!r} belongs to {other.kind} {other.name!r}, so it is left as it is. "
-        "Make this object anew with another name in spec.children.names."
+        "Create this object again with another name in spec.children.names."
     )
     return Wait(subject=f"{kind.kind} {metadata['name']}", reason="NameTaken", message=message)
 

@@ -50,7 +50,7 @@ class Standing:
         for need in self.needs:
             if need.comes:
                 return true(PROGRESSING, need.reason, need.message)
-            return false(PROGRESSING, need.reason, "Nothing happens until this is mended.")
+            return false(PROGRESSING, need.reason, "No changes will be made until this is fixed.")
         if self.rollout is None:
             return true(PROGRESSING, "Starting", f"{self.daemon} is being started.")
         if not self.rollout.is_done:

@@ -96,8 +96,8 @@ def controller(world: World, meta: Meta, name: str, kind: str) -> Controller | N
         )
     message = (
         f"{absent}; {listed_controllers(known_controllers(world, meta.namespace))} "
-        "Pods start as soon as there is one; if the name is a typo, correct spec.controllerRef, or make the "
-        f"{kind} anew."
+        "Pods start as soon as there is one; if the name is a typo, correct spec.controllerRef, or create "
+        f"the {kind} again."
     )
     return Need(subject=subject, reason="ControllerNotFound", message=message)
 

@@ -40,7 +40,7 @@ def may_leave_config(nodeset: NodeSet, world: World) -> Stays | None:
     if not nodeset.metadata.is_terminating:
         return Stays(reason="InUse", message="the NodeSet is there")
     if world.find(Pod, OWNER, nodeset.metadata.uid):
-        return Stays(reason="WorkersLeft", message="its workers are let go one by one")
+        return Stays(reason="WorkersLeft", message="its workers are drained, then removed")
     if controller is None or controller.spec.external or goes_as_a_whole(controller, world):
         return None
     if lines := _naming(controller.spec.extra_conf, nodeset.slurm_name):

@@ -62,6 +62,6 @@ def references(thing: HasMeta, world: World) -> References:
 def _conditions(message: str) -> list[Condition]:
     return [
         false(READY, REASON, message),
-        false(PROGRESSING, REASON, "Nothing is changed until the spec is mended."),
+        false(PROGRESSING, REASON, "No changes will be made until the spec is fixed."),
         true(DEGRADED, REASON, message),
     ]

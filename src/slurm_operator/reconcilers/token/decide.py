@@ -44,7 +44,7 @@ def _renewal(seen: Seen, secret: Secret, now: datetime) -> list[Action]:
     if why is None:
         return []
     if secret.immutable:
-        return [_delete(seen, secret, "an immutable Secret cannot be updated; it is made anew at once")]
+        return [_delete(seen, secret, "an immutable Secret cannot be updated; it is created again at once")]
     adoption = [_adopt(seen, secret)] if _foreign_controller(secret, seen) else []
     return [*adoption, _sign(seen, now, "Renewed", why)]
 

@@ -35,7 +35,7 @@ def conditions(seen: Seen, plan: Plan, outcome: Outcome) -> list[Condition]:
     for wait in plan.waits:
         return [
             false(READY, wait.reason, wait.message),
-            false(PROGRESSING, wait.reason, "Nothing happens until this is mended."),
+            false(PROGRESSING, wait.reason, "No changes will be made until this is fixed."),
             true(DEGRADED, wait.reason, wait.message),
         ]
     if seen.issued is None:

@@ -334,7 +334,7 @@ def test_a_slurmctld_whose_container_crashed_is_replaced_only_if_that_costs_no_j
     if not restarts:
         told = waits(made.world, made.now)["RestartPostponed"]
         assert "whether jobs are left cannot be seen" in told
-        assert told.endswith("To begin anew without them, delete pod slurm-controller-0.")
+        assert told.endswith("To start over without them, delete pod slurm-controller-0.")
 
 
 HA = {"ha": {"enabled": True}, "persistence": {"enabled": True, "existingClaim": "shared"}}

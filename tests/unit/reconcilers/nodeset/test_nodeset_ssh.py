@@ -159,7 +159,7 @@ def test_a_missing_sssd_conf_is_told_of_with_what_happens_when_it_comes(named, r
 
     assert found.reason == reason
     assert words in found.message
-    assert ("When 'sssd.conf' is there, new workers start by themselves" in found.message) is bool(words)
+    assert ("When 'sssd.conf' is there, new workers start automatically" in found.message) is bool(words)
 
 
 @pytest.mark.parametrize(

@@ -90,7 +90,7 @@ def test_one_that_was_stored_before_its_rule_keeps_its_workers_and_says_why():
         (one.type, one.status, one.message) for one in report.conditions if one.reason == spec_refusal.REASON
     } == {
         (READY, "False", wait.message),
-        (PROGRESSING, "False", "Nothing is changed until the spec is mended."),
+        (PROGRESSING, "False", "No changes will be made until the spec is fixed."),
         (DEGRADED, "True", wait.message),
     }
 

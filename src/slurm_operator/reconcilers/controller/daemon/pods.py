@@ -110,7 +110,7 @@ def _way_out(pod: Pod) -> str:
         return ""
     return (
         "; it does not run at the moment, and has all of them again when it does. "
-        f"To begin anew without them, delete pod {pod.metadata.name}"
+        f"To start over without them, delete pod {pod.metadata.name}"
     )
 
 

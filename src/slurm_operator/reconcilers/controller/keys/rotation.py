@@ -150,7 +150,7 @@ def _unread_by(head: Head, there: Ring, arrived: datetime, now: datetime) -> Ste
             controller=head.key,
             write=Reconfigure(),
             reason="KeyRing",
-            message=f"told the daemons of Controller {head.key.name} to read their keys anew",
+            message=f"told the daemons of Controller {head.key.name} to read their keys again",
         )
         assert there.since is not None
         noted = [

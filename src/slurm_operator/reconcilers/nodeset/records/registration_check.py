@@ -133,7 +133,7 @@ def _unregistered(worker: Worker, seen: Seen) -> str:
         return f"its pod is ready, but Slurm's record of that name is about another one, at {other.address}"
     return (
         "its pod is ready, but Slurm does not know it. It is not deleted, because a job may still run there; "
-        "it registers again by itself, or look into the log of its slurmd"
+        "it should register again within a minute; if it does not, see the log of its slurmd"
     )
 
 

@@ -146,5 +146,5 @@ def _is_about_an_earlier_pod(worker: Worker) -> bool:
 
 def _without_others_cordon(worker: Worker) -> list[Action]:
     """First of all, while the drain still tells whose it was: afterwards it would pass for a user's."""
-    message = f"{worker.slurm_node} was cordoned by the operator before; what it was for is looked at anew"
+    message = f"{worker.slurm_node} was cordoned by an earlier operator; re-evaluating why"
     return [*marked(worker, "Uncordoned", message, annotations={names.POD_CORDON: None})]

@@ -12,5 +12,5 @@ Wait            configuration: ConfigPutBack: The configuration was put back to 
 -- the kubelet starts it again
 -- in the end
    Ready=True Serving: slurmctld 26.05.5 answers at slurm-controller.demo:6817; slurm-controller-0 is in charge.
-   Progressing=False ConfigPutBack: Nothing happens until this is mended.
+   Progressing=False ConfigPutBack: No changes will be made until this is fixed.
    Degraded=True ConfigPutBack: The configuration was put back to the former one: slurmctld did not start with it: fatal: no such thing. Change it to try again. slurmctld goes on with the former configuration.

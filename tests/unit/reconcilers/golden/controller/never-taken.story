@@ -11,5 +11,5 @@ Apply           ConfigMap demo/slurm-config: Updated: updated ConfigMap slurm-co
 Wait            configuration: ConfigPutBack: The configuration was put back to the former one: slurmctld was told 6 times to read it and goes on with the former files; its log says why. Change it to try again.
 -- in the end
    Ready=True Serving: slurmctld 26.05.5 answers at slurm-controller.demo:6817; slurm-controller-0 is in charge.
-   Progressing=False ConfigPutBack: Nothing happens until this is mended.
+   Progressing=False ConfigPutBack: No changes will be made until this is fixed.
    Degraded=True ConfigPutBack: The configuration was put back to the former one: slurmctld was told 6 times to read it and goes on with the former files; its log says why. Change it to try again. slurmctld goes on with the former configuration.
