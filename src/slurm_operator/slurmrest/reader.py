@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Generic, NamedTuple, TypeVar
 
 from slurm_operator import wire
-from slurm_operator.slurm.health import ControllerPing, Diagnosis, License
 from slurm_operator.slurm.ended_job import EndedJob
+from slurm_operator.slurm.health import ControllerPing, Diagnosis, License
 from slurm_operator.slurm.job import SlurmJob
 from slurm_operator.slurm.job_detail import JobDetail
 from slurm_operator.slurm.node import SlurmNode

@@ -1,4 +1,4 @@
-"""How jobs ended that slurmctld has forgotten: asked of accounting, one by one, while somebody wants to know."""
+"""How jobs ended that slurmctld has forgotten: asked of accounting, while somebody wants to know."""
 
 import asyncio
 from typing import NamedTuple
