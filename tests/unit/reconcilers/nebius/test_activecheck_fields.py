@@ -37,6 +37,7 @@ SLURM = {
 K8S = {**WHOLE, "k8sJobSpec": {"jobContainer": CONTAINER, "mungeContainer": CONTAINER, "scriptRefName": "s"}}
 OLDER = {
     "failureReactions": None,
+    "brake": {"maxPercent": 100},
     "reactions": {"drainSlurmNode": True, "commentSlurmNode": True, "setCondition": False},
 }
 BODIES = {
