@@ -217,7 +217,7 @@ def test_reservations_of_older_releases():
             name="suspicious-node-cpu-0",
             nodes=("cpu-0",),
             start_time=NOW,
-            duration=None,
+            duration=timedelta(days=365),
             users=("soperatorchecks",),
             flags=("MAINT", "IGNORE_JOBS"),
         ),
@@ -635,6 +635,19 @@ def test_schedules(schedule, words):
 
     assert (found is None) == (words is None)
     assert words is None or words in str(found)
+
+
+def test_strange_notes_of_a_pod_are_named_and_the_others_count():
+    there = with_run(world(check()), ids="abc,,7, 8 ,7,-3")
+    there.job_ends = {7: (ended(7, "COMPLETED", "cpu-0"),), 8: (ended(8, "COMPLETED", "cpu-1"),)}
+    status = told(there)["slurmJobsStatus"]
+
+    assert [one["jobID"] for one in status["lastRunResults"]] == ["7", "8"]
+    assert status["lastRunStatus"] == "Error"
+    assert [one["reason"] for one in status["lastRunErrorJobsAndReasons"]] == [
+        "'abc' is no id of a Slurm job",
+        "'-3' is no id of a Slurm job",
+    ]
 
 
 def test_the_first_run_may_be_there_already():

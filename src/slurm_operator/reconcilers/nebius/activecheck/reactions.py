@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from slurm_operator.api.nebius import names
 from slurm_operator.api.nebius.activecheck import (
@@ -29,6 +29,7 @@ _OLDER_REASON = "Soperator activecheck unknown: node drain process"
 
 # Running jobs stay, and nobody but checks gets the node.
 _RESERVATION_FLAGS = ("MAINT", "IGNORE_JOBS")
+_WITHOUT_END = timedelta(days=365)  # What slurmctld itself makes of a reservation without an end.
 
 
 @dataclass(frozen=True)
@@ -204,7 +205,7 @@ def _reservations(
                 name=added,
                 nodes=(node,),
                 start_time=now,
-                duration=None,
+                duration=_WITHOUT_END,
                 users=(names.CHECKS_USER,),
                 flags=_RESERVATION_FLAGS,
             )
