@@ -43,6 +43,9 @@ ALL_SECONDS = {PROLOG: 60.0, EPILOG: 60.0, HEALTH: 110.0}
 _COMMAND_SECONDS = 10.0
 _KILLED_WITHIN_SECONDS = 2.0
 
+# slurmd gives its scripts hardly any environment.
+_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
 _MOST_DETAILS = 4096
 _MOST_REASON = 256
 _MODELS = ("GB300", "B300", "B200", "H200", "H100")
@@ -421,7 +424,8 @@ class Runner:
     def _outcome(self, check: Check, seconds: float) -> Outcome:
         root = self.root if check.run_in_jail and Path(self.root).is_dir() else ""
         wanted = {name: self.facts.variable(name) for name in check.need_env}
-        environment = {**self.facts.environment, "CHECKS_CONTEXT": self.facts.context, **wanted}
+        given = {"PATH": _PATH, **self.facts.environment}
+        environment = {**given, "CHECKS_CONTEXT": self.facts.context, **wanted}
         with self._log(check) as log:
             return carry_out(check.command, seconds, environment, log, root)
 
