@@ -277,17 +277,13 @@ def _run_lanes(seen: Seen, judged: Judged, now: datetime) -> Iterator[Lane]:
                 "slurm", [Wait(subject=seen.controller.name, reason=SLURM_UNREACHABLE, message=message)]
             )
         return
+    before: set[str] = set()
     for run in seen.open_runs:
-        due = judged.due(run)
-        done = [] if run.name == judged.dismissed else _done_about(seen, seen.slurm, run, due, now)
+        due, done = judged.due(run), list[Action]()
+        for one in due if run.name != judged.dismissed else ():
+            done += reactions.actions(one, seen.slurm, seen.controller, run, now, before)
+            before.update(one.takes_out)
         yield lane(f"run {run.name}", done, _noted(seen, judged, run, due, now))
-
-
-def _done_about(
-    seen: Seen, slurm: Snapshot, run: Run, due: list[Reaction], now: datetime
-) -> Iterator[Action]:
-    for one in due:
-        yield from reactions.actions(one, slurm, seen.controller, run, now)
 
 
 def _noted(seen: Seen, judged: Judged, run: Run, due: list[Reaction], now: datetime) -> Iterator[PatchObject]:

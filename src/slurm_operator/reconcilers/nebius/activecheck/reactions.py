@@ -1,7 +1,7 @@
 """What is done about the nodes of a Slurm job when it has ended, and what of it the brake holds back."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from slurm_operator.api.nebius import names
@@ -167,8 +167,19 @@ def too_many(
     return excesses(set(wanted), set(before), slurm.nodes, nodesets, limit)
 
 
-def actions(one: Reaction, slurm: Snapshot, controller: ObjectKey, run: Run, now: datetime) -> list[Action]:
-    """Drain, comment and reservations, in that order; a drain that is there keeps its reason."""
+def actions(
+    one: Reaction,
+    slurm: Snapshot,
+    controller: ObjectKey,
+    run: Run,
+    now: datetime,
+    before: Collection[str] = (),
+) -> list[Action]:
+    """Drain, comment and reservations, in that order; a drain that is there keeps its reason.
+
+    `before` are nodes about which another job of the same pass has its say already.
+    """
+    one = replace(one, nodes=tuple(node for node in one.nodes if node not in before))
     wished, job = one.wishes, f"job {one.result.job_id} of {run.name} ended as {one.result.text}"
     found: list[Action] = []
     drained = [node for node in one.nodes if _may_drain(slurm.nodes[node])]
