@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from slurm_operator.api.nebius import ActiveCheck, names
+from slurm_operator.api.nebius import ActiveCheck, SlurmCluster, names
 from slurm_operator.api.nebius.schedules import trouble
 from slurm_operator.api.schema import codec
 from slurm_operator.api.shared.meta import ObjectKey
@@ -388,6 +388,23 @@ def test_what_a_check_waits_for(there, reason):
     assert list(waits(plan)) == [reason]
     assert not made(plan, "Job")
     assert conditions(told(there))["Ready"] == ("False", reason)
+
+
+@pytest.mark.parametrize(
+    ("mode", "held"), [("none", False), ("downscale", True), ("skipPopulateJail", False)]
+)
+def test_nothing_runs_by_the_clock_while_the_cluster_is_taken_down(mode, held):
+    there = world(check())
+    cluster = there.get(SlurmCluster, "ns", "smallest")
+    body = codec.plain(cluster)
+    body["spec"]["maintenance"] = mode
+    there.things = [thing for thing in there.things if thing is not cluster] + [
+        codec.read(SlurmCluster, body)
+    ]
+    _, plan = decide(there)
+
+    assert made(plan, "CronJob")[0]["spec"]["suspend"] is held
+    assert bool(made(plan, "Job")) is not held
 
 
 def test_a_check_without_a_spec_says_so():

@@ -53,7 +53,8 @@ def decide(seen: Seen, now: datetime) -> Plan:
         return plan(lane("cluster", [absent]))
     judged = judge(seen, now)
     gate = waits_of(seen)
-    is_held = bool(judged.held) or any(wait.reason == DEPENDENCY_FAILED for wait in gate)
+    has_failed = any(wait.reason == DEPENDENCY_FAILED for wait in gate)
+    is_held = bool(judged.held) or has_failed or seen.is_in_maintenance
     script = desired.script(seen)
     cron = desired.cron_job(seen, is_held=is_held)
     return plan(

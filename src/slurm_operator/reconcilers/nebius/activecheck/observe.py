@@ -80,12 +80,17 @@ class Seen:
         return family(image, {**notes, **self.meta.annotations})
 
     @property
-    def is_cluster_up(self) -> bool:
+    def is_in_maintenance(self) -> bool:
+        """Whether the cluster is taken down, or deleted, by a person's wish."""
         cluster = self.cluster
         if cluster is None or cluster.spec is None or cluster.metadata.is_terminating:
-            return False
-        in_service = cluster.spec.maintenance in (Maintenance.NONE, Maintenance.SKIP_POPULATE_JAIL)
-        return in_service and cluster.status.phase == _AVAILABLE
+            return True
+        return cluster.spec.maintenance not in (Maintenance.NONE, Maintenance.SKIP_POPULATE_JAIL)
+
+    @property
+    def is_cluster_up(self) -> bool:
+        is_available = self.cluster is not None and self.cluster.status.phase == _AVAILABLE
+        return is_available and not self.is_in_maintenance
 
     @property
     def has_run(self) -> bool:
