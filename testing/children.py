@@ -95,6 +95,6 @@ def report(reconciler, seen, plan, outcome=None) -> dict:
 
 
 def _meta(metadata: Manifest) -> Meta:
-    known = ("name", "namespace", "labels", "annotations", "ownerReferences")
+    known = ("name", "namespace", "labels", "annotations", "ownerReferences", "creationTimestamp")
     given = {key: metadata[key] for key in known if key in metadata}
     return codec.read(Meta, {**given, "uid": f"uid-of-{metadata['name']}", "generation": 1})

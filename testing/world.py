@@ -11,6 +11,7 @@ from slurm_operator.manifests.meta import Child
 from slurm_operator.manifests.objects import ConfigMap, Secret, Unread
 from slurm_operator.plan.world import Protection
 from slurm_operator.runtime.world.sources import OWNER, OWNER_NAME, owner_names, owner_uids
+from slurm_operator.slurm.ended_job import EndedJob
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
 
 
@@ -23,6 +24,7 @@ class HandmadeWorld:
     named: dict[tuple[type, ObjectKey], Secret | ConfigMap | Child | Unread] = field(default_factory=dict)
     served: set[Kind] = field(default_factory=lambda: {KUBE_NODE})
     slurms: dict[ObjectKey, Snapshot | Unreachable] = field(default_factory=dict)
+    job_ends: dict[int, tuple[EndedJob, ...] | Unread] = field(default_factory=dict)
     undecoded: list[tuple[type, ObjectKey]] = field(default_factory=list)
     protection: Protection = Protection.NOT_LOOKED
     now: datetime = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -64,6 +66,9 @@ class HandmadeWorld:
     def slurm(self, namespace, controller):
         nothing = Unreachable(since=datetime(2026, 1, 1, tzinfo=UTC), why="there is no RestApi")
         return self.slurms.get(ObjectKey(namespace, controller), nothing)
+
+    def job_end(self, namespace, controller, job_id):
+        return self.job_ends.get(job_id, ())
 
     def serves(self, kind):
         return kind in self.served

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from . import database, ssh
+from . import database, passive_checks, ssh, submit_check
 from .follow import follow
 from .leave import leave
 from .options import argument_words, machine, resource_items, with_node_items, words
@@ -124,6 +124,16 @@ def complement_root(_arguments: Sequence[str]) -> int:
     return 0
 
 
+def submitting(_arguments: Sequence[str]) -> int:
+    """For the pod of a check: submits its Slurm jobs."""
+    return submit_check.main(os.environ)
+
+
+def run_checks(_arguments: Sequence[str]) -> int:
+    """For Prolog, Epilog and HealthCheckProgram: runs the checks of CHECKS_CONTEXT."""
+    return passive_checks.main(os.environ)
+
+
 ENTRIES: Mapping[str, Callable[[Sequence[str]], int]] = {
     "slurmctld": slurmctld,
     "slurmd": slurmd,
@@ -137,6 +147,8 @@ ENTRIES: Mapping[str, Callable[[Sequence[str]], int]] = {
     "populate-root": populate_root,
     "check-root": check_root,
     "complement-root": complement_root,
+    "submit-check": submitting,
+    "run-checks": run_checks,
 }
 
 

@@ -16,12 +16,12 @@ from slurm_operator.manifests import kinds
 from slurm_operator.manifests.events import FAILED_CREATE, Event
 from slurm_operator.manifests.meta import decode_of_owner
 from slurm_operator.manifests.objects import KubeNode, Pod
-from slurm_operator.manifests.platform import Namespace, StorageClass, VolumeClaim
+from slurm_operator.manifests.platform import Namespace, PodTemplate, StorageClass, VolumeClaim
 from slurm_operator.plan.belonging import Scope
 from slurm_operator.plan.reconciler import Reconciler
 from slurm_operator.reconcilers import accounting, cluster, controller, loginset, nodeset, restapi, token
+from slurm_operator.reconcilers.nebius import activecheck, slurmcluster
 from slurm_operator.reconcilers.nebius import nodeset as nebius_nodeset
-from slurm_operator.reconcilers.nebius import slurmcluster
 from slurm_operator.reconcilers.shared.slurm_servers import slurm_servers
 from slurm_operator.runtime.manager import Program
 from slurm_operator.runtime.other_operator import Rival
@@ -51,8 +51,14 @@ OUR_CHILD_KINDS = (
     kinds.STATEFUL_SET,
 )
 
-# Only for the second API: Jobs that populate shared roots, and the account of who writes files there.
-NEBIUS_CHILD_KINDS = (kinds.JOB, kinds.SERVICE_ACCOUNT, kinds.ROLE, kinds.ROLE_BINDING)
+# Only for the second API: Jobs that populate shared roots and those of checks, and the accounts of both.
+NEBIUS_CHILD_KINDS = (
+    kinds.JOB,
+    kinds.CRON_JOB,
+    kinds.SERVICE_ACCOUNT,
+    kinds.ROLE,
+    kinds.ROLE_BINDING,
+)
 
 # While one of these acts on its group, we do not.
 RIVALS = (
@@ -91,6 +97,7 @@ def _made(settings: Settings) -> dict[str, Reconciler[Any]]:
         token.RECONCILER,
         slurmcluster.RECONCILER,
         nebius_nodeset.RECONCILER,
+        activecheck.RECONCILER,
     )
     return {one.name: one for one in every}
 
@@ -149,6 +156,12 @@ def sources(ours: Registry) -> Sources:
                 is_optional=True,
             ),
             Source(StorageClass, kinds.STORAGE_CLASS, wire.decoder(StorageClass), is_optional=True),
+            # What pods of checks are made from, where a check names one.
+            *(
+                [Source(PodTemplate, kinds.POD_TEMPLATE, wire.decoder(PodTemplate), is_optional=True)]
+                if has_nebius
+                else []
+            ),
         ),
         children=(*OUR_CHILD_KINDS, *of_clusters, *databases),
         child_selector=OUR_CHILDREN,

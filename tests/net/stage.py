@@ -109,6 +109,9 @@ class Stage:
         nothing = Unreachable(since=NOW, why="there is no RestApi")
         return self.slurms.get(ObjectKey(namespace, controller), nothing)
 
+    def job_end(self, namespace, controller, job_id):
+        return Unread(why="nobody is asked here")
+
     def serves(self, kind):
         return kind not in self.hidden
 

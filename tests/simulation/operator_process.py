@@ -15,6 +15,7 @@ from slurm_operator.runtime.report.reporter import Reporter
 from slurm_operator.runtime.settings import Settings
 from slurm_operator.runtime.world.caches import Caches
 from slurm_operator.slurmrest.tokens import Keys
+from slurm_operator.slurmsync.books import Books
 from slurm_operator.slurmsync.connection import SlurmCluster
 from slurm_operator.slurmsync.connections import SlurmClusters
 from slurm_operator.slurmsync.pending_writes import Ledger
@@ -32,6 +33,7 @@ class SimulatedSlurmCluster(SlurmCluster):
         self.name = name
         self.client = rest
         self.poller = SlurmPoller(rest, clock, ledger)
+        self.books = Books(rest, clock)
         self.writer = SlurmWriter(rest, self.poller, ledger, clock, lambda: True)
 
 

@@ -160,7 +160,7 @@ ALL: Final = Registry(
         Registered(nebius.NodeSetPowerState, is_optional=True),
         Registered(nebius.NodeConfigurator, use=Use.READ, is_optional=True),
         Registered(nebius.JailedConfig, is_optional=True),  # The sconfigcontroller of its cluster acts on it.
-        Registered(nebius.ActiveCheck, use=Use.READ, is_optional=True),
+        Registered(nebius.ActiveCheck, reconciler="activecheck", use=Use.HOLD, is_optional=True),
     )
 )
 

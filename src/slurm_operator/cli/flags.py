@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import click
 
-from slurm_operator.api import registry
+from slurm_operator.api import nebius, registry
 from slurm_operator.api.registry import DEFAULT_GROUPS, GROUPS
 from slurm_operator.runtime.logs import LEVELS
 
@@ -127,6 +127,21 @@ def log_style(flags: dict[str, Any]) -> tuple[Any, str]:
     if zap is not None:
         level = zap if zap in LEVELS else {"panic": "error", "warn": "warning"}.get(zap, "debug")
     return style, "debug" if flags["zap_devel"] and zap is None else level
+
+
+# Where the work of soperatorchecks is done.
+checks_switch: Final[Decorator] = switch(
+    "--checks",
+    "Run ActiveChecks in this process; false where `soperatorchecks` runs in one of its own.",
+    default=True,
+    envvar="SLURM_OPERATOR_CHECKS",
+)
+
+
+def without_checks(*, is_on: bool) -> tuple[str, ...]:
+    """The resources that are left to somebody else."""
+    mine = (one.resource for one in registry.ALL if one.model is nebius.ActiveCheck)
+    return () if is_on else tuple(mine)
 
 
 def comma_separated(text: str) -> tuple[str, ...]:

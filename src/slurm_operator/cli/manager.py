@@ -10,7 +10,7 @@ import click
 import structlog
 
 from slurm_operator.api.shared.images import DOMAIN_VARIABLE
-from slurm_operator.cli.flags import api_option, log_options, log_style, switch
+from slurm_operator.cli.flags import api_option, checks_switch, log_options, log_style, switch, without_checks
 from slurm_operator.cli.flags import comma_separated as comma_separated
 from slurm_operator.kube.auth import config
 from slurm_operator.kube.auth.access import Access
@@ -75,6 +75,7 @@ def worker_options(command: Callable[..., None]) -> Callable[..., None]:
     type=click.Path(path_type=Path),
     help="Keep the last plans, with the facts they came from, in this folder.",
 )
+@checks_switch
 @switch("--profile", "Serve /debug/profile?seconds=5.")
 @click.option("--profile-addr", default="localhost:6060", show_default=True)
 @switch("--enable-http2", "Accepted for compatibility; our servers speak HTTP/1.1 only.")
@@ -138,6 +139,7 @@ def settings_of(flags: dict[str, Any]) -> Settings:
         },
         propagated_node_conditions=comma_separated(flags["propagated_node_conditions"]),
         record=flags["record"],
+        left_out=without_checks(is_on=flags["checks"]),
         groups=flags["apis"],
     )
     if not settings.retry_seconds < settings.renew_deadline_seconds < settings.lease_seconds:

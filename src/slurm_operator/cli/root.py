@@ -22,6 +22,11 @@ COMMANDS: Table = {
         "soperator",
         "Run the reconcilers in place of Soperator's manager.",
     ),
+    "soperatorchecks": (
+        "slurm_operator.cli.soperatorchecks",
+        "soperatorchecks",
+        "Run ActiveChecks in a process of their own.",
+    ),
     "up": ("slurm_operator.cli.local", "up", "Start a local cluster; short for `local up`."),
     "webhook": ("slurm_operator.cli.webhook", "webhook", "Answer the API server about our kinds."),
 }

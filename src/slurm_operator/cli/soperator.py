@@ -18,7 +18,14 @@ import structlog
 from slurm_operator.api import nebius, registry
 from slurm_operator.api.nebius import names
 from slurm_operator.api.schema import durations
-from slurm_operator.cli.flags import SOPERATOR_LEVELS, comma_separated, soperator_options, switch
+from slurm_operator.cli.flags import (
+    SOPERATOR_LEVELS,
+    checks_switch,
+    comma_separated,
+    soperator_options,
+    switch,
+    without_checks,
+)
 from slurm_operator.cli.manager import run
 from slurm_operator.kube.auth.access import Access
 from slurm_operator.runtime.logs import configure
@@ -93,6 +100,7 @@ class GoCommand(click.Command):
     help="tls.crt and tls.key for admission, reread when they change.",
 )
 @click.option("--cluster-domain", default="", envvar="KUBERNETES_CLUSTER_DOMAIN", help="Where names end.")
+@checks_switch
 @switch("--enable-topology-controller", "Accepted for compatibility.")
 @click.option("--feature-gates", default="", help="Accepted for compatibility.")
 def soperator(**flags: Any) -> None:
@@ -123,7 +131,10 @@ def settings_of(flags: Mapping[str, Any]) -> Settings:
         leader_elect_namespace=flags["operator_namespace"],
         default_workers=max(Settings.default_workers, flags["max_concurrent_reconciles"]),
         groups=(names.GROUP,),
-        left_out=tuple(_left_out(chosen_controllers(flags["controllers"]))),
+        left_out=(
+            *_left_out(chosen_controllers(flags["controllers"])),
+            *without_checks(is_on=flags["checks"]),
+        ),
     )
 
 

@@ -11,6 +11,7 @@ from slurm_operator.manifests.meta import Child
 from slurm_operator.manifests.objects import ConfigMap, Secret, Unread
 from slurm_operator.plan.world import Protection
 from slurm_operator.runtime.world.sources import OWNER, OWNER_NAME, owner_names, owner_uids
+from slurm_operator.slurm.ended_job import EndedJob
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
 
 T = TypeVar("T", bound=HasMeta)
@@ -92,6 +93,9 @@ class Picture:
     def slurm(self, namespace: str, controller: str) -> Snapshot | Unreachable:
         nothing = Unreachable(since=self.taken_at or self.now, why=_NOBODY)
         return self.slurms.get(ObjectKey(namespace, controller), nothing)
+
+    def job_end(self, namespace: str, controller: str, job_id: int) -> Sequence[EndedJob] | Unread:
+        return Unread(why=_NOT_ASKED)
 
     def serves(self, kind: Kind) -> bool:
         return kind in self.served

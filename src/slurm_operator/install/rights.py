@@ -84,8 +84,11 @@ _OTHER_LEASE: Final = Right(
 )
 
 
-# Jobs that populate shared roots.
-_JOBS: Final = Right(group="batch", resources=("jobs",), verbs=KEEP)
+# Jobs that populate shared roots, and those of checks. `get` is for the account of the pods of checks: nobody
+# can give a right that they do not have.
+_JOBS: Final = Right(group="batch", resources=("cronjobs", "jobs"), verbs=(*KEEP, "get"))
+# What the pods of checks are made from, where a check names one.
+_TEMPLATES: Final = Right(group="", resources=("podtemplates",), verbs=READ)
 # Databases that the MariaDB operator makes, and the writer of files that a SlurmCluster no longer has.
 _OF_CLUSTERS: Final = (
     Right(group="k8s.mariadb.com", resources=("grants", "mariadbs"), verbs=KEEP),
@@ -118,7 +121,7 @@ def in_namespaces(kinds: Registry) -> tuple[Right, ...]:
     """With those of our kinds that belong to one."""
     ours = [one for one in kinds if one.kind.namespaced]
     rights = (right for group in kinds.groups for right in _of_ours(group, ours))
-    nebius = (_JOBS, *_OF_CLUSTERS, *_ACCOUNTS) if nebius_names.GROUP in kinds.groups else ()
+    nebius = (_JOBS, _TEMPLATES, *_OF_CLUSTERS, *_ACCOUNTS) if nebius_names.GROUP in kinds.groups else ()
     return (*_AROUND, *rights, *nebius, *_other_operator(kinds))
 
 

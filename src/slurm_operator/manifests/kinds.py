@@ -32,6 +32,8 @@ ROLE_BINDING = Kind(
     group="rbac.authorization.k8s.io", version="v1", kind="RoleBinding", plural="rolebindings"
 )
 JOB = Kind(group="batch", version="v1", kind="Job", plural="jobs")
+CRON_JOB = Kind(group="batch", version="v1", kind="CronJob", plural="cronjobs")
+POD_TEMPLATE = _core("PodTemplate", "podtemplates")
 CONTROLLER_REVISION = Kind(
     group="apps", version="v1", kind="ControllerRevision", plural="controllerrevisions"
 )

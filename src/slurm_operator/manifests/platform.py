@@ -3,7 +3,7 @@
 from typing import Final
 
 from slurm_operator import wire
-from slurm_operator.manifests.meta import Meta
+from slurm_operator.manifests.meta import Manifest, Meta
 
 _IS_DEFAULT: Final = "storageclass.kubernetes.io/is-default-class"
 _ENFORCED: Final = "pod-security.kubernetes.io/enforce"
@@ -37,3 +37,10 @@ class Namespace(wire.CamelRecord):
         """The level of Pod Security that keeps privileged pods out; empty when none does."""
         level = self.metadata.labels.get(_ENFORCED, "")
         return level if level in ("baseline", "restricted") else ""
+
+
+class PodTemplate(wire.CamelRecord):
+    """A template for pods that somebody keeps beside what uses it."""
+
+    metadata: Meta
+    template: Manifest = {}

@@ -9,6 +9,7 @@ from slurm_operator.api.schema.kind import Kind
 from slurm_operator.api.shared.meta import HasMeta
 from slurm_operator.manifests.meta import Child
 from slurm_operator.manifests.objects import ConfigMap, Secret, Unread
+from slurm_operator.slurm.ended_job import EndedJob
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
 
 T = TypeVar("T", bound=HasMeta)
@@ -81,6 +82,14 @@ class World(Protocol):
 
     def slurm(self, namespace: str, controller: str) -> Snapshot | Unreachable:
         """What is known of the Slurm cluster behind a Controller, or why nothing is."""
+        ...
+
+    def job_end(self, namespace: str, controller: str, job_id: int) -> Sequence[EndedJob] | Unread:
+        """How a Slurm job ended, or each task of an array, by slurmctld or by accounting.
+
+        Nothing where both have no record of it. Unread where nobody can tell: it has not ended, or cannot be
+        asked.
+        """
         ...
 
     def serves(self, kind: Kind) -> bool:

@@ -1,6 +1,7 @@
 """The job list of slurmrestd, any version, as SlurmJobs."""
 
 from slurm_operator import wire
+from slurm_operator.slurm.ended_job import EndedJob
 from slurm_operator.slurm.job import SlurmJob
 from slurm_operator.slurm.job_detail import JobDetail
 from slurm_operator.slurmrest.envelope import Envelope
@@ -119,6 +120,23 @@ def slurm_job(found: WireJob) -> SlurmJob:
         end_time=None if state.is_pending else moment(found.end_time),
         time_limit=minutes(found.time_limit),
     )
+
+
+def ended_job(found: WireJob) -> EndedJob:
+    return EndedJob(
+        job_id=found.job_id,
+        state=job_state(found.job_state),
+        nodes=host_words(found.nodes),
+        reason=found.state_reason or "",
+        end_time=moment(found.end_time),
+    )
+
+
+def ids(found: WireJob) -> set[int]:
+    """By which it is known: its own, and that of the array or the heterogeneous job that it is a part of."""
+    return {found.job_id} | {
+        whole_id for one in (found.array_job_id, found.het_job_id) if (whole_id := whole(one))
+    }
 
 
 def job_detail(found: WireJobDetail) -> JobDetail:

@@ -4,10 +4,12 @@ There is no way here to read a single node: slurmrestd answers with an allocatio
 refreshes, and shows MIXED long after the job has gone, or for a node just set down.
 """
 
-from collections.abc import Callable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
 from typing import Generic, NamedTuple, TypeVar
 
 from slurm_operator import wire
+from slurm_operator.slurm.ended_job import EndedJob
 from slurm_operator.slurm.health import ControllerPing, Diagnosis, License
 from slurm_operator.slurm.job import SlurmJob
 from slurm_operator.slurm.job_detail import JobDetail
@@ -18,10 +20,18 @@ from slurm_operator.slurm.snapshot import jobs_by_node
 from slurm_operator.slurmrest import lists
 from slurm_operator.slurmrest.envelope import Envelope
 from slurm_operator.slurmrest.errors import SlurmAnswerUnreadable
-from slurm_operator.slurmrest.jobs import JobDetailsReply, JobsReply, job_detail, slurm_job
+from slurm_operator.slurmrest.jobs import (
+    JobDetailsReply,
+    JobsReply,
+    WireJob,
+    ended_job,
+    ids,
+    job_detail,
+    slurm_job,
+)
 from slurm_operator.slurmrest.nodes import Nodes, NodesReply
 from slurm_operator.slurmrest.session import Session, trusted
-from slurm_operator.slurmrest.values import count
+from slurm_operator.slurmrest.values import count, job_state
 from slurm_operator.slurmrest.versions import Capability
 
 K = TypeVar("K")
@@ -41,11 +51,17 @@ class Listing(NamedTuple, Generic[K, V]):
 
 
 class JobListing(NamedTuple):
-    """The unfinished jobs, by id and by the nodes they name."""
+    """The unfinished jobs, by id and by the nodes they name, and how those ended that are not forgotten yet.
+
+    The tasks of an array are also known by its id, and the parts of a heterogeneous job: `open_ids` are all
+    ids of which something is not finished.
+    """
 
     records: Mapping[int, SlurmJob]
     by_node: Mapping[str, tuple[int, ...]]
     last_update: int
+    ended: Mapping[int, tuple[EndedJob, ...]] = {}
+    open_ids: frozenset[int] = frozenset()
 
 
 _nodes_reply = wire.decoder(NodesReply)
@@ -83,8 +99,17 @@ class Reader:
             if not found and not count(reply.last_update):
                 _check_unchanged(since)
                 return None
-            jobs = {job.job_id: job for job in map(slurm_job, found) if job.state.is_unfinished}
-            return JobListing(jobs, jobs_by_node(jobs.values()), count(reply.last_update))
+            over = [job for job in found if job_state(job.job_state).is_finished]
+            ids_over = {job.job_id for job in over}
+            left = [job for job in found if job.job_id not in ids_over]
+            jobs = {job.job_id: slurm_job(job) for job in left}
+            return JobListing(
+                records=jobs,
+                by_node=jobs_by_node(jobs.values()),
+                last_update=count(reply.last_update),
+                ended=_ends(over),
+                open_ids=frozenset(job_id for job in left for job_id in ids(job)),
+            )
 
         # Without DETAIL the cores of every node of every job are left out: most of the bytes, and none of our
         # business. Jobs in hidden partitions are in either way.
@@ -168,6 +193,16 @@ class Reader:
     ) -> E:
         reply = await self._session.call(attempt, "GET", path, needs=needs, deadline_s=deadline_s)
         return _whole(attempt, await self._session.content(attempt, reply, decode))
+
+
+def _ends(over: Iterable[WireJob]) -> dict[int, tuple[EndedJob, ...]]:
+    """How these ended, by every id that they are known by."""
+    found: defaultdict[int, list[EndedJob]] = defaultdict(list)
+    for job in over:
+        end = ended_job(job)
+        for job_id in ids(job):
+            found[job_id].append(end)
+    return {job_id: tuple(ends) for job_id, ends in found.items()}
 
 
 def _whole(attempt: str, reply: E) -> E:

@@ -4,15 +4,20 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 from slurm_operator.clock import Clock, SystemClock
+from slurm_operator.manifests.objects import Unread
+from slurm_operator.slurm.ended_job import EndedJob
 from slurm_operator.slurm.snapshot import Changes, Snapshot, Unreachable
 from slurm_operator.slurm.writes import SlurmWrite, WriteResult
 from slurm_operator.slurmrest.client import SlurmRest
 from slurm_operator.slurmrest.tokens import KeyProvider, ReadyToken
 from slurm_operator.slurmrest.transport import DEADLINE_SECONDS
+from slurm_operator.slurmsync.books import Books
 from slurm_operator.slurmsync.pending_writes import Ledger
 from slurm_operator.slurmsync.poller import SlurmPoller
 from slurm_operator.slurmsync.remove_nodes import Guard
 from slurm_operator.slurmsync.writer import SlurmWriter
+
+_OPEN = "it has not ended"
 
 
 class SlurmCluster:
@@ -34,11 +39,29 @@ class SlurmCluster:
         self.name = name
         self.client = SlurmRest(urls, key, now=clock.now, user=user, deadline_s=deadline_s)
         self.poller = SlurmPoller(self.client, clock, ledger)
+        self.books = Books(self.client, clock)
         self.writer = SlurmWriter(self.client, self.poller, ledger, clock, may_write)
 
     def facts(self) -> Snapshot | Unreachable:
         """What can be relied on at this moment. Never waits."""
         return self.poller.facts()
+
+    def job_end(self, job_id: int) -> tuple[EndedJob, ...] | Unread:
+        """How a job ended, or the tasks of an array; nothing where neither slurmctld nor accounting know it.
+
+        Accounting is asked where slurmctld has forgotten it. Never waits.
+        """
+        facts = self.poller.facts()
+        if isinstance(facts, Unreachable):
+            return Unread(why=facts.why)
+        if self.poller.is_open(job_id):
+            return Unread(why=_OPEN)
+        if found := self.poller.ended(job_id):
+            return found
+        entry = self.books.entry(job_id)
+        if entry.read_at is None:
+            return Unread(why="accounting has not answered yet")
+        return Unread(why=entry.why) if entry.why else entry.ends
 
     def request_polling(self, who: str, *, soon: bool) -> None:
         """`who` waits for something to happen in Slurm, or no longer does."""
@@ -66,3 +89,4 @@ class SlurmCluster:
         async with asyncio.TaskGroup() as group:
             group.create_task(self.poller.run())
             group.create_task(self.writer.run())
+            group.create_task(self.books.run())

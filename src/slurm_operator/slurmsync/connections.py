@@ -12,8 +12,10 @@ from slurm_operator.clock import Clock, SystemClock
 from slurm_operator.kube.client import Client
 from slurm_operator.kube.errors import KubeError, NotFound
 from slurm_operator.kube.watch.named_objects import read_secret, value_digest
+from slurm_operator.manifests.objects import Unread
 from slurm_operator.manifests.secrets import SecretHandle, bytes_of
 from slurm_operator.plan.reconciler import SlurmServer
+from slurm_operator.slurm.ended_job import EndedJob
 from slurm_operator.slurm.snapshot import Changes, Snapshot, Unreachable
 from slurm_operator.slurm.writes import SlurmWrite, WriteResult
 from slurm_operator.slurmrest.tokens import Keys, ReadyToken
@@ -58,6 +60,11 @@ class SlurmClusters:
         return Unreachable(
             since=self._since, why="there is no RestApi for this Controller that is ready to be asked"
         )
+
+    def job_end(self, key: ObjectKey, job_id: int) -> tuple[EndedJob, ...] | Unread:
+        """How a job of this cluster ended; nothing where nobody knows it any more."""
+        cluster = self._clusters.get(key)
+        return cluster.job_end(job_id) if cluster is not None else Unread(why="the cluster is not connected")
 
     def request_polling(self, key: ObjectKey, who: str, *, soon: bool) -> None:
         """Somebody waits for something in this cluster, or no longer does; it is read more or less often."""

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 import structlog
 
 from slurm_operator.clock import Clock
+from slurm_operator.slurm.ended_job import EndedJob
 from slurm_operator.slurm.node import SlurmNode
 from slurm_operator.slurm.partition import Partition
 from slurm_operator.slurm.reservation import Reservation
@@ -66,6 +67,14 @@ class Lists:
         """Never again ask what changed since; what was read stays until it is replaced."""
         self._marks.clear()
         self._whole_at = self._clock.monotonic()
+
+    def ended(self, job_id: int) -> tuple[EndedJob, ...]:
+        """How this job ended, or the tasks of this array; nothing where slurmctld does not know it."""
+        return self._jobs.ended.get(job_id, ())
+
+    def is_open(self, job_id: int) -> bool:
+        """Whether something of this job, or of this array, is not finished."""
+        return job_id in self._jobs.open_ids
 
     async def nodes(self) -> Mapping[str, SlurmNode]:
         before, asked_at = self._nodes, self._clock.steady()

@@ -9,6 +9,7 @@ import structlog
 
 from slurm_operator import wire
 from slurm_operator.clock import Clock
+from slurm_operator.slurm.ended_job import EndedJob
 from slurm_operator.slurm.node import SlurmNode
 from slurm_operator.slurm.snapshot import Changes, Snapshot, Unreachable, changes
 from slurm_operator.slurmrest.client import SlurmRest
@@ -88,6 +89,14 @@ class SlurmPoller:
         if self._snapshot.behind != self._ledger.behind:
             self._snapshot = wire.replace(self._snapshot, behind=self._ledger.behind)
         return self._snapshot
+
+    def ended(self, job_id: int) -> tuple[EndedJob, ...]:
+        """How this job ended, while slurmctld has not forgotten it."""
+        return self._lists.ended(job_id)
+
+    def is_open(self, job_id: int) -> bool:
+        """Whether something of this job, or of this array, is not finished."""
+        return self._lists.is_open(job_id)
 
     def subscribe(self, callback: Callable[[Changes], None]) -> Callable[[], None]:
         """Calls back after every round with what it changed, often nothing. Gives the way to stop that."""

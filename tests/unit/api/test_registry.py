@@ -30,8 +30,8 @@ def test_a_kind_may_have_no_reconciler_and_is_watched_all_the_same():
     only = program(Settings(groups=(nebius_names.GROUP,)))
     watched = {source.kind for source in only.sources.records}
 
-    assert nebius.ActiveCheck.KIND in watched
-    assert nebius.ActiveCheck.KIND not in {one.kind for one in only.reconcilers}
+    assert nebius.JailedConfig.KIND in watched
+    assert nebius.JailedConfig.KIND not in {one.kind for one in only.reconcilers}
 
 
 def test_the_parts_of_a_cluster_are_reconciled_with_the_group_in_front_of_them():

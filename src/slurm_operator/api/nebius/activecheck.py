@@ -1,10 +1,11 @@
 """ActiveCheck: a check of the cluster that runs on a schedule, as a Kubernetes Job or as Slurm jobs."""
 
+import re
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import ClassVar, Final, Self
 
-from slurm_operator.api.nebius import names
+from slurm_operator.api.nebius import names, schedules
 from slurm_operator.api.nebius.containers import (
     AFFINITY,
     APP_ARMOR_PROFILE,
@@ -23,7 +24,9 @@ from slurm_operator.api.schema.problems import Problem, References, spec_problem
 from slurm_operator.api.shared.meta import Meta
 from slurm_operator.api.shared.pods import EnvVar, Json, Named, VolumeMount
 
-_NO_RESERVATION: Final = "has no equivalent and is ignored: checks make no reservations"
+_OLDER_RESERVATION: Final = "of older releases; use drainSlurmNode, which needs no name"
+_NO_NODES: Final = "is ignored: a check of type k8sJob runs on no Slurm node"
+_OWN_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,50}[a-z0-9])?")
 
 
 class CheckType(Choice):
@@ -112,9 +115,11 @@ class CommentSlurmNode:
 
 @model
 class ReservationPrefix:
-    """A reservation of older releases."""
+    """A reservation for each node of the job."""
 
-    prefix: str = prop("How the name of the reservation starts.", default="")
+    prefix: str = prop(
+        "How the name of the reservation starts; it ends with the name of the node. Empty: none.", default=""
+    )
 
 
 @model
@@ -124,10 +129,14 @@ class Reactions:
     drain_slurm_node: DrainSlurmNode | None = prop("Drain them.", default=None, nullable=True)
     comment_slurm_node: CommentSlurmNode | None = prop("Comment on them.", default=None, nullable=True)
     add_reservation: ReservationPrefix = prop(
-        "Made a reservation, in older releases.", default=ReservationPrefix(), deprecated=_NO_RESERVATION
+        "Reserve them for checks: no other job starts there until the reservation is removed.",
+        default=ReservationPrefix(),
+        deprecated=_OLDER_RESERVATION,
     )
     remove_reservation: ReservationPrefix = prop(
-        "Removed a reservation, in older releases.", default=ReservationPrefix(), deprecated=_NO_RESERVATION
+        "Remove the reservations that addReservation made with this prefix.",
+        default=ReservationPrefix(),
+        deprecated=_OLDER_RESERVATION,
     )
 
 
@@ -138,6 +147,19 @@ class OlderReactions:
     set_condition: bool = prop("Chose the words of the reason and the comment.", default=False)
     drain_slurm_node: bool = prop("Drain the nodes of the job.", default=False)
     comment_slurm_node: bool = prop("Comment on the nodes of the job.", default=False)
+
+
+@model
+class Brake:
+    """How many workers a check may take out of service before it asks a person."""
+
+    max_percent: int = prop(
+        "Of the workers of a NodeSet, at most so many percent; one is always allowed, unless this is 0.",
+        default=20,
+        minimum=0,
+        maximum=100,
+    )
+    window: timedelta = prop("Within this time.", default=timedelta(hours=1))
 
 
 @model
@@ -165,6 +187,7 @@ class ActiveCheckSpec:
     )
     success_reactions: Reactions | None = prop("What is done when it succeeds.", default=None, nullable=True)
     failure_reactions: Reactions | None = prop("What is done when it fails.", default=None, nullable=True)
+    brake: Brake = prop("When it stops and asks a person.", default=Brake())
     reactions: OlderReactions = prop(
         "What is done when it fails, in older releases.",
         default=OlderReactions(),
@@ -175,11 +198,29 @@ class ActiveCheckSpec:
         older = self.reactions
         if older.set_condition and not older.drain_slurm_node and not older.comment_slurm_node:
             yield warning("reactions.setCondition", "has no equivalent and is ignored: it set no condition")
+        if not _OWN_NAME.fullmatch(self.name):
+            yield Problem(
+                path="name",
+                message="must be the name of a CronJob: at most 52 lower-case letters, digits and hyphens, "
+                "with a letter or a digit at both ends",
+            )
+        if (trouble := schedules.trouble(self.schedule)) is not None:
+            yield Problem(path="schedule", message=trouble)
+        if self.brake.window <= timedelta(0):
+            yield Problem(path="brake.window", message="must be longer than nothing, such as 1h")
+        for name in ("success_reactions", "failure_reactions"):
+            if self.check_type is CheckType.K8S_JOB and getattr(self, name) not in (None, Reactions()):
+                yield warning(_camel(name), _NO_NODES)
         jobs = self.slurm_job_spec
         if jobs is not None and jobs.sbatch_script and jobs.sbatch_script_ref_name:
             yield warning(
                 "slurmJobSpec.sbatchScript", "is ignored: sbatchScriptRefName says which script runs"
             )
+
+
+def _camel(name: str) -> str:
+    head, *rest = name.split("_")
+    return head + "".join(word.title() for word in rest)
 
 
 @model
@@ -190,7 +231,11 @@ class K8sJobsStatus:
     last_job_schedule_time: datetime | None = prop("When a Job was last due.", default=None)
     last_job_successful_time: datetime | None = prop("When a Job last succeeded.", default=None)
     last_job_name: str = prop("Name of the last Job.", default="")
-    last_job_status: str = prop("Active, Pending, Complete, Failed, Suspended or Unknown.", default="")
+    last_job_status: str = prop(
+        "Active, Pending, Complete, Failed, Suspended or Unknown; Skipped while a check that it depends on "
+        "has failed.",
+        default="",
+    )
 
 
 @model
@@ -199,6 +244,25 @@ class JobAndReason:
 
     job_id: str = prop("Id of the job.", default="", name="jobID")
     reason: str = prop("What happened.", default="")
+
+
+@model
+class JobResult:
+    """How one Slurm job of the last run ended, and on which nodes."""
+
+    job_id: str = prop("Id of the job, or of the array.", default="", name="jobID")
+    nodes: list[str] = prop("Slurm nodes that it ran on.", default=[])
+    result: str = prop("Complete, Failed, Error or Cancelled.", default="")
+    state: str = prop("The state in which Slurm ended it.", default="")
+    reason: str = prop("What Slurm says about it.", default="")
+
+
+@model
+class DrainedNode:
+    """A Slurm node that this check took out of service."""
+
+    node: str = prop("Name of the Slurm node.", default="")
+    time: datetime | None = prop("When.", default=None)
 
 
 @model
@@ -218,6 +282,8 @@ class SlurmJobsStatus:
     )
     last_run_cancelled_jobs: list[str] = prop("Jobs that were cancelled.", default=[])
     last_run_submit_time: datetime | None = prop("When the last run was submitted.", default=None)
+    last_run_job: str = prop("Kubernetes Job that submitted the last run.", default="")
+    last_run_results: list[JobResult] = prop("How each job of the last run ended.", default=[])
 
 
 @model
@@ -226,6 +292,10 @@ class ActiveCheckStatus(StatusMetadata):
 
     k8s_jobs_status: K8sJobsStatus = prop("The last Kubernetes Job.", default=K8sJobsStatus())
     slurm_jobs_status: SlurmJobsStatus = prop("The last Slurm jobs.", default=SlurmJobsStatus())
+    skipped_by: list[str] = prop("Checks because of which it does not run.", default=[])
+    recent_drains: list[DrainedNode] = prop(
+        "Nodes that it took out of service within `spec.brake.window`.", default=[]
+    )
 
 
 @model

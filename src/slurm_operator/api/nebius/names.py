@@ -41,6 +41,25 @@ POPULATE_DEADLINE: Final = "slurm.nebius.ai/populate-deadline-seconds"
 POPULATE_PURPOSE: Final = "slurm.nebius.ai/populate-purpose"
 POPULATE_DIGEST: Final = "slurm.nebius.ai/populate-digest"
 
+# On the Jobs of an ActiveCheck: the Slurm jobs that it submitted, those of them that nothing was done about
+# yet, why it submitted none, and when nothing was left to do.
+SLURM_JOB_IDS: Final = "slurm-job-id"
+UNHANDLED_JOB_IDS: Final = "unhandled-slurm-job-id"
+SKIPPED_REASON: Final = "slurm-skipped-reason"
+FINAL_STATE_TIME: Final = "soperator-checks-final-state-time"
+# On their pods: the check.
+ACTIVE_CHECK: Final = "slurm.nebius.ai/activecheck"
+# On an ActiveCheck whose brake is on: the Job for which a person says that its nodes are drained all the
+# same, or that nothing is done about them.
+BRAKE_RELEASE: Final = "slurm.nebius.ai/brake-release"
+BRAKE_DISMISS: Final = "slurm.nebius.ai/brake-dismiss"
+# Soperator keeps ActiveChecks with it while they have a CronJob.
+ACTIVE_CHECK_FINALIZER: Final = "slurm.nebius.ai/activecheck-finalizer"
+
+# As whom checks submit their jobs, and whom their reservations are for.
+CHECKS_USER: Final = "soperatorchecks"
+CHECKS_COMPONENT: Final = "soperatorchecks"
+
 # Entries of Secrets
 MUNGE_KEY: Final = "munge.key"
 REST_JWT_KEY: Final = "rest_jwt.key"
@@ -123,6 +142,21 @@ def populate_jail(cluster: str) -> str:
 def sconfigcontroller(cluster: str) -> str:
     """The Deployment of the writer of files, and its account where the manifest names none."""
     return f"{cluster}-sconfigcontroller"
+
+
+def check_account(cluster: str) -> str:
+    """The service account of the pods of ActiveChecks."""
+    return f"{cluster}-activecheck-sa"
+
+
+def check_role(cluster: str) -> str:
+    """What they may do, and the binding of both."""
+    return f"{cluster}-activecheck"
+
+
+def sbatch_script(check: str) -> str:
+    """The ConfigMap with the script that an ActiveCheck has in its spec."""
+    return f"sbatch-script-{check}"
 
 
 def login(cluster: str) -> str:

@@ -30,7 +30,15 @@ log = structlog.get_logger("slurm_operator.decisions")
 
 # Nothing goes on until a person has corrected something.
 REFUSED = frozenset(
-    {"ConfigPutBack", "ConfigRefused", "FilesCollide", "FilesTooLarge", "RehearsalRefused", "SpecRefused"}
+    {
+        "BrakeOn",
+        "ConfigPutBack",
+        "ConfigRefused",
+        "FilesCollide",
+        "FilesTooLarge",
+        "RehearsalRefused",
+        "SpecRefused",
+    }
 )
 
 

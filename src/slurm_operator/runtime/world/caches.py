@@ -17,6 +17,7 @@ from slurm_operator.manifests.objects import ConfigMap, Secret, Unread
 from slurm_operator.plan.belonging import Scope
 from slurm_operator.plan.world import Protection
 from slurm_operator.runtime.world.sources import OWNER, Sources, child_indexes
+from slurm_operator.slurm.ended_job import EndedJob
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
 from slurm_operator.slurmsync.connections import SlurmClusters
 
@@ -200,6 +201,9 @@ class CacheView:
         key = ObjectKey(namespace, controller)
         self.slurms_asked.add(key)
         return self.clock.dated(self._known.slurms.facts(key))
+
+    def job_end(self, namespace: str, controller: str, job_id: int) -> Sequence[EndedJob] | Unread:
+        return self._known.slurms.job_end(ObjectKey(namespace, controller), job_id)
 
     def serves(self, kind: Kind) -> bool:
         return self._known.is_filled(kind)

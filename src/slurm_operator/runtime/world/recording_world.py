@@ -13,6 +13,7 @@ from slurm_operator.api.shared.meta import HasMeta
 from slurm_operator.manifests.meta import Child, Manifest
 from slurm_operator.manifests.objects import ConfigMap, Secret, Unread
 from slurm_operator.plan.world import OWNER_NAME, Protection, World
+from slurm_operator.slurm.ended_job import EndedJob
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
 
 T = TypeVar("T", bound=HasMeta)
@@ -73,6 +74,10 @@ class RecordingWorld:
 
     def slurm(self, namespace: str, controller: str) -> Snapshot | Unreachable:
         return self._keep(("slurm", namespace, controller), self._world.slurm(namespace, controller))
+
+    def job_end(self, namespace: str, controller: str, job_id: int) -> Sequence[EndedJob] | Unread:
+        question = ("job_end", namespace, controller, str(job_id))
+        return self._keep(question, self._world.job_end(namespace, controller, job_id))
 
     def serves(self, kind: Kind) -> bool:
         return self._keep(("serves", str(kind)), self._world.serves(kind))
@@ -152,6 +157,11 @@ class ReplayWorld:
 
     def slurm(self, namespace: str, controller: str) -> Snapshot | Unreachable:
         found: Snapshot | Unreachable = self._answer(("slurm", namespace, controller), Snapshot, Unreachable)
+        return found
+
+    def job_end(self, namespace: str, controller: str, job_id: int) -> Sequence[EndedJob] | Unread:
+        question = ("job_end", namespace, controller, str(job_id))
+        found: Sequence[EndedJob] | Unread = self._answer(question, EndedJob, Unread)
         return found
 
     def serves(self, kind: Kind) -> bool:
