@@ -194,7 +194,7 @@ def test_numbers_say_how_much_more_than_info_is_logged(number, level):
 
 
 def test_a_level_that_does_not_exist_is_refused_with_those_that_do():
-    with pytest.raises(click.BadParameter, match="'loud' is no level. Levels: debug, info, warn"):
+    with pytest.raises(click.BadParameter, match=r"'loud' is no level\. Levels: debug, info, warn"):
         manager.make_context("manager", ["--zap-log-level=loud"])
 
 
