@@ -13,6 +13,7 @@ from slurm_operator.manifests.builders.admission import mutating, validating
 from slurm_operator.manifests.builders.admission import service as through
 from slurm_operator.manifests.builders.crd_protection import crd_protection
 from slurm_operator.manifests.builders.protection import protection
+from testing.chart_schema import CHARTS, known, passed_on
 
 _MADE = "# Made from the code by tests/unit/charts; change it there.\n"
 
@@ -36,7 +37,19 @@ def generated(kinds: Registry = registry.DEFAULT) -> dict[str, str]:
         "slurm-operator/files/admission.yaml": _MADE + _yaml(_admission(kinds)),
         "slurm-operator/files/protection.yaml": _MADE + _yaml(_protection()),
         "slurm-operator/files/crd-protection.yaml": _MADE + _yaml(crd_protection()),
+        "slurm/files/fields.yaml": _MADE + _yaml([passed_on()]),
+        **{
+            f"{chart}/files/known.yaml": _MADE + _yaml([known(chart)])
+            for chart in ("slurm-operator", "slurm")
+        },
+        **{f"{chart}/files/defaults.yaml": _defaults(chart) for chart in ("slurm-operator", "slurm")},
     }
+
+
+def _defaults(chart: str) -> str:
+    """The values of a chart as a file that its templates can read, for values that come from another chart."""
+    values = yaml.safe_load((CHARTS / chart / "values.yaml").read_text())
+    return _MADE + _yaml([values])
 
 
 def _rights(kinds: Registry) -> dict[str, Any]:

@@ -67,9 +67,10 @@ def running_manager(
         if name == "manager"
         else ("health-probe-bind-address", "metrics-bind-address")
     )
+    alone = ["--leader-elect=false"] if name == "manager" else []  # A flag that comes later wins.
     command = [
         sys.executable, "-m", "slurm_operator.cli", name, "--kubeconfig", str(kubeconfig),
-        f"--{places[0]}=127.0.0.1:{health}", f"--{places[1]}=127.0.0.1:{metrics}", *flags,
+        f"--{places[0]}=127.0.0.1:{health}", f"--{places[1]}=127.0.0.1:{metrics}", *alone, *flags,
     ]  # fmt: skip
     with log.open("ab") as out:
         process = subprocess.Popen(command, stderr=out, stdout=out, env={**os.environ, **(env or {})})

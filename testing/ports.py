@@ -1,15 +1,18 @@
 """On which ports the pods of an installation listen, by three accounts that must not differ."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from click import Command
 
-from slurm_operator.cli.manager import manager
-from slurm_operator.cli.webhook import webhook
+from slurm_operator.cli import manager, webhook
 from slurm_operator.runtime.settings import Address
 
-PROGRAMS: dict[str, Command] = {"manager": manager, "webhook": webhook}
+PROGRAMS: dict[str, tuple[Command, Callable[[Any], Any]]] = {
+    "manager": (manager.manager, manager.settings_of),
+    "webhook": (webhook.webhook, webhook.settings_of),
+}
+OFF = Address("", 0)
 
 
 class Ports(NamedTuple):
@@ -41,7 +44,7 @@ def _ports(deployment: dict[str, Any], made: list[dict[str, Any]]) -> Ports:
 
     rules = [rule for policy in chosen("NetworkPolicy") for rule in policy["ingress"]]
     return Ports(
-        listened=_listened(container["name"], container["args"]),
+        listened=_listened(container["name"], container.get("args", [])),
         declared=set(numbers.values()),
         reachable={numbers[port["port"]] for rule in rules for port in rule["ports"]},
         served={numbers[port["targetPort"]] for service in chosen("Service") for port in service["ports"]},
@@ -58,9 +61,8 @@ def _selector(thing: dict[str, Any]) -> dict[str, str]:
 
 
 def _listened(program: str, args: list[str]) -> set[int]:
-    """What the program makes of its flags."""
-    flags = PROGRAMS[program].make_context(program, list(args)).params
-    addresses = [
-        Address.parse(flags[name]) for name in ("health_addr", "metrics_addr", "server_addr") if name in flags
-    ]
+    """What the program makes of its flags, and of the absence of them."""
+    command, read = PROGRAMS[program]
+    settings = read(command.make_context(program, list(args)).params)
+    addresses = [getattr(settings, name, OFF) for name in ("health", "metrics", "server")]
     return {address.port for address in addresses if not address.is_off}

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 
 import pytest
 import yaml
@@ -11,6 +12,8 @@ from kinds_rig import apply, get, ns, plane
 
 from slurm_operator.api import registry
 from slurm_operator.cli import main
+from testing import slinky_values
+from testing.chart_schema import passed_on
 from testing.foreign_kinds import definitions
 from testing.ports import ports
 
@@ -36,7 +39,7 @@ OPERATOR = {
     "security laid over": ({"operator": {"podSecurityContext": {"runAsUser": 7}}}, "Deployment", "slurm-operator", "spec.template.spec.securityContext.runAsNonRoot", True),
     "a namespace's rights": ({"operator": {"namespaces": "red, blue"}}, "Role", "slurm-operator-clusters", "metadata.namespace", "blue"),
     "secure metrics": ({"operator": {"metricsSecure": True}}, "ClusterRole", "slurm-operator-metrics-reader", "rules.0.nonResourceURLs", ["/metrics"]),
-    "metrics off": ({"operator": {"metricsPort": 0}}, "Deployment", "slurm-operator", "spec.template.spec.containers.0.args.1", "--metrics-addr=0"),
+    "metrics off": ({"operator": {"metricsPort": 0}}, "Deployment", "slurm-operator", "spec.template.spec.containers.0.args", ["--metrics-addr=0"]),
     "strict webhook": ({"webhook": {"validating": {"failurePolicy": "Fail"}, "timeoutSeconds": 3}}, "ValidatingWebhookConfiguration", "slurm-operator-webhook", "webhooks.0.failurePolicy", "Fail"),
     "selector of one's own": ({"webhook": {"validating": {"namespaceSelector": {"matchLabels": {"x": "mine"}}}}}, "ValidatingWebhookConfiguration", "slurm-operator-webhook", "webhooks.0.namespaceSelector.matchLabels.x", "mine"),
     "binding helper": ({"webhook": {"podsBinding": True}}, "MutatingWebhookConfiguration", "slurm-operator-webhook", "webhooks.0.failurePolicy", "Ignore"),
@@ -44,11 +47,30 @@ OPERATOR = {
     "protection with others exempt": ({"protection": {"exempt": ["robot"]}}, "ValidatingAdmissionPolicy", "slurm-operator-workers", "spec.matchConditions.0.expression", '!(request.userInfo.username in ["robot","system:serviceaccount:kube-system:pod-garbage-collector","system:serviceaccount:slurm-operator:slurm-operator"])'),
     "extra objects": ({"extraObjects": [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "{{ .Release.Name }}-x"}}]}, "ConfigMap", "slurm-operator-x", "kind", "ConfigMap"),
     "another name": ({"fullnameOverride": "op"}, "Deployment", "op-webhook", "metadata.name", "op-webhook"),
-    "flags": ({"operator": {"nodesetWorkers": 9, "logLevel": "debug"}, "propagatedNodeConditions": ["GpuBad"]}, "Deployment", "slurm-operator", "spec.template.spec.containers.0.args.3", "--propagated-node-conditions=GpuBad"),
+    "flags": ({"operator": {"nodesetWorkers": 9, "logLevel": "debug"}, "propagatedNodeConditions": ["GpuBad"]}, "Deployment", "slurm-operator", "spec.template.spec.containers.0.args", ["--zap-log-level=debug", "--propagated-node-conditions=GpuBad", "--nodeset-workers=9"]),
     "alerts": ({"monitoring": {"prometheusRule": {"enabled": True, "labels": {"release": "kube"}}}}, "PrometheusRule", "slurm-operator", "spec.groups.0.name", "slurm-operator"),
     "a monitor of secure metrics": ({"operator": {"metricsSecure": True}, "monitoring": {"serviceMonitor": {"enabled": True}}}, "ServiceMonitor", "slurm-operator", "spec.endpoints.0.scheme", "https"),
     "cert-manager": ({"certManager": {"enabled": True}}, "ValidatingWebhookConfiguration", "slurm-operator-webhook", "metadata.annotations", {"cert-manager.io/inject-ca-from": "slurm-operator/slurm-operator-webhook"}),
     "certificates of cert-manager": ({"certManager": {"enabled": True}}, "Certificate", "slurm-operator-webhook", "spec.secretName", "slurm-operator-webhook-ca"),
+    "one image for both": ({"global": {"image": {"repository": "r/op", "tag": "7"}}}, "Deployment", "slurm-operator-webhook", "spec.template.spec.containers.0.image", "r/op-webhook:7"),
+    "an image of one's own": ({"global": {"image": {"repository": "r/op", "tag": "7"}}, "operator": {"image": {"repository": "mine", "tag": "8"}}}, "Deployment", "slurm-operator", "spec.template.spec.containers.0.image", "mine:8"),
+    "pull policy of both": ({"global": {"image": {"pullPolicy": "Always"}}}, "Deployment", "slurm-operator", "spec.template.spec.containers.0.imagePullPolicy", "Always"),
+    "metrics off for all": ({"global": {"metrics": {"enabled": False}}}, "Deployment", "slurm-operator", "spec.template.spec.containers.0.args", ["--metrics-addr=0"]),
+    "another metrics port": ({"global": {"metrics": {"enabled": True, "port": 9090}}}, "Service", "slurm-operator", "spec.ports.1.port", 9090),
+    "a monitor for all": ({"global": {"metrics": {"serviceMonitor": {"enabled": True}}}}, "ServiceMonitor", "slurm-operator", "spec.endpoints.0.port", "metrics"),
+    "resources of both": ({"global": {"resources": {"limits": {"cpu": 1}}}}, "Deployment", "slurm-operator-webhook", "spec.template.spec.containers.0.resources", {"limits": {"cpu": 1}}),
+    "resources of the manager": ({"crds": {"controller": {"resources": {"limits": {"cpu": 2}}}}, "global": {"resources": {"limits": {"cpu": 1}}}}, "Deployment", "slurm-operator", "spec.template.spec.containers.0.resources", {"limits": {"cpu": 2}}),
+    "resources of the webhook": ({"webhook": {"resources": {"limits": {"cpu": 3}}}, "global": {"resources": {"limits": {"cpu": 1}}}}, "Deployment", "slurm-operator-webhook", "spec.template.spec.containers.0.resources", {"limits": {"cpu": 3}}),
+    "measured resources": ({}, "Deployment", "slurm-operator", "spec.template.spec.containers.0.resources.requests.memory", "128Mi"),
+    "another account": ({"rbac": {"serviceAccount": {"name": "mine"}}}, "ServiceAccount", "mine", "metadata.name", "mine"),
+    "another account of the webhook": ({"rbac": {"serviceAccount": {"name": "mine"}}}, "Deployment", "slurm-operator-webhook", "spec.template.spec.serviceAccountName", "mine-webhook"),
+    "an account that exists": ({"rbac": {"serviceAccount": {"create": False, "name": "mine"}}}, "ClusterRoleBinding", "slurm-operator-webhook", "subjects.0.name", "mine"),
+    "variables": ({"operator": {"env": [{"name": "LEADER_ELECTION_ID", "value": "x"}]}}, "Deployment", "slurm-operator", "spec.template.spec.containers.0.env.1", {"name": "LEADER_ELECTION_ID", "value": "x"}),
+    "variables of the webhook": ({"webhook": {"env": [{"name": "WEBHOOK_TLS_FILE", "value": "/x"}]}}, "Deployment", "slurm-operator-webhook", "spec.template.spec.containers.0.env", [{"name": "WEBHOOK_TLS_FILE", "value": "/x"}]),
+    "settings": ({"config": {"enabled": True, "data": {"controller-workers": 8, "client-timeout": "10s", "builder-default-annotations": {"a/b": "c"}}}}, "ConfigMap", "slurm-operator-config", "data", {"controller-workers": "8", "client-timeout": "10s", "builder-default-annotations": "a/b: c"}),
+    "settings are mounted": ({"config": {"enabled": True}}, "Deployment", "slurm-operator-webhook", "spec.template.spec.volumes.0.configMap.name", "slurm-operator-config"),
+    "settings of one's own": ({"config": {"existingConfigMap": "mine"}}, "Deployment", "slurm-operator", "spec.template.spec.containers.0.args", ["--config=/etc/slurm-operator"]),
+    "a level of zap": ({"operator": {"logLevel": "dpanic"}}, "Deployment", "slurm-operator", "spec.template.spec.containers.0.args", ["--zap-log-level=dpanic"]),
     "dashboard": ({"monitoring": {"dashboard": {"enabled": True}}}, "ConfigMap", "slurm-operator-dashboard", "metadata.labels.grafana_dashboard", "1"),
 }  # fmt: skip
 
@@ -80,16 +102,32 @@ SLURM = {
     "priority": ({"priorityClass": {"enabled": True, "create": True}}, "PriorityClass", "slurm-system-critical", "value", 1000000000),
     "budget of slurmrestd": ({"restapi": {"replicas": 2, "pdb": {"enabled": True}}}, "PodDisruptionBudget", "slurm-restapi", "spec.minAvailable", 1),
     "job mapping": ({"nodesets": {"gpu": {"slurmd": {"resources": {"limits": {"nvidia.com/gpu": 8}}}}}, "vendor": {"nvidia": {"dcgm": {"enabled": True}}}}, "NodeSet", "slurm-worker-gpu", "spec.slurmd.volumeMounts.0.name", "dcgm-job-mapping"),
+    "an empty entry": ({"controller": {"extraConfMap": {"A": 1, "B": None, "C": "", "D": [], "E": 0, "F": False}}}, "Controller", "slurm", "spec.extraConf", "A=1\nE=0\nF=false\n"),
+    "nothing but empty entries": ({"nodesets": {"gpu": {"extraConfMap": {"Gres": ""}}}}, "NodeSet", "slurm-worker-gpu", "spec.partition.enabled", False),
+    "false and zero in pods": ({"controller": {"podSpec": {"automountServiceAccountToken": False, "terminationGracePeriodSeconds": 0, "tolerations": []}}}, "Controller", "slurm", "spec.template.spec", {"automountServiceAccountToken": False, "nodeSelector": {"kubernetes.io/os": "linux"}, "terminationGracePeriodSeconds": 0, "tolerations": []}),
+    "pull secrets of all and of one": ({"imagePullSecrets": [{"name": "all"}], "nodesets": {"gpu": {"podSpec": {"imagePullSecrets": [{"name": "own"}, {"name": "all"}]}}}}, "NodeSet", "slurm-worker-gpu", "spec.template.spec.imagePullSecrets", [{"name": "own"}, {"name": "all"}]),
+    "labels of the object": ({"controller": {"metadata": {"labels": {"a": "b"}, "annotations": {"c": "d"}}}}, "Controller", "slurm", "metadata.annotations", {"c": "d"}),
+    "labels of its pods": ({"controller": {"metadata": {"labels": {"a": "b"}}}}, "Controller", "slurm", "spec.template.metadata.labels", {"a": "b"}),
+    "labels of a NodeSet": ({"nodesetDefaults": {"metadata": {"labels": {"a": "b"}}}, "nodesets": {"gpu": {"metadata": {"labels": {"x": "mine"}}}}}, "NodeSet", "slurm-worker-gpu", "metadata.labels.x", "mine"),
+    "an empty NodeSet": ({"nodesets": {"slinky": {}}}, "NodeSet", "slurm-worker-slinky", "spec.replicas", 1),
+    "an empty LoginSet": ({"loginsets": {"slinky": {}}}, "LoginSet", "slurm-login-slinky", "spec.replicas", 1),
+    "a NodeSet without a word": ({"nodesets": {"slinky": None}}, "Controller", "slurm", "kind", "Controller"),
+    "a list of NodeSets": ({"nodesets": [{"name": "gpu", "replicas": 3}]}, "NodeSet", "slurm-worker-gpu", "spec.replicas", 3),
+    "older names of keys": ({"slurmKeyRef": {"name": "k", "key": "s"}, "jwtHs256KeyRef": {"name": "j", "key": "t"}}, "Controller", "slurm", "spec.jwtKeyRef", {"name": "j", "key": "t"}),
+    "an image beside slurmd": ({"nodesets": {"gpu": {"image": {"repository": "r/slurmd", "tag": "5"}}}}, "NodeSet", "slurm-worker-gpu", "spec.slurmd.image", "r/slurmd:5"),
+    "resources beside slurmctld": ({"controller": {"resources": {"limits": {"cpu": 1}}}}, "Controller", "slurm", "spec.slurmctld.resources", {"limits": {"cpu": 1}}),
+    "an older exporter": ({"slurm-exporter": {"enabled": True}}, "RestApi", "slurm", "spec.exporter", {"enabled": True}),
+    "an older sssd.conf": ({"loginsets": {"a": {"sssdConf": "[sssd]\n"}}}, "LoginSet", "slurm-login-a", "spec.sssdConfRef.name", "slurm-login-a-sssd-conf"),
+    "files of others": ({"configFileRefs": [{"name": "mine"}]}, "Controller", "slurm", "spec.configFileRefs", [{"name": "mine"}]),
     "a3 mega": ({"nodesets": {"gpu": {}}, "vendor": {"google": {"a3mega": MACHINES}}}, "NodeSet", "slurm-worker-gpu", "spec.extraConf", "Gres=gpu:nvidia_h100:8"),
     "a3 ultra": ({"nodesets": {"gpu": {}}, "vendor": {"google": {"a3ultra": MACHINES}}}, "ConfigMap", "slurm-config-google", "data", {"gres.conf": "AutoDetect=nvidia\n"}),
 }  # fmt: skip
 
 REFUSED = {
     "unknown NodeSet": ("slurm", {"partitions": {"p": {"enabled": True, "nodesets": ["no"]}}}, 'names the NodeSet "no"'),
-    "disabled NodeSet": ("slurm", {"partitions": {"p": {"enabled": True, "nodesets": ["slinky"]}}}, "not there or not enabled"),
+    "disabled NodeSet": ("slurm", {"nodesets": {"x": {"enabled": False}}, "partitions": {"p": {"enabled": True, "nodesets": ["x"]}}}, "not there or not enabled"),
     "empty partition": ("slurm", {"partitions": {"p": {"enabled": True, "nodesets": []}}}, "partitions.p.nodesets is empty"),
     "too few networks": ("slurm", {"nodesets": {"gpu": {}}, "vendor": {"google": {"a3mega": [{**MACHINES[0], "networks": ["a"]}]}}}, "exactly 9 networks, not 1"),
-    "a typing error": ("slurm", {"nodesets": {"gpu": {"replcas": 1}}}, "'replcas' not allowed"),
     "a port that is none": ("slurm-operator", {"operator": {"metricsPort": 70000}}, "metricsPort"),
     "a port in words": ("slurm-operator", {"operator": {"metricsPort": "8080x"}}, "metricsPort"),
     "secure without a port": ("slurm-operator", {"operator": {"metricsPort": 0, "metricsSecure": True}}, "set operator.metricsPort"),
@@ -118,6 +156,222 @@ def test_a_chart_has_nothing_to_complain_about(chart):
 )
 def test_a_value_means_what_it_always_meant(chart, values, kind, name, path, value):
     assert at(objects(rendered(chart, values))[kind, name], path) == value
+
+
+def test_no_replicas_is_not_zero_replicas():
+    made = objects(rendered("slurm", {"restapi": {"replicas": None}}))
+
+    assert "replicas" not in made["RestApi", "slurm"]["spec"]
+
+
+# Anything that a field of ours may be, by the field: the chart hands it on without looking.
+MORE = {
+    "controller": ("Controller", "slurm"),
+    "restapi": ("RestApi", "slurm"),
+    "accounting": ("Accounting", "slurm"),
+    "nodesets.gpu": ("NodeSet", "slurm-worker-gpu"),
+    "loginsets.gpu": ("LoginSet", "slurm-login-gpu"),
+}
+
+
+@pytest.mark.parametrize("section", MORE)
+def test_every_field_of_ours_can_be_set(section):
+    kind, name = MORE[section]
+    for number, field in enumerate(passed_on()[kind]):
+        inner = {field: {"some": f"value-{number}"}} | ({"enabled": True} if section == "accounting" else {})
+        for word in reversed(section.split(".")):
+            inner = {word: inner}
+
+        assert objects(rendered("slurm", inner))[kind, name]["spec"][field] == {"some": f"value-{number}"}
+
+
+def test_what_the_chart_does_not_write_itself_is_passed_on_for_every_kind():
+    """So that a new field of a model can be set from the chart on the day it comes."""
+    assert {kind: set(fields) for kind, fields in passed_on().items()} == {
+        "Controller": {"auth", "slurmUser", "children"},
+        "Accounting": {"auth", "slurmUser", "children"},
+        "RestApi": {"children"},
+        "LoginSet": {"ordered", "configSource", "sshHostKeysRef", "children"},
+        "NodeSet": {
+            "ordinals", "records", "configSource", "supervisor", "drainPolicy", "terminationGracePeriodSeconds",
+            "revisionHistoryLimit", "volumeClaimTemplates", "persistentVolumeClaimRetentionPolicy", "minReadySeconds",
+            "podInfoInComment", "children",
+        },
+    }  # fmt: skip
+
+
+def test_roles_are_made_by_somebody_else_where_rbac_is_off():
+    made = objects(rendered("slurm-operator", {"rbac": {"create": False}}))
+
+    kinds = {kind for kind, _ in made}
+    assert not any("RoleBinding" in kind for kind in kinds)
+    assert ("ServiceAccount", "slurm-operator") in made
+    made = objects(
+        rendered("slurm-operator", {"rbac": {"serviceAccount": {"create": False, "name": "mine"}}})
+    )
+    assert not any(kind == "ServiceAccount" for kind, _ in made)
+
+
+def test_no_flag_says_what_is_so_anyway():
+    """Because flags win over the environment and over settings."""
+    made = objects(rendered("slurm-operator", {}))
+
+    containers = [
+        thing["spec"]["template"]["spec"]["containers"][0]
+        for (kind, _), thing in made.items()
+        if kind == "Deployment"
+    ]
+    assert [one.get("args", []) for one in containers] == [[], ["--pods-binding=false"]]
+
+
+def notes(chart: str, values: dict, *flags: str) -> str:
+    """What `helm install` would tell, without a cluster."""
+    text = helm(
+        "install",
+        chart,
+        str(CHARTS / chart),
+        "--dry-run=client",
+        "-f",
+        "-",
+        *flags,
+        stdin=yaml.safe_dump(values),
+    )
+    return text.partition("NOTES:")[2]
+
+
+@pytest.mark.parametrize(
+    ("chart", "values", "told"),
+    [
+        pytest.param("slurm", {"nodesets": {"gpu": {"replcas": 1}}}, ["nodesets.gpu.replcas is not known"], id="a typing error"),
+        pytest.param("slurm", {"nodesets": {"gpu": {"taintKubeNodes": True, "useResourceLimits": True}}}, ["nodesets.gpu.taintKubeNodes has no effect", "nodesets.gpu.useResourceLimits has no effect"], id="without a meaning"),
+        pytest.param("slurm", {"slurmKeyRef": {"name": "x"}, "jwtHs256KeyRef": {"name": "y"}}, ["slurmKeyRef is read as slurmKey.secretRef", "jwtHs256KeyRef is read as jwtKey.secretRef"], id="older names"),
+        pytest.param("slurm", {"loginsets": {"a": {"sssdConf": "x", "image": "i"}}}, ["loginsets.a.sssdConf is the sssd.conf of this LoginSet alone", "loginsets.a.image is read as login.image"], id="of a LoginSet"),
+        pytest.param("slurm", {"accounting": {"initconf": {"image": "x"}}, "slurm-exporter": {"enabled": False}}, ["accounting.initconf has no effect", "slurm-exporter is read as restapi.exporter.enabled"], id="containers that went"),
+        pytest.param("slurm-operator", {"operator": {"frobnicate": True}, "something": 1}, ["operator.frobnicate is not known", "something is not known"], id="of the operator"),
+    ],
+)  # fmt: skip
+def test_values_that_nobody_reads_are_listed_and_stop_nothing(chart, values, told):
+    text = notes(chart, values)
+
+    assert [one for one in told if one not in text] == []
+    assert text.count(" is not known") == sum("is not known" in one for one in told)
+
+
+@pytest.mark.parametrize("chart", ["slurm", "slurm-operator"])
+def test_values_that_are_all_known_are_not_listed(chart):
+    assert "is not known" not in notes(
+        chart, {"nodesets": {"gpu": {"minReadySeconds": 5}}} if chart == "slurm" else {}
+    )
+
+
+@pytest.mark.parametrize("chart", ["slurm-operator-crds", "slurm-operator", "slurm"])
+def test_kubernetes_1_29_is_offered_nothing_later(chart):
+    values = everything("ns", "").get(chart, {})
+    made = objects(rendered(chart, values, "--kube-version", "1.29.0"))
+
+    assert {thing["apiVersion"] for thing in made.values()} <= SERVED_BY_1_29
+    later = [path for key, thing in made.items() for path in fields_after_1_29(thing, "/".join(key))]
+    assert later == []
+
+
+def test_the_policies_are_installed_from_1_30_on():
+    before, after = (
+        {kind for kind, _ in objects(rendered("slurm-operator", {}, "--kube-version", version))}
+        for version in ("1.29.4", "1.30.0")
+    )
+
+    assert after - before == {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
+
+
+def reused(tmp_path, chart: str, before: dict, values: dict, *flags: str) -> str:
+    """As `helm upgrade --reuse-values` renders it: the values of the chart before stand where our defaults do."""
+    copy = tmp_path / chart
+    shutil.copytree(CHARTS / chart, copy)
+    (copy / "values.yaml").write_text(yaml.safe_dump(before))
+    return helm("template", chart, str(copy), "-n", chart, "-f", "-", *flags, stdin=yaml.safe_dump(values))
+
+
+def test_a_slurm_release_can_be_upgraded_with_the_values_of_slinkys_chart_alone(tmp_path):
+    values = {
+        "nodesets": {"slinky": {"replicas": 2}},
+        "loginsets": {"slinky": {}},
+        "accounting": {"enabled": True},
+    }
+
+    before = objects(reused(tmp_path, "slurm", slinky_values.SLURM, values))
+
+    assert before["NodeSet", "slurm-worker-slinky"]["spec"]["replicas"] == 2
+    assert before["NodeSet", "slurm-worker-slinky"]["spec"]["pruneSlurmNodeRecords"] == "Never"
+    assert (
+        before["Controller", "slurm"]["spec"]["slurmctld"]["image"]
+        == "ghcr.io/slinkyproject/slurmctld:26.05-ubuntu26.04"
+    )
+    assert {kind for kind, _ in before} == {
+        "Controller",
+        "RestApi",
+        "Accounting",
+        "NodeSet",
+        "LoginSet",
+        "Secret",
+    }
+
+
+def test_an_operator_release_can_be_upgraded_with_the_values_of_slinkys_chart_alone(tmp_path):
+    values = {
+        "operator": {"image": {"repository": "r/op", "tag": "1"}},
+        "webhook": {"image": {"repository": "r/hook", "tag": "1"}},
+    }
+
+    made = objects(reused(tmp_path, "slurm-operator", slinky_values.OPERATOR, values))
+
+    assert (
+        made["Deployment", "slurm-operator"]["spec"]["template"]["spec"]["containers"][0]["image"] == "r/op:1"
+    )
+    assert (
+        made["ValidatingWebhookConfiguration", "slurm-operator-webhook"]["webhooks"][0]["failurePolicy"]
+        == "Fail"
+    )
+    assert ("ValidatingAdmissionPolicy", "slurm-operator-workers") in made
+
+
+@pytest.mark.parametrize(
+    ("chart", "values"), [("slurm", slinky_values.SLURM), ("slurm-operator", slinky_values.OPERATOR)]
+)
+def test_every_value_of_slinkys_charts_is_known(chart, values):
+    assert "is not known" not in notes(chart, values)
+
+
+SERVED_BY_1_29 = {
+    "v1", "apps/v1", "policy/v1", "rbac.authorization.k8s.io/v1", "networking.k8s.io/v1", "scheduling.k8s.io/v1",
+    "admissionregistration.k8s.io/v1", "apiextensions.k8s.io/v1", "slinky.slurm.net/v1beta1", "monitoring.coreos.com/v1",
+}  # fmt: skip
+# Fields of the kinds above that came with 1.30 or later, and functions of CEL that did.
+AFTER_1_29 = {
+    "selectableFields", "supplementalGroupsPolicy", "resourceClaimName", "trafficDistribution", "appArmorProfile",
+    "podReplacementPolicy", "recursiveReadOnly",
+}  # fmt: skip
+CEL_AFTER_1_29 = re.compile(
+    r"\b(isIP|ip|isCIDR|cidr|isSemver|semver|format\.dns1123Label|jsonpatch)\(|\.two\w*\(|cel\.bind"
+)
+
+
+def fields_after_1_29(thing, path: str):
+    if isinstance(thing, dict):
+        # Names of properties in a schema are ours to choose: what they describe may be of any version.
+        for key, value in thing.items():
+            here = f"{path}.{key}"
+            if key in AFTER_1_29 and ".properties" not in path:
+                yield here
+            if (
+                key in ("rule", "expression", "messageExpression")
+                and isinstance(value, str)
+                and CEL_AFTER_1_29.search(value)
+            ):
+                yield here
+            yield from fields_after_1_29(value, here)
+    elif isinstance(thing, list):
+        for index, value in enumerate(thing):
+            yield from fields_after_1_29(value, f"{path}[{index}]")
 
 
 @pytest.mark.parametrize(("chart", "values", "words"), REFUSED.values(), ids=REFUSED)

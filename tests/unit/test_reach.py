@@ -14,6 +14,7 @@ CHARTS = Module("testing.chart_files", Path(chart_files.__file__))  # what makes
 KEPT = {
     "slurm_local.build.versions.ETCD": "for people; a test compares it with the go.mod that Kubernetes has",
     "slurm_operator.api.nebius": "what the kinds of slurm.nebius.ai say in two forms, for their reconcilers",
+    "slurm_operator.conditions": "for users to import: the words that programs may look for",
     "slurm_operator.slurm.tres.": "limits of accounting are written so",
     "slurm_operator.slurmrest.database.": "reading and writing accounting",
 }

@@ -41,12 +41,80 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end }}
 
+{{/* Whether an account is made: (list ROOT COMPONENT). */}}
+{{- define "slurm-operator.makesAccount" -}}
+{{- if and (index . 1).serviceAccount.create (index . 0).Values.rbac.serviceAccount.create }}yes{{- end -}}
+{{- end }}
+
+{{/* Whether roles are made and bound: (list ROOT COMPONENT). */}}
+{{- define "slurm-operator.makesRoles" -}}
+{{- if and (index . 1).enabled (index . 1).serviceAccount.create (index . 0).Values.rbac.create }}yes{{- end -}}
+{{- end }}
+
 {{- define "slurm-operator.serviceAccount" -}}
-{{- default (ternary (include "slurm-operator.fullname" .) "default" .Values.operator.serviceAccount.create) .Values.operator.serviceAccount.name -}}
+{{- $named := default .Values.rbac.serviceAccount.name .Values.operator.serviceAccount.name -}}
+{{- $made := include "slurm-operator.makesAccount" (list . .Values.operator) -}}
+{{- default (ternary (include "slurm-operator.fullname" .) "default" (eq $made "yes")) $named -}}
 {{- end }}
 
 {{- define "slurm-operator.webhook.serviceAccount" -}}
-{{- default (ternary (include "slurm-operator.webhook.fullname" .) "default" .Values.webhook.serviceAccount.create) .Values.webhook.serviceAccount.name -}}
+{{- $made := eq (include "slurm-operator.makesAccount" (list . .Values.webhook)) "yes" -}}
+{{- $named := .Values.rbac.serviceAccount.name -}}
+{{- if and $named $made }}{{- $named = printf "%s-webhook" $named -}}{{- end -}}
+{{- default (default (ternary (include "slurm-operator.webhook.fullname" .) "default" $made) $named) .Values.webhook.serviceAccount.name -}}
+{{- end }}
+
+{{/* The metrics port of the operator; 0 is off. */}}
+{{- define "slurm-operator.metricsPort" -}}
+{{- $said := .Values.global.metrics -}}
+{{- $port := .Values.operator.metricsPort -}}
+{{- if not (kindIs "invalid" $said.port) }}{{- $port = $said.port -}}{{- end -}}
+{{- if eq (toString $said.enabled) "false" }}{{- $port = 0 -}}{{- end -}}
+{{- include "slurm-operator.port" (list "operator.metricsPort" $port 0) -}}
+{{- end }}
+
+{{/* What a container may use: the first of these that says something. */}}
+{{- define "slurm-operator.resources" -}}
+{{- $found := dict -}}
+{{- range . }}{{- if and . (not $found) }}{{- $found = . -}}{{- end -}}{{- end -}}
+{{- toYaml $found -}}
+{{- end }}
+
+{{/* When images are pulled: (list ROOT COMPONENT). */}}
+{{- define "slurm-operator.pullPolicy" -}}
+{{- coalesce (index . 1).imagePullPolicy (index . 0).Values.global.image.pullPolicy (index . 0).Values.imagePullPolicy -}}
+{{- end }}
+
+{{/* The image of a component: (list ROOT IMAGE SUFFIX), where SUFFIX is what its name has behind that of the operator. */}}
+{{- define "slurm-operator.imageOf" -}}
+{{- $root := index . 0 -}}{{- $image := index . 1 -}}{{- $said := $root.Values.global.image -}}
+{{- if kindIs "map" $image -}}
+{{- $image = deepCopy $image -}}
+{{- $isUsual := eq (toString $image.repository) (printf "docker.io/local/slurm-operator%s" (index . 2)) -}}
+{{- if and $said.repository $isUsual }}{{- $_ := set $image "repository" (printf "%s%s" $said.repository (index . 2)) -}}{{- end -}}
+{{- if and $said.tag (not $image.tag) }}{{- $_ := set $image "tag" (toString $said.tag) -}}{{- end -}}
+{{- end -}}
+{{- include "slurm-operator.image" (list $root $image) -}}
+{{- end }}
+
+{{/* The ConfigMap with settings, or nothing. */}}
+{{- define "slurm-operator.config" -}}
+{{- if .Values.config.existingConfigMap -}}
+{{- .Values.config.existingConfigMap -}}
+{{- else if .Values.config.enabled -}}
+{{- printf "%s-config" (include "slurm-operator.fullname" .) -}}
+{{- end -}}
+{{- end }}
+
+{{/* A setting as text: maps and lists as YAML, whole numbers without a point. */}}
+{{- define "slurm-operator.setting" -}}
+{{- if or (kindIs "map" .) (kindIs "slice" .) -}}
+{{- toYaml . -}}
+{{- else if kindIs "float64" . -}}
+{{- ternary (toString (int64 .)) (toString .) (eq (float64 (int64 .)) .) -}}
+{{- else -}}
+{{- toString . -}}
+{{- end -}}
 {{- end }}
 
 {{/* An image from a string or from repository, tag and digest: (list ROOT IMAGE). */}}
@@ -117,6 +185,56 @@ readinessProbe:
 {{- $rights = concat $rights (get ($root.Files.Get "files/rights-nebius.yaml" | fromYaml) $name) -}}
 {{- end -}}
 {{- $rights | toJson -}}
+{{- end }}
+
+{{/* Flags of the operator, as JSON. None that says what is so anyway: flags win over the environment and over settings. */}}
+{{- define "slurm-operator.flags" -}}
+{{- $flags := list -}}{{- $values := .Values.operator -}}
+{{- $health := int $values.healthPort -}}{{- $metrics := include "slurm-operator.metricsPort" . -}}
+{{- if ne $health 8081 }}{{- $flags = append $flags (printf "--health-addr=:%d" $health) -}}{{- end -}}
+{{- if ne $metrics "8080" }}{{- $flags = append $flags (printf "--metrics-addr=%s" (ternary "0" (printf ":%s" $metrics) (eq $metrics "0"))) -}}{{- end -}}
+{{- if $values.metricsSecure }}{{- $flags = append $flags "--metrics-secure=true" -}}{{- end -}}
+{{- if not $values.leaderElection }}{{- $flags = append $flags "--leader-elect=false" -}}{{- end -}}
+{{- $flags = concat $flags (include "slurm-operator.common" (list . $values) | fromJsonArray) -}}
+{{- with .Values.propagatedNodeConditions }}{{- $flags = append $flags (printf "--propagated-node-conditions=%s" (join "," .)) -}}{{- end -}}
+{{- if $values.profile -}}
+{{- $flags = append $flags "--profile=true" -}}
+{{- if ne (toString $values.profileAddr) "localhost:6060" }}{{- $flags = append $flags (printf "--profile-addr=%s" $values.profileAddr) -}}{{- end -}}
+{{- end -}}
+{{- if $values.record }}{{- $flags = append $flags "--record=/var/lib/slurm-operator" -}}{{- end -}}
+{{- range $reconciler := list "cluster" "controller" "restapi" "accounting" "nodeset" "loginset" "token" -}}
+{{- $workers := int (get $values (printf "%sWorkers" $reconciler)) -}}
+{{- if ne $workers 4 }}{{- $flags = append $flags (printf "--%s-workers=%d" $reconciler $workers) -}}{{- end -}}
+{{- end -}}
+{{- toJson $flags -}}
+{{- end }}
+
+{{/* Flags of the webhook, as JSON, by the same rule. */}}
+{{- define "slurm-operator.webhook.flags" -}}
+{{- $flags := list -}}{{- $values := .Values.webhook -}}
+{{- $name := include "slurm-operator.webhook.fullname" . -}}
+{{- if ne (int $values.healthPort) 8081 }}{{- $flags = append $flags (printf "--health-addr=:%d" (int $values.healthPort)) -}}{{- end -}}
+{{- if ne (int $values.metricsPort) 0 }}{{- $flags = append $flags (printf "--metrics-addr=:%d" (int $values.metricsPort)) -}}{{- end -}}
+{{- if $values.metricsSecure }}{{- $flags = append $flags "--metrics-secure=true" -}}{{- end -}}
+{{- if ne (int $values.serverPort) 9443 }}{{- $flags = append $flags (printf "--server-addr=:%d" (int $values.serverPort)) -}}{{- end -}}
+{{- if not .Values.certManager.enabled -}}
+{{- if ne $name "slurm-operator-webhook" -}}
+{{- $flags = concat $flags (list (printf "--service-name=%s" $name) (printf "--cert-secret=%s-certificates" $name) (printf "--webhook-configurations=%s" $name)) -}}
+{{- end -}}
+{{- end -}}
+{{- if not $values.podsBinding }}{{- $flags = append $flags "--pods-binding=false" -}}{{- end -}}
+{{- $flags = concat $flags (include "slurm-operator.common" (list . $values) | fromJsonArray) -}}
+{{- toJson $flags -}}
+{{- end }}
+
+{{/* Flags that both have, as JSON: (list ROOT COMPONENT). */}}
+{{- define "slurm-operator.common" -}}
+{{- $root := index . 0 -}}{{- $values := index . 1 -}}{{- $flags := list -}}
+{{- range splitList "\n" (include "slurm-operator.apis" $root | trim) }}{{- with trimPrefix "- " . }}{{- $flags = append $flags . -}}{{- end -}}{{- end -}}
+{{- with include "slurm-operator.split" $values.namespaces | fromJsonArray }}{{- $flags = append $flags (printf "--namespaces=%s" (join "," .)) -}}{{- end -}}
+{{- if include "slurm-operator.config" $root }}{{- $flags = append $flags "--config=/etc/slurm-operator" -}}{{- end -}}
+{{- if ne (toString $values.logLevel) "info" }}{{- $flags = append $flags (printf "--zap-log-level=%v" $values.logLevel) -}}{{- end -}}
+{{- toJson $flags -}}
 {{- end }}
 
 {{/* Flags for the API groups that are on; none for the usual one alone. */}}
@@ -193,4 +311,42 @@ subjects:
   - kind: ServiceAccount
     name: {{ .account }}
     namespace: {{ include "slurm-operator.namespace" .root }}
+{{- end }}
+
+{{/* Everything is read through this first: fills in what values of another chart lack. It gives nothing back, and may run
+     any number of times. */}}
+{{- define "slurm-operator.ready" -}}
+{{- if ne (toString (get .Values "valuesOf")) "slurm-operator" -}}
+{{- include "slurm-operator.fill" (list .Values (.Files.Get "files/defaults.yaml" | fromYaml)) -}}
+{{- end -}}
+{{- end }}
+
+{{/* Values with the defaults for keys that they lack: (list VALUES DEFAULTS). */}}
+{{- define "slurm-operator.fill" -}}
+{{- $values := index . 0 -}}
+{{- range $key, $default := index . 1 -}}
+{{- $there := get $values $key -}}
+{{- if or (not (hasKey $values $key)) (and (kindIs "invalid" $there) (kindIs "map" $default)) -}}
+{{- $_ := set $values $key $default -}}
+{{- else if and (kindIs "map" $there) (kindIs "map" $default) -}}
+{{- include "slurm-operator.fill" (list $there $default) -}}
+{{- end -}}
+{{- end -}}
+{{- end }}
+
+{{/* A line for each value that nobody reads: (list VALUES KNOWN PATH). */}}
+{{- define "slurm-operator.unread" -}}
+{{- $known := index . 1 -}}{{- $path := index . 2 -}}
+{{- range $key, $value := index . 0 -}}
+{{- $there := get $known $key -}}
+{{- if not (hasKey $known $key) }}{{- $there = get $known "*" -}}{{- end -}}
+{{- $name := ternary $key (printf "%s.%s" $path $key) (eq $path "") -}}
+{{- if and (kindIs "string" $there) $there }}
+  {{ $name }} {{ $there }}
+{{- else if kindIs "map" $there -}}
+{{- if kindIs "map" $value }}{{- include "slurm-operator.unread" (list $value $there $name) -}}{{- end -}}
+{{- else if not $there }}
+  {{ $name }} is not known
+{{- end -}}
+{{- end -}}
 {{- end }}

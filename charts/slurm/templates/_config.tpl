@@ -43,6 +43,7 @@
 {{- define "slurm.configRefs" -}}
 {{- $refs := list -}}
 {{- if .Values.configFiles }}{{- $refs = append $refs (dict "name" (printf "%s-config-extra" (include "slurm.fullname" .))) -}}{{- end -}}
+{{- range default list .Values.configFileRefs }}{{- $refs = append $refs (ternary (dict "name" .) . (kindIs "string" .)) -}}{{- end -}}
 {{- if and (or .Values.vendor.google.a3mega .Values.vendor.google.a3ultra) (not (hasKey .Values.configFiles "gres.conf")) -}}
 {{- $refs = append $refs (dict "name" (printf "%s-config-google" (include "slurm.fullname" .))) -}}
 {{- end -}}

@@ -26,13 +26,20 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end }}
 
-{{/* Metadata of one object: (list ROOT NAME). */}}
+{{/* Metadata of one object: (list ROOT NAME), or with what its values say: (list ROOT NAME METADATA). */}}
 {{- define "slurm.metadata" -}}
 {{- $root := index . 0 -}}
+{{- $given := dict -}}{{- if gt (len .) 2 }}{{- $given = default dict (index . 2) -}}{{- end -}}
 name: {{ index . 1 }}
 namespace: {{ include "slurm.namespace" $root }}
 labels:
   {{- include "slurm.labels" $root | nindent 2 }}
+  {{- with omit (default dict $given.labels) "helm.sh/chart" "app.kubernetes.io/part-of" "app.kubernetes.io/version" "app.kubernetes.io/managed-by" }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+{{- with $given.annotations }}
+annotations: {{- toYaml . | nindent 2 }}
+{{- end }}
 {{- end }}
 
 {{/* The image of a container, or nothing: (list ROOT IMAGE DAEMON). Parts that are missing come from defaultImages. */}}
@@ -68,17 +75,28 @@ labels:
 {{- toYaml $container -}}
 {{- end }}
 
-{{/* A pod template from metadata and podSpec: (list ROOT PART). */}}
+{{/* Pull secrets of this pod and those of all, each once, as JSON: (list ROOT OWN). */}}
+{{- define "slurm.pullSecrets" -}}
+{{- $found := list -}}{{- $names := list -}}
+{{- range concat (default list (index . 1)) (default list (index . 0).Values.imagePullSecrets) -}}
+{{- $secret := ternary (dict "name" .) . (kindIs "string" .) -}}
+{{- if not (has $secret.name $names) -}}
+{{- $names = append $names $secret.name -}}
+{{- $found = append $found $secret -}}
+{{- end -}}
+{{- end -}}
+{{- toJson $found -}}
+{{- end }}
+
+{{/* A pod template from metadata and podSpec: (list ROOT PART). What is empty, zero or false was said, too. */}}
 {{- define "slurm.template" -}}
 {{- $root := index . 0 -}}{{- $part := index . 1 -}}
 {{- $spec := dict -}}
 {{- range $key, $value := default dict $part.podSpec -}}
-{{- if not (empty $value) }}{{- $_ := set $spec $key $value -}}{{- end -}}
+{{- if not (kindIs "invalid" $value) }}{{- $_ := set $spec $key $value -}}{{- end -}}
 {{- end -}}
-{{- with $root.Values.imagePullSecrets -}}
-{{- $secrets := list -}}
-{{- range . }}{{- $secrets = append $secrets (ternary (dict "name" .) . (kindIs "string" .)) -}}{{- end -}}
-{{- if not $spec.imagePullSecrets }}{{- $_ := set $spec "imagePullSecrets" $secrets -}}{{- end -}}
+{{- with include "slurm.pullSecrets" (list $root $spec.imagePullSecrets) | fromJsonArray -}}
+{{- $_ := set $spec "imagePullSecrets" . -}}
 {{- end -}}
 {{- if and $root.Values.priorityClass.enabled (not $spec.priorityClassName) -}}
 {{- $_ := set $spec "priorityClassName" $root.Values.priorityClass.name -}}
@@ -88,13 +106,26 @@ labels:
 {{- toYaml $made -}}
 {{- end }}
 
-{{/* `Key=Value` for each entry of a map, lists joined by commas: (list MAP SEPARATOR). */}}
+{{/* Fields of a kind that its template does not know by itself, as its values say them: (list ROOT KIND PART). */}}
+{{- define "slurm.more" -}}
+{{- $part := index . 2 -}}{{- $found := dict -}}
+{{- range get ((index . 0).Files.Get "files/fields.yaml" | fromYaml) (index . 1) -}}
+{{- $value := get $part . -}}
+{{- if and (hasKey $part .) (not (kindIs "invalid" $value)) }}{{- $_ := set $found . $value -}}{{- end -}}
+{{- end -}}
+{{- if $found }}{{- toYaml $found -}}{{- end -}}
+{{- end }}
+
+{{/* `Key=Value` for each entry of a map, lists joined by commas, without empty ones: (list MAP SEPARATOR). */}}
 {{- define "slurm.conf" -}}
 {{- $lines := list -}}
 {{- range $key, $value := default dict (index . 0) -}}
+{{- $isSaid := not (or (kindIs "invalid" $value) (and (or (kindIs "string" $value) (kindIs "slice" $value)) (empty $value))) -}}
+{{- if $isSaid -}}
 {{- $text := "" -}}
 {{- if kindIs "slice" $value }}{{- $text = join "," $value -}}{{- else if kindIs "float64" $value }}{{- $text = ternary (toString (int64 $value)) (toString $value) (eq (toString (float64 (int64 $value))) (toString $value)) -}}{{- else }}{{- $text = toString $value -}}{{- end -}}
 {{- $lines = append $lines (printf "%s=%s" $key $text) -}}
+{{- end -}}
 {{- end -}}
 {{- join (index . 1) $lines -}}
 {{- end }}
@@ -130,25 +161,47 @@ labels:
 {{- toJson $names -}}
 {{- end }}
 
+{{/* The name of the Secret with a key: (list ROOT KEY "auth-slurm"). */}}
+{{- define "slurm.keyName" -}}
+{{- $root := index . 0 -}}{{- $key := index . 1 -}}
+{{- $name := printf "%s-%s" (include "slurm.fullname" $root) (index . 2) -}}
+{{- $named := dig "name" "" (default dict $key.secretRef) -}}
+{{- /* Version 1.0 of the chart before this one called it so. */ -}}
+{{- if and (not $named) (eq (index . 2) "auth-jwt") -}}
+{{- $namespace := include "slurm.namespace" $root -}}{{- $older := printf "%s-auth-jwths256" (include "slurm.fullname" $root) -}}
+{{- if and (lookup "v1" "Secret" $namespace $older) (not (lookup "v1" "Secret" $namespace $name)) }}{{- $named = $older -}}{{- end -}}
+{{- end -}}
+{{- default $name $named -}}
+{{- end }}
+
+{{/* The entry of the Secret with a key: the one that values name, else the usual one, else the first there is. */}}
+{{- define "slurm.keyEntry" -}}
+{{- $root := index . 0 -}}{{- $key := index . 1 -}}{{- $usual := index . 3 -}}
+{{- $there := lookup "v1" "Secret" (include "slurm.namespace" $root) (include "slurm.keyName" .) -}}
+{{- $entries := keys (default dict (get (default dict $there) "data")) | sortAlpha -}}
+{{- $found := $usual -}}
+{{- if and $entries (not (has $usual $entries)) }}{{- $found = first $entries -}}{{- end -}}
+{{- default $found (dig "key" "" (default dict $key.secretRef)) -}}
+{{- end }}
+
 {{/* The Secret behind a key, or nothing when the operator is to make it: (list ROOT KEY "auth-slurm" "slurm.key"). */}}
 {{- define "slurm.keyRef" -}}
 {{- $root := index . 0 -}}{{- $key := index . 1 -}}
-{{- $name := printf "%s-%s" (include "slurm.fullname" $root) (index . 2) -}}
-{{- if $key.secretRef.name -}}
-name: {{ $key.secretRef.name }}
-key: {{ default (index . 3) $key.secretRef.key }}
-{{- else if or (not $key.create) $root.Values.controller.external (include "slurm.kept" (list $root (index . 2))) -}}
+{{- $name := include "slurm.keyName" . -}}
+{{- $isUsual := eq $name (printf "%s-%s" (include "slurm.fullname" $root) (index . 2)) -}}
+{{- if or (not $isUsual) (not $key.create) $root.Values.controller.external (include "slurm.kept" .) -}}
 name: {{ $name }}
-key: {{ index . 3 }}
+key: {{ include "slurm.keyEntry" . }}
 {{- end -}}
 {{- end }}
 
-{{/* The data of a key that an earlier release of this name holds: without it in the chart, Helm would delete it. */}}
+{{/* The data of a key that an earlier version of this release made: without it in the chart, Helm would delete it. */}}
 {{- define "slurm.kept" -}}
-{{- $root := index . 0 -}}
-{{- $there := lookup "v1" "Secret" (include "slurm.namespace" $root) (printf "%s-%s" (include "slurm.fullname" $root) (index . 1)) -}}
-{{- if $there -}}
+{{- $root := index . 0 -}}{{- $key := index . 1 -}}
+{{- $there := lookup "v1" "Secret" (include "slurm.namespace" $root) (include "slurm.keyName" .) -}}
+{{- if and $there $key.create -}}
 {{- $by := get (default dict $there.metadata.labels) "app.kubernetes.io/managed-by" -}}
-{{- if eq (toString $by) "Helm" }}{{- toJson $there.data -}}{{- end -}}
+{{- $release := get (default dict $there.metadata.annotations) "meta.helm.sh/release-name" -}}
+{{- if and (eq (toString $by) "Helm") (has (toString $release) (list $root.Release.Name "")) }}{{- toJson $there.data -}}{{- end -}}
 {{- end -}}
 {{- end }}

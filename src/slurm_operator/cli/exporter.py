@@ -9,7 +9,7 @@ from typing import Any, Final
 import click
 
 from slurm_operator.api.schema import durations
-from slurm_operator.cli.flags import SOPERATOR_LEVELS, Decorator, switch
+from slurm_operator.cli.flags import ZAP_LEVELS, Decorator, switch
 from slurm_operator.exporter.collecting import Plan
 from slurm_operator.exporter.options import MOST_SERIES, Compat, Options
 from slurm_operator.exporter.program import Login, Program, Settings
@@ -56,7 +56,7 @@ _OPTIONS: Final[tuple[Decorator, ...]] = (
     _flag("--metrics-bind-address", ":8080", "Where /metrics and /health are."),
     _flag("--monitoring-bind-address", ":8081", "Where the exporter's own /metrics are; 0 is off."),
     _flag("--log-format", "json", "How to log.", type=click.Choice(["json", "plain"])),
-    _flag("--log-level", "info", "How much to log.", type=click.Choice(list(SOPERATOR_LEVELS))),
+    _flag("--log-level", "info", "How much to log.", type=click.Choice(list(ZAP_LEVELS))),
     _flag(
         "--compat",
         "none",
@@ -116,7 +116,7 @@ def _with_options(command: Callable[..., None]) -> Callable[..., None]:
 @_with_options
 def exporter(**flags: Any) -> None:
     """Show the state of one Slurm cluster to Prometheus until stopped."""
-    configure(flags["log_format"], SOPERATOR_LEVELS[flags["log_level"]])
+    configure(flags["log_format"], ZAP_LEVELS[flags["log_level"]])
     try:
         settings = settings_of(flags)
         access = access_of(flags, settings.login)

@@ -1,5 +1,6 @@
 """Flags that several commands have, and how Go programs take them."""
 
+import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -9,9 +10,16 @@ import click
 
 from slurm_operator.api import nebius, registry
 from slurm_operator.api.registry import DEFAULT_GROUPS, GROUPS
-from slurm_operator.runtime.logs import LEVELS
+from slurm_operator.runtime.settings_file import CONFIG_VARIABLE
 
 Decorator = Callable[[Callable[..., None]], Callable[..., None]]
+
+
+class GoCommand(click.Command):
+    """Takes `-flag` for `--flag`, as Go programs do."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, [re.sub(r"^-(?=[a-z][a-z0-9-]+)", "--", arg) for arg in args])
 
 
 def switch(name: str, text: str, *, default: bool = False, envvar: str | None = None) -> Decorator:
@@ -52,15 +60,44 @@ def known_groups(given: Iterable[str]) -> tuple[str, ...]:
         raise click.BadParameter(str(error)) from error
 
 
+# Words of zap for levels, and ours. Nothing of ours is worse than an error.
+ZAP_LEVELS: Final = {
+    "debug": "debug",
+    "info": "info",
+    "warn": "warning",
+    "error": "error",
+    "dpanic": "error",
+    "panic": "error",
+    "fatal": "error",
+}
+_LEVEL_WORDS: Final = {**ZAP_LEVELS, "warning": "warning"}
+
+config_option: Final[Decorator] = click.option(
+    "--config",
+    type=click.Path(path_type=Path),
+    envvar=CONFIG_VARIABLE,
+    help="Settings file, or a directory with a file for each key. Flags and the environment win over it.",
+)
+
 _LOG_OPTIONS: Final[tuple[Decorator, ...]] = (
-    click.option("--log-level", type=click.Choice(list(LEVELS)), default="info", show_default=True),
+    click.option(
+        "--log-level",
+        type=click.Choice(list(_LEVEL_WORDS), case_sensitive=False),
+        default="info",
+        show_default=True,
+    ),
     click.option(
         "--log-format",
         type=click.Choice(["json", "plain"]),
         default=None,
         help="Default: plain on a terminal.",
     ),
-    click.option("--zap-log-level", default=None, help="Same as --log-level; integers above 0 are debug."),
+    click.option(
+        "--zap-log-level",
+        default=None,
+        callback=lambda _context, _flag, given: known_level(given),
+        help="Same as --log-level; numbers above 0 are debug.",
+    ),
     click.option(
         "--zap-encoder", type=click.Choice(["json", "console"]), default=None, help="Same as --log-format."
     ),
@@ -72,23 +109,12 @@ _LOG_OPTIONS: Final[tuple[Decorator, ...]] = (
 )
 
 
-# Soperator's words for levels, and ours.
-SOPERATOR_LEVELS: Final = {
-    "debug": "debug",
-    "info": "info",
-    "warn": "warning",
-    "error": "error",
-    "dpanic": "error",
-    "panic": "error",
-    "fatal": "error",
-}
-
 _SOPERATOR_OPTIONS: Final[tuple[Decorator, ...]] = (
     click.option("--health-probe-bind-address", default=":8081", show_default=True),
     click.option("--metrics-bind-address", default=":8080", show_default=True, help="0 is off."),
     switch("--metrics-secure", "Serve metrics over HTTPS, to whom the API server lets read them."),
     switch("--leader-elect", "Of several, let only one act.", default=True),
-    click.option("--log-level", type=click.Choice(list(SOPERATOR_LEVELS)), default="info", show_default=True),
+    click.option("--log-level", type=click.Choice(list(ZAP_LEVELS)), default="info", show_default=True),
     click.option("--log-format", type=click.Choice(["json", "plain"]), default="json", show_default=True),
     click.option(
         "--cache-sync-timeout", default="", help="Accepted for compatibility; caches are waited for."
@@ -122,11 +148,28 @@ def log_style(flags: dict[str, Any]) -> tuple[Any, str]:
     style = flags["log_format"] or {"json": "json", "console": "plain"}.get(flags["zap_encoder"] or "")
     if style is None:
         style = "plain" if flags["zap_devel"] or sys.stderr.isatty() else "json"
-    level = flags["log_level"]
-    zap = flags["zap_log_level"]
-    if zap is not None:
-        level = zap if zap in LEVELS else {"panic": "error", "warn": "warning"}.get(zap, "debug")
-    return style, "debug" if flags["zap_devel"] and zap is None else level
+    if flags["zap_log_level"] is not None:
+        return style, flags["zap_log_level"]
+    return style, "debug" if flags["zap_devel"] else _LEVEL_WORDS[flags["log_level"]]
+
+
+def known_level(given: str | None) -> str | None:
+    """Our word for a level of zap, or for a number, which says how much beyond info. Raises BadParameter."""
+    if given is None:
+        return None
+    word = given.strip().lower()
+    if re.fullmatch(r"-?[0-9]+", word):
+        return "debug" if int(word) > 0 else "info"
+    if word not in _LEVEL_WORDS:
+        raise click.BadParameter(f"{given!r} is no level. Levels: {', '.join(ZAP_LEVELS)}, or a number.")
+    return _LEVEL_WORDS[word]
+
+
+def given_by_people(context: click.Context) -> dict[str, str]:
+    """Which parameters a `flag` or the `environment` names. The settings file does not go over those."""
+    words = {"COMMANDLINE": "flag", "ENVIRONMENT": "environment"}
+    found = {name: context.get_parameter_source(name) for name in context.params}
+    return {name: words[one.name] for name, one in found.items() if one is not None and one.name in words}
 
 
 # Where the work of soperatorchecks is done.

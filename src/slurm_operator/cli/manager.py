@@ -2,15 +2,26 @@
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NoReturn
 
 import click
 import structlog
 
 from slurm_operator.api.shared.images import DOMAIN_VARIABLE
-from slurm_operator.cli.flags import api_option, checks_switch, log_options, log_style, switch, without_checks
+from slurm_operator.cli.flags import (
+    GoCommand,
+    api_option,
+    checks_switch,
+    config_option,
+    given_by_people,
+    log_options,
+    log_style,
+    switch,
+    without_checks,
+)
 from slurm_operator.cli.flags import comma_separated as comma_separated
 from slurm_operator.kube.auth import config
 from slurm_operator.kube.auth.access import Access
@@ -36,7 +47,7 @@ def worker_options(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-@click.command()
+@click.command(cls=GoCommand)
 @click.option(
     "--kubeconfig", type=click.Path(path_type=Path), help="Outside a cluster: where the API server is."
 )
@@ -50,15 +61,24 @@ def worker_options(command: Callable[..., None]) -> Callable[..., None]:
     "--metrics-addr", default=":8080", envvar="METRICS_BIND_ADDRESS", show_default=True, help="0 is off."
 )
 @switch("--metrics-secure", "Serve metrics over HTTPS, to whom the API server lets read them.")
-@switch("--leader-elect", "Of several managers, let only one act.", envvar="LEADER_ELECTION_ENABLED")
+@switch(
+    "--leader-elect",
+    "Of several managers, let only one act.",
+    default=True,
+    envvar="LEADER_ELECTION_ENABLED",
+)
 @click.option(
-    "--leader-elect-id", default="slurm-operator", envvar="LEADER_ELECTION_ID", help="Name of the Lease."
+    "--leader-elect-id",
+    default="slurm-operator",
+    envvar="LEADER_ELECTION_ID",
+    show_default=True,
+    help="Name of the Lease.",
 )
 @click.option("--leader-elect-namespace", default="", help="Namespace of the Lease; empty is our own.")
 @click.option("--leader-elect-lease-duration", type=click.IntRange(min=2), default=15, show_default=True)
 @click.option("--leader-elect-renew-deadline", type=float, default=10.0, show_default=True)
 @click.option("--leader-elect-retry-period", type=float, default=2.0, show_default=True)
-@click.option("--config", type=click.Path(path_type=Path), help="Optional settings file.")
+@config_option
 @click.option(
     "--propagated-node-conditions",
     default="",
@@ -88,7 +108,7 @@ def manager(**flags: Any) -> None:
     """Run the reconcilers until stopped."""
     configure(*log_style(flags))
     try:
-        settings = settings_of(flags)
+        settings = settings_of(flags, given_by_people(click.get_current_context()))
     except SettingsProblem as problem:
         raise click.ClickException(str(problem)) from problem
     run(settings, flags["cluster_domain"])
@@ -118,8 +138,11 @@ def _workers_flag(reconciler: str) -> str:
     return f"{reconciler}_workers".replace("-", "_")
 
 
-def settings_of(flags: dict[str, Any]) -> Settings:
-    """The settings these flags ask for. Raises SettingsProblem."""
+def settings_of(flags: dict[str, Any], given: Mapping[str, str] = MappingProxyType({})) -> Settings:
+    """The settings these flags ask for, with those of the file beside what is `given` by flag or environment.
+
+    Raises SettingsProblem.
+    """
     settings = Settings(
         namespaces=comma_separated(flags["namespaces"]),
         kubeconfig=flags["kubeconfig"],
@@ -147,4 +170,6 @@ def settings_of(flags: dict[str, Any]) -> Settings:
             "A lease needs --leader-elect-retry-period < --leader-elect-renew-deadline "
             "< --leader-elect-lease-duration (seconds)."
         )
-    return with_file(settings, flags["config"]) if flags["config"] is not None else settings
+    if flags["config"] is None:
+        return settings
+    return with_file(settings, flags["config"], {"groups"} if "apis" in given else ())

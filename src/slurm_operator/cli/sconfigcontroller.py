@@ -10,7 +10,7 @@ import structlog
 
 from slurm_operator.agents.sconfig.program import SETTLE_SECONDS, Program, Settings
 from slurm_operator.api.schema import durations
-from slurm_operator.cli.flags import SOPERATOR_LEVELS, soperator_options
+from slurm_operator.cli.flags import ZAP_LEVELS, soperator_options
 from slurm_operator.kube.auth import config
 from slurm_operator.kube.errors import ConfigProblem
 from slurm_operator.runtime.logs import configure
@@ -47,7 +47,7 @@ from slurm_operator.runtime.settings import Address, SettingsProblem
 @click.option("--operator-namespace", default="", help="Accepted for compatibility.")
 def sconfigcontroller(**flags: Any) -> None:
     """Write JailedConfigs into the shared root until stopped."""
-    configure(flags["log_format"], SOPERATOR_LEVELS[flags["log_level"]])
+    configure(flags["log_format"], ZAP_LEVELS[flags["log_level"]])
     try:
         settings = settings_of(flags)
         access = config.find(flags["kubeconfig"], flags["context"])

@@ -6,7 +6,6 @@ holds Soperator's own Lease, and it answers about admission in the same process.
 
 import asyncio
 import os
-import re
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -19,7 +18,8 @@ from slurm_operator.api import nebius, registry
 from slurm_operator.api.nebius import names
 from slurm_operator.api.schema import durations
 from slurm_operator.cli.flags import (
-    SOPERATOR_LEVELS,
+    ZAP_LEVELS,
+    GoCommand,
     checks_switch,
     comma_separated,
     soperator_options,
@@ -62,13 +62,6 @@ VARIABLES_WITHOUT_MEANING: Final = {
 }
 
 
-class GoCommand(click.Command):
-    """Takes `-flag` for `--flag`, as Go programs do."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        return super().parse_args(ctx, [re.sub(r"^-(?=[a-z][a-z0-9-]+)", "--", arg) for arg in args])
-
-
 @click.command(cls=GoCommand)
 @soperator_options
 @click.option("--operator-namespace", default="", help="Namespace of the Lease; empty is our own.")
@@ -105,7 +98,7 @@ class GoCommand(click.Command):
 @click.option("--feature-gates", default="", help="Accepted for compatibility.")
 def soperator(**flags: Any) -> None:
     """Run the reconcilers of slurm.nebius.ai until stopped."""
-    configure(flags["log_format"], SOPERATOR_LEVELS[flags["log_level"]])
+    configure(flags["log_format"], ZAP_LEVELS[flags["log_level"]])
     try:
         settings = settings_of(flags)
     except SettingsProblem as problem:

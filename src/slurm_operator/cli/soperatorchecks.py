@@ -14,9 +14,9 @@ import structlog
 from slurm_operator.api import nebius, registry
 from slurm_operator.api.nebius import names
 from slurm_operator.api.schema import durations
-from slurm_operator.cli.flags import SOPERATOR_LEVELS, comma_separated, soperator_options, switch
+from slurm_operator.cli.flags import ZAP_LEVELS, GoCommand, comma_separated, soperator_options, switch
 from slurm_operator.cli.manager import run
-from slurm_operator.cli.soperator import EVERY_NAMESPACE, GoCommand
+from slurm_operator.cli.soperator import EVERY_NAMESPACE
 from slurm_operator.runtime.logs import configure
 from slurm_operator.runtime.settings import Address, Settings, SettingsProblem
 
@@ -100,7 +100,7 @@ WITHOUT_MEANING: Final = {
 @click.option("--kubelet-tls-server-name", default="", help="Accepted for compatibility.")
 def soperatorchecks(**flags: Any) -> None:
     """Run ActiveChecks until stopped; start the manager with --checks=false."""
-    configure(flags["log_format"], SOPERATOR_LEVELS[flags["log_level"]])
+    configure(flags["log_format"], ZAP_LEVELS[flags["log_level"]])
     try:
         settings = settings_of(flags)
     except SettingsProblem as problem:

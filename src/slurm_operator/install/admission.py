@@ -58,12 +58,6 @@ def service(chosen: Installation) -> Manifest:
 
 def _container(chosen: Installation) -> Manifest:
     args = [
-        f"--health-addr=:{HEALTH_PORT}",
-        "--metrics-addr=0",
-        f"--server-addr=:{SERVER_PORT}",
-        f"--service-name={WEBHOOK}",
-        f"--cert-secret={CERTIFICATES}",
-        f"--webhook-configurations={WEBHOOK}",
         "--pods-binding=false",
         *chosen.apis,
     ]

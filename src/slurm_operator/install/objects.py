@@ -95,8 +95,7 @@ def service(chosen: Installation) -> Manifest:
 
 def manager(chosen: Installation) -> Manifest:
     """The container that runs the reconcilers."""
-    args = [f"--health-addr=:{HEALTH_PORT}", f"--metrics-addr=:{METRICS_PORT}", "--leader-elect=true"]
-    args += chosen.apis
+    args = chosen.apis  # None that says what is so anyway: flags win over the environment and over settings.
     if chosen.namespaces:
         args.append(f"--namespaces={','.join(sorted(chosen.namespaces))}")
     if chosen.is_recording:
@@ -111,7 +110,7 @@ def manager(chosen: Installation) -> Manifest:
         "name": "manager",
         "image": chosen.image,
         "imagePullPolicy": chosen.pull_policy,
-        "args": args,
+        **({"args": args} if args else {}),
         **({"env": environment} if environment else {}),
         "ports": [
             {"name": "health", "containerPort": HEALTH_PORT},

@@ -136,6 +136,11 @@ class BudgetRefused(TooManyRequests):
 class ServerError(ApiError):
     """The server failed at it: 5xx."""
 
+    @property
+    def may_have_happened(self) -> bool:
+        """Unless the API server itself says that it took nothing in. A proxy cannot know that."""
+        return not (self.code == 503 and self.reason == "ServiceUnavailable")
+
 
 _BY_REASON: dict[str, type[ApiError]] = {
     "AlreadyExists": AlreadyExists,

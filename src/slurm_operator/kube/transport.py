@@ -120,6 +120,8 @@ class Transport:
             try:
                 return await self._with_fresh_identity(request, identity, pool, ends, may_send)
             except (errors.TooManyRequests, errors.ServerError) as refusal:
+                if request.is_write and isinstance(refusal, errors.ServerError) and refusal.may_have_happened:
+                    raise
                 pause = _pause(refusal, attempt)
                 if pause is None or clock() + pause >= ends:
                     raise

@@ -27,6 +27,7 @@ from slurm_operator.kube.errors import Forbidden, NotFound
 from slurm_operator.kube.events import Recorder
 from slurm_operator.kube.lease import Elector
 from slurm_operator.kube.watch.cache import Cache
+from slurm_operator.manifests.defaults import Defaults
 from slurm_operator.plan.belonging import Scope, group_of
 from slurm_operator.plan.reconciler import Reconciler, SlurmServer
 from slurm_operator.plan.world import Protection, World
@@ -45,6 +46,7 @@ from slurm_operator.runtime.serve import health_routes, metrics_route, profile_r
 from slurm_operator.runtime.settings import Settings
 from slurm_operator.runtime.world.caches import Caches
 from slurm_operator.runtime.world.sources import Sources
+from slurm_operator.slurmrest.transport import DEADLINE_SECONDS as SLURM_SECONDS
 from slurm_operator.slurmsync.connections import SlurmClusters
 
 log = structlog.get_logger(__name__)
@@ -69,6 +71,9 @@ PROTECTION_SECONDS = 1.0
 
 # Last events are sent off within this time, or not at all, and so is the lease: another one waits for it.
 LAST_WORDS_SECONDS = 5.0
+
+# A call to the API server has this long, if nobody says otherwise.
+KUBE_SECONDS = 20.0
 
 LOST_LEASE = 3
 BROKEN = 1
@@ -110,9 +115,13 @@ class Manager:
             access,
             may_write=self._may_write,
             on_call=self.metrics.called,
-            deadline_seconds=settings.client_timeout_seconds,
+            deadline_seconds=settings.client_timeout_seconds or KUBE_SECONDS,
         )
-        self.slurms = SlurmClusters(self._client, self._may_write)
+        self.slurms = SlurmClusters(
+            self._client,
+            self._may_write,
+            deadline_seconds=settings.client_timeout_seconds or SLURM_SECONDS,
+        )
         self.known = Caches(
             self._client,
             program.sources,
@@ -130,6 +139,9 @@ class Manager:
             self.metrics,
             Retries(settings.client_max_retries, settings.client_retry_interval_seconds),
             recorder=FlightRecorder(settings.record) if settings.record is not None else None,
+            defaults=Defaults(
+                image_pull_policy=settings.image_pull_policy, annotations=dict(settings.default_annotations)
+            ),
         )
         self._flights = shell.recorder
         self.loops = {

@@ -1,17 +1,13 @@
 """How one manager runs. Flags and environment variables become this; so does the optional settings file."""
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Final
 
-import yaml
-
-from slurm_operator.api import registry
 from slurm_operator.api.registry import DEFAULT_GROUPS
-
-
-class SettingsProblem(Exception):  # noqa: N818 - a problem is the user's to fix, not an error of ours
-    """Something in the settings that cannot be: which, where, and what would do."""
+from slurm_operator.runtime import settings_file
+from slurm_operator.runtime.problems import SettingsProblem as SettingsProblem
 
 
 @dataclass(frozen=True)
@@ -54,10 +50,12 @@ class Settings:
     workers: dict[str, int] = field(default_factory=dict)
     default_workers: int = 4
     requeue_after_seconds: float | None = None
-    client_timeout_seconds: float = 20.0
+    client_timeout_seconds: float | None = None  # None: each client has its own.
     client_retry_interval_seconds: float = 1.0
     client_max_retries: int = 0
     propagated_node_conditions: tuple[str, ...] = ()
+    image_pull_policy: str = ""  # Of containers that name none; empty is what Kubernetes gives them.
+    default_annotations: Mapping[str, str] = field(default_factory=dict)  # On what we create.
     record: Path | None = None
     groups: tuple[str, ...] = DEFAULT_GROUPS  # The API groups that are on.
     left_out: tuple[str, ...] = ()  # Resources of them that are not reconciled.
@@ -66,58 +64,28 @@ class Settings:
         return self.workers.get(reconciler, self.default_workers)
 
 
-_FILE_KEYS: dict[str, tuple[str, type[int] | type[float]]] = {
-    "controller-workers": ("default_workers", int),
-    "controller-requeue-after": ("requeue_after_seconds", float),
-    "client-timeout": ("client_timeout_seconds", float),
-    "client-retry-interval": ("client_retry_interval_seconds", float),
-    "client-max-retries": ("client_max_retries", int),
+# The keys of the settings file that a manager reads. The others are for the webhook.
+FILE_KEYS: Final = {
+    "controller-workers": "default_workers",
+    "controller-requeue-after": "requeue_after_seconds",
+    "client-timeout": "client_timeout_seconds",
+    "client-retry-interval": "client_retry_interval_seconds",
+    "client-max-retries": "client_max_retries",
+    "builder-image-pull-policy": "image_pull_policy",
+    "builder-default-annotations": "default_annotations",
+    "apis": "groups",
 }
 
 
-# A list of the API groups that are on.
-_APIS_KEY = "apis"
+def with_file(settings: Settings, path: Path, given: Collection[str] = ()) -> Settings:
+    """The settings with those of the file. What is `given`, by a flag or by the environment, stays.
+
+    Raises SettingsProblem.
+    """
+    content = settings_file.read(path)
+    changes = {FILE_KEYS[key]: value for key, value in content.items() if key in FILE_KEYS}
+    return replace(settings, **{name: value for name, value in changes.items() if name not in given})
 
 
-def with_file(settings: Settings, path: Path) -> Settings:
-    """The settings with those of the file put over them."""
-    try:
-        content = yaml.safe_load(path.read_text()) or {}
-    except (OSError, yaml.YAMLError) as error:
-        raise SettingsProblem(f"Cannot read the settings file {path}: {error}") from error
-    if not isinstance(content, dict):
-        raise SettingsProblem(f"{path} must be a mapping of keys to values.")
-    unknown = sorted(set(content) - {*_FILE_KEYS, _APIS_KEY})
-    if unknown:
-        known = ", ".join((*_FILE_KEYS, _APIS_KEY))
-        raise SettingsProblem(f"{path}: unknown key {unknown[0]!r}. Known keys: {known}.")
-    changes: dict[str, Any] = {
-        _FILE_KEYS[key][0]: _number(path, key, value) for key, value in content.items() if key != _APIS_KEY
-    }
-    if _APIS_KEY in content:
-        changes["groups"] = _groups(path, content[_APIS_KEY])
-    return replace(settings, **changes)
-
-
-def _groups(path: Path, value: Any) -> tuple[str, ...]:
-    if not (isinstance(value, list) and value and all(isinstance(name, str) for name in value)):
-        raise SettingsProblem(f"{path}: {_APIS_KEY} is {value!r}; it must be a list of API groups.")
-    try:
-        return registry.ALL.on(value).groups
-    except ValueError as error:
-        raise SettingsProblem(f"{path}: {_APIS_KEY}: {error}") from error
-
-
-def _number(path: Path, key: str, value: Any) -> int | float:
-    _, type_ = _FILE_KEYS[key]
-    try:
-        number = type_(str(value).removesuffix("s"))
-    except ValueError:
-        number = type_(-1)
-    if number < 0 or (number == 0 and key != "client-max-retries"):
-        unit = "seconds, such as 30 or 30s" if type_ is float else "a whole number"
-        raise SettingsProblem(f"{path}: {key} is {value!r}; it must be {unit}.")
-    return number
-
-
-assert {name for name, _ in _FILE_KEYS.values()} <= {entry.name for entry in fields(Settings)}
+assert set(FILE_KEYS) <= set(settings_file.KEYS)
+assert set(FILE_KEYS.values()) <= {entry.name for entry in fields(Settings)}

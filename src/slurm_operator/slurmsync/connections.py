@@ -19,6 +19,7 @@ from slurm_operator.slurm.ended_job import EndedJob
 from slurm_operator.slurm.snapshot import Changes, Snapshot, Unreachable
 from slurm_operator.slurm.writes import SlurmWrite, WriteResult
 from slurm_operator.slurmrest.tokens import Keys, ReadyToken
+from slurm_operator.slurmrest.transport import DEADLINE_SECONDS
 from slurm_operator.slurmsync.connection import SlurmCluster
 from slurm_operator.slurmsync.remove_nodes import Guard
 from slurm_operator.slurmsync.startup_grace import FirstWords
@@ -33,9 +34,16 @@ _Named = tuple[ObjectKey, SlurmServer]
 class SlurmClusters:
     """The clusters by their Controller, each with a task of its own: one that hangs holds up no other."""
 
-    def __init__(self, client: Client, may_write: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        client: Client,
+        may_write: Callable[[], bool],
+        *,
+        deadline_seconds: float = DEADLINE_SECONDS,
+    ) -> None:
         self._client = client
         self._may_write = may_write
+        self._deadline_seconds = deadline_seconds
         self._servers: dict[ObjectKey, SlurmServer] = {}
         self._clusters: dict[ObjectKey, SlurmCluster] = {}
         self._keys: dict[ObjectKey, tuple[bytes, ...]] = {}  # The only place that keeps them.
@@ -172,7 +180,7 @@ class SlurmClusters:
         return next((key for key in known if value_digest(key) == digest), None)
 
     def _connection(self, name: str, server: SlurmServer, keys: Keys) -> SlurmCluster:
-        return connection(name, server, keys, self._may_write)
+        return connection(name, server, keys, self._may_write, self._deadline_seconds)
 
     async def _read_copy(self, handle: SecretHandle) -> bytes:
         """A key that was in use before; empty when there is none any more, and nobody waits for it."""
@@ -212,12 +220,18 @@ class SlurmClusters:
             callback(key, changes)
 
 
-def connection(name: str, server: SlurmServer, keys: Keys, may_write: Callable[[], bool]) -> SlurmCluster:
+def connection(
+    name: str,
+    server: SlurmServer,
+    keys: Keys,
+    may_write: Callable[[], bool],
+    deadline_s: float = DEADLINE_SECONDS,
+) -> SlurmCluster:
     """The way to one Slurm cluster. One that is only watched is never written to, whoever asks for it."""
     if server.is_only_watched:
         token = ReadyToken(keys().decode(errors="replace"))
-        return SlurmCluster(name, server.urls, token, may_write=lambda: False)
-    return SlurmCluster(name, server.urls, keys, may_write=may_write, user=server.user)
+        return SlurmCluster(name, server.urls, token, may_write=lambda: False, deadline_s=deadline_s)
+    return SlurmCluster(name, server.urls, keys, may_write=may_write, deadline_s=deadline_s, user=server.user)
 
 
 def _seen_at(facts: Snapshot | Unreachable) -> datetime:

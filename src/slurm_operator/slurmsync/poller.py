@@ -182,11 +182,12 @@ class SlurmPoller:
         ended_at = self._clock.monotonic()
         cost_s = ended_at - began_at
         self._cost_s, self._last_cost_s = min(cost_s, self._last_cost_s), cost_s
-        if self._failures:
-            log.info("slurm read again", url=self._client.url, failures=self._failures)
+        if self._failures and self._snapshot is not None:
+            log.info("slurm client connected again", url=self._client.url, failures=self._failures)
         self._failures, self._why, self._is_refused = 0, "", False
         snapshot = self._with_head(snapshot)
         if self._snapshot is None:
+            log.info("slurm client connected", url=self._client.url, version=self._client.version)
             # The first one is whole: a restart of ours must not look as if slurmctld had nothing to say.
             snapshot = await self._headed(snapshot)
             self._settled_from = self._clock.monotonic() + MESSAGE_TIMEOUT_SECONDS
@@ -269,7 +270,8 @@ class SlurmPoller:
         is_news = isinstance(failure, SlurmUnauthorised) != self._is_refused
         self._why, self._is_refused = str(failure), isinstance(failure, SlurmUnauthorised)
         if self._failures == 1:  # It is tried again every few seconds; saying so each time would help nobody.
-            log.warning("slurm not read", url=self._client.url, error=self._why)
+            told = "lost slurmrestd" if self._snapshot is not None else "cannot connect"
+            log.warning(f"slurm client {told}", url=self._client.url, error=self._why)
         self._client.next_url()
         facts = self.facts()
         is_first = isinstance(self._announced, Snapshot) or self._failures == 1

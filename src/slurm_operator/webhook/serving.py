@@ -9,6 +9,9 @@ from cryptography import x509
 
 from slurm_operator.webhook.authority import Unusable
 
+# In a PEM of any kind of private key, and in no certificate.
+_KEY_MARK = b"PRIVATE KEY-----"
+
 
 class Served:
     """The TLS side of the server. New connections meet the newest certificate, others keep theirs."""
@@ -41,13 +44,14 @@ class Served:
 
 
 def read_files(place: Path) -> tuple[bytes, bytes]:
-    """What cert-manager, or a person, has put there: two files in a directory, or both in one file.
+    """What cert-manager, or a person, has put there: two files in a directory, or a certificate in a file.
 
-    Raises Unusable when one is missing.
+    The key is then in the same file, or beside it as `tls.key`. Raises Unusable when one is missing.
     """
     try:
         if place.is_file():
-            return place.read_bytes(), b""
+            content = place.read_bytes()
+            return content, b"" if _KEY_MARK in content else place.with_name("tls.key").read_bytes()
         return (place / "tls.crt").read_bytes(), (place / "tls.key").read_bytes()
     except OSError as error:
         raise Unusable(f"cannot read the certificate: {error}") from error

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from slurm_operator.api import KINDS
+from slurm_operator.api import KINDS, NodeSet
 from slurm_operator.api.schema.crd import Column, Definition, crd, root_schema
 from slurm_operator.api.schema.kind import Kind
 from slurm_operator.api.schema.model import Choice, Rule, model, prop
@@ -183,7 +183,23 @@ def test_the_older_version_has_the_same_schema_but_for_its_descriptions(cls: typ
 
     assert (new["name"], new["storage"], old["name"], old["storage"]) == ("v1beta1", True, "v1alpha1", False)
     assert [path for path, _ in nodes(schema_of(new))] == [path for path, _ in nodes(schema_of(old))]
-    assert stripped(schema_of(new)) == schema_of(old)
+    older = schema_of(old)
+    for path in cls.CRD.older_defaults:
+        field, usual = older, schema_of(new)
+        for word in path.split("."):
+            field, usual = field["properties"][word], usual["properties"][word]
+        field["default"] = usual["default"]
+    assert stripped(schema_of(new)) == older
+
+
+def test_a_nodeset_of_v1alpha1_with_a_word_on_its_partition_has_one() -> None:
+    new, old = (
+        schema_of(version)["properties"]["spec"]["properties"]["partition"]
+        for version in crd(NodeSet)["spec"]["versions"]
+    )
+
+    assert (new["properties"]["enabled"]["default"], old["properties"]["enabled"]["default"]) == (False, True)
+    assert old["default"] == {"enabled": False}, "without a word there is none"
 
 
 def schema_of(version: dict[str, Any]) -> dict[str, Any]:

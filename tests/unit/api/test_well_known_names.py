@@ -74,3 +74,29 @@ def test_a_token_goes_where_it_is_asked_to(secret: dict[str, str] | None, wanted
     token = read(Token, {"metadata": {"name": "alice"}, "spec": spec})
 
     assert (token.secret_name, token.secret_key) == wanted
+
+
+@pytest.mark.parametrize("length", [1, 41, 43, 44, 49, 50, 52])
+def test_what_a_controller_is_made_of_has_names_that_kubernetes_takes(length):
+    controller = "c" * length
+    services = [
+        names.controller_service(controller),
+        names.controller_internal_service(controller),
+        names.worker_service(controller),
+    ]
+
+    assert max(map(len, services)) <= 63
+    assert len(set(services)) == 3
+    workload = names.controller_workload(controller)
+    assert len(workload) <= 52 or length == 43
+    if length <= 43:
+        assert services[1] == f"{controller}-controller-internal"
+        assert (workload, services[2]) == (f"{controller}-controller", f"slurm-workers-{controller}")
+
+
+def test_shortened_names_of_two_controllers_differ():
+    one, other = "c" * 51 + "a", "c" * 51 + "b"
+
+    for made in (names.controller_workload, names.controller_internal_service, names.worker_service):
+        assert made(one) != made(other)
+        assert made(one) == made(one)

@@ -2,6 +2,7 @@
 
 import os
 import re
+from pathlib import Path
 
 import pytest
 import yaml
@@ -9,7 +10,10 @@ import yaml
 import slurm_operator
 from slurm_operator import wire
 from testing.chart_files import generated
-from testing.chart_schema import CHARTS, values_schema
+from testing.chart_schema import CHARTS, known, values_schema
+
+# For `kubectl slurm doctor --from slinky`, which has no charts at hand.
+KNOWN = Path(slurm_operator.__file__).parent / "insight" / "doctor" / "known_values.json"
 
 
 @pytest.mark.parametrize(("name", "text"), generated().items(), ids=generated())
@@ -20,6 +24,13 @@ def test_a_file_made_from_code_is_what_the_code_says(name, text):
     assert path.read_text() == text, (
         f"run again with SLURM_OPERATOR_GOLDEN=write and look at what changed in {name}"
     )
+
+
+def test_the_values_that_doctor_knows_are_those_of_the_charts():
+    text = wire.pretty({chart: known(chart) for chart in ("slurm-operator", "slurm")}) + "\n"
+    if os.environ.get("SLURM_OPERATOR_GOLDEN") == "write":
+        KNOWN.write_text(text)
+    assert KNOWN.read_text() == text, "run again with SLURM_OPERATOR_GOLDEN=write and look at what changed"
 
 
 @pytest.mark.parametrize("chart", ["slurm-operator-crds", "slurm-operator", "slurm"])

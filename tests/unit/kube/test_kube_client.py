@@ -1,6 +1,7 @@
 """What the client sends, what it makes of the answers, and when it holds back."""
 
 import asyncio
+import contextlib
 import re
 from pathlib import Path
 from typing import Any
@@ -130,6 +131,23 @@ async def test_a_server_that_asks_to_wait_longer_than_the_deadline_is_not_waited
 
     assert caught.value.retry_after == 600
     assert len(api.asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("code", "reason", "times"),
+    [
+        pytest.param(503, "ServiceUnavailable", 2, id="it took nothing in"),
+        pytest.param(500, "ServerTimeout", 1, id="etcd may have it"),
+        pytest.param(504, "Timeout", 1, id="a webhook may have been slow"),
+    ],
+)
+async def test_a_write_that_may_have_happened_is_not_sent_again_though_the_server_asks(code, reason, times):
+    busy = refusal(code, reason, "later", headers={"Retry-After": "1"})
+    async with FakeApi(others=[busy, ok]) as api, api.client() as client:
+        with contextlib.suppress(errors.ServerError):
+            await client.create(POD, {"metadata": {"namespace": "ns", "name": "a"}})
+
+    assert len(api.asked) == times
 
 
 async def test_a_namespace_that_is_being_deleted_is_told_from_a_missing_right() -> None:

@@ -6,6 +6,7 @@ from slurm_operator.api.shared.meta import ObjectKey
 from slurm_operator.api.shared.names import APP_NAME, LABEL_PART
 from slurm_operator.kube.errors import ApiError, Conflict, NamespaceEnding, NotFound, Status
 from slurm_operator.manifests import kinds
+from slurm_operator.manifests.defaults import Defaults
 from slurm_operator.manifests.meta import Meta
 from slurm_operator.manifests.objects import Pod
 from slurm_operator.plan.actions import Create, DeleteDaemonPod, PatchObject
@@ -51,6 +52,27 @@ async def test_a_worker_is_never_deleted_as_a_daemon_without_jobs(labels, delete
             await performer.perform(action)
 
     assert client.deleted == deleted
+
+
+class Taking:
+    """Takes every object, and remembers it."""
+
+    def __init__(self) -> None:
+        self.made: list[dict] = []
+
+    async def create_undecoded(self, kind, manifest):
+        self.made.append(manifest)
+        return b'{"metadata":{"name":"gpu-0","namespace":"ns"}}'
+
+
+async def test_what_is_created_carries_the_annotations_of_the_settings_file():
+    client, known = Taking(), SimpleNamespace(note_answer=lambda *_: [])
+    defaults = Defaults(annotations={"example.com/team": "hpc"})
+    performer = Performer(client, known, lambda: None, NEXT_PASS, lambda: True, defaults=defaults)
+
+    await performer.perform(CREATE)
+
+    assert client.made[0]["metadata"]["annotations"] == {"example.com/team": "hpc"}
 
 
 class Refusing:

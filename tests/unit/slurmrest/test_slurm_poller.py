@@ -8,6 +8,7 @@ import pytest
 from fake_clock import FakeClock
 from fake_slurmrestd import FakeSlurmrestd, answer, body_of, http
 from slurmrest_replies import CONF, JOBS, NODES, PING, RESERVATIONS, jobs, nodes, reservations, serve
+from structlog.testing import capture_logs
 
 from slurm_operator.slurm.snapshot import Changes, Snapshot, Unreachable
 from slurm_operator.slurmrest.client import SlurmRest
@@ -190,6 +191,23 @@ async def test_a_failure_leaves_the_old_facts_until_they_are_too_old(
     assert isinstance(facts, Unreachable)
     assert "Unable to contact slurm controller" in facts.why
     assert heard[-1].everything
+
+
+async def test_connecting_to_and_losing_a_slurmrestd_is_logged_once_each_as_slurm_client(
+    slurmrestd: FakeSlurmrestd, poller: SlurmPoller
+) -> None:
+    away, there = answer("nodes-slurmctld-gone"), nodes(a="IDLE")
+    serve(slurmrestd, node_lists=[away, there, there, away, away, there])
+    with capture_logs() as logged:
+        for _ in range(6):
+            await poller.poll()
+
+    assert [line["event"] for line in logged if "slurm client" in line["event"]] == [
+        "slurm client cannot connect",
+        "slurm client connected",
+        "slurm client lost slurmrestd",
+        "slurm client connected again",
+    ]
 
 
 async def test_nodes_without_their_jobs_are_not_published(

@@ -142,3 +142,4 @@ def test_certificate_and_key_may_stand_in_two_files_or_in_one(tmp_path):
 
     assert Served().use(*read_files(tmp_path))
     assert Served().use(*read_files(tmp_path / "both.pem"))
+    assert Served().use(*read_files(tmp_path / "tls.crt")), "the key is beside it"

@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 import pytest
 
+from slurm_operator.cli.flags import given_by_people
 from slurm_operator.cli.webhook import settings_of, webhook
 from slurm_operator.runtime.settings import Address
 from slurm_operator.webhook.lookup import is_name
@@ -17,7 +18,7 @@ THEIRS = [
 
 def chosen(*args: str):
     with webhook.make_context("webhook", list(args)) as context:
-        return settings_of(context.params)
+        return settings_of(context.params, given_by_people(context))
 
 
 def test_the_flags_of_the_operator_before_us_are_understood():
@@ -49,6 +50,26 @@ def test_the_environment_names_port_and_certificate(monkeypatch):
     assert settings.server.port == 10250
     assert settings.certificates == Path("/etc/tls/both.pem")
     assert chosen("--server-addr=:9443").server.port == 9443, "a flag wins"
+
+
+def test_flag_then_environment_then_file_then_default(tmp_path, monkeypatch):
+    path = tmp_path / "settings.yaml"
+    path.write_text("webhook-port: 9444\nwebhook-tls-file: /file/tls.crt\nclient-max-retries: 3\n")
+    for name in ("WEBHOOK_PORT", "WEBHOOK_TLS_FILE"):
+        monkeypatch.delenv(name, raising=False)
+
+    def seen(*args: str):
+        settings = chosen(*args)
+        return settings.server.port, settings.certificates
+
+    assert seen() == (9443, None)
+    assert seen(f"--config={path}") == (9444, Path("/file/tls.crt"))
+    monkeypatch.setenv("WEBHOOK_PORT", "9445")
+    monkeypatch.setenv("WEBHOOK_TLS_FILE", "/variable/tls.crt")
+    assert seen(f"--config={path}") == (9445, Path("/variable/tls.crt"))
+    flags = ("-server-addr=:9446", "--cert-file=/flag/tls.crt")
+    assert seen(f"--config={path}", *flags) == (9446, Path("/flag/tls.crt"))
+    assert seen("--cert-dir=/flag")[1] == Path("/flag"), "a flag for the other form wins, too"
 
 
 def test_a_flag_that_nobody_knows_is_refused():

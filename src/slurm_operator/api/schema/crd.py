@@ -26,7 +26,10 @@ AGE: Final = Column(name="AGE", path=".metadata.creationTimestamp", type="date",
 
 
 class Definition(wire.Record):
-    """What a kind's CRD says besides its schema. `also_served` are older versions with the same schema."""
+    """What a kind's CRD says besides its schema. `also_served` are older versions with the same schema.
+
+    `older_defaults` are fields, by their path, that have another default in those.
+    """
 
     short_names: tuple[str, ...] = ()
     columns: tuple[Column, ...] = ()
@@ -34,6 +37,7 @@ class Definition(wire.Record):
     has_scale: bool = False
     selector_path: str = ".status.selector"
     also_served: tuple[str, ...] = ()
+    older_defaults: dict[str, Any] = {}
 
 
 class Resource(Protocol):
@@ -97,10 +101,20 @@ def _version(cls: type, kind: Kind, version: str, definition: Definition) -> dic
         "storage": is_newest,
         **({} if is_newest else {"deprecated": True, "deprecationWarning": warning}),
         # Two described versions of Cluster would not fit into what `kubectl apply` keeps in an annotation.
-        "schema": {"openAPIV3Schema": body if is_newest else undescribed(body)},
+        "schema": {"openAPIV3Schema": body if is_newest else _older(undescribed(body), definition)},
         "subresources": {"status": {}, **({"scale": scale} if definition.has_scale else {})},
         "additionalPrinterColumns": [_column(column) for column in (*definition.columns, definition.age)],
     }
+
+
+def _older(body: Schema, definition: Definition) -> Schema:
+    """The schema of an older version. Where nobody says anything, the default of the whole object stays."""
+    for path, value in definition.older_defaults.items():
+        field = body
+        for word in path.split("."):
+            field = field["properties"][word]
+        field["default"] = value
+    return body
 
 
 def _column(column: Column) -> dict[str, Any]:

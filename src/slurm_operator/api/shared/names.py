@@ -3,6 +3,7 @@
 They are the same as in the operator that came before, so that dashboards, policies and scripts go on working.
 """
 
+import hashlib
 from typing import Final
 
 GROUP: Final = "slinky.slurm.net"
@@ -119,13 +120,33 @@ def selector(app: str, instance: str) -> str:
     return f"{APP_INSTANCE}={instance},{APP_NAME}={app}"
 
 
+# As many characters as the name of a Service, and of a StatefulSet, may have.
+SERVICE_LENGTH: Final = 63
+WORKLOAD_LENGTH: Final = 52
+
+# Up to so many characters of a Controller's name, its children have all of it in theirs.
+USUAL_LENGTH: Final = 43
+
+_MARK_LENGTH: Final = 8
+
+
+def shortened(name: str, length: int) -> str:
+    """The name, or its beginning with a mark of the whole, if it is longer than that."""
+    if len(name) <= length:
+        return name
+    mark = hashlib.sha256(name.encode()).hexdigest()[:_MARK_LENGTH]
+    return f"{name[: length - _MARK_LENGTH - 1].rstrip('-')}-{mark}"
+
+
 # Children of a Controller
 def controller_service(controller: str) -> str:
     return f"{controller}-controller"
 
 
 def controller_workload(controller: str) -> str:
-    return f"{controller}-controller"
+    """Pods carry `<name>-<hash>` as a label, of 63 characters at most. Shorter names stay as they were."""
+    usual = f"{controller}-controller"
+    return usual if len(controller) <= USUAL_LENGTH else shortened(usual, WORKLOAD_LENGTH)
 
 
 def controller_pod(controller: str, index: int) -> str:
@@ -133,7 +154,7 @@ def controller_pod(controller: str, index: int) -> str:
 
 
 def controller_internal_service(controller: str) -> str:
-    return f"{controller}-controller-internal"
+    return shortened(f"{controller}-controller-internal", SERVICE_LENGTH)
 
 
 def controller_config(controller: str) -> str:
@@ -146,7 +167,7 @@ def good_config(controller: str) -> str:
 
 
 def worker_service(controller: str) -> str:
-    return f"slurm-workers-{controller}"
+    return shortened(f"slurm-workers-{controller}", SERVICE_LENGTH)
 
 
 def worker_budget(controller: str) -> str:

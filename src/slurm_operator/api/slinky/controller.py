@@ -219,10 +219,7 @@ class Controller:
         ),
         also_served=("v1alpha1",),
     )
-    RULES: ClassVar[tuple[Rule, ...]] = (
-        name_fits(43, unless="self.spec.external"),
-        name_fits(49, unless="!self.spec.external"),
-    )
+    RULES: ClassVar[tuple[Rule, ...]] = (name_fits(52),)
 
     metadata: Meta = METADATA
     spec: ControllerSpec = prop("What you want.", default=ControllerSpec())

@@ -282,6 +282,12 @@ class NodeSetSpec(NodeSetSettings):
         deprecated="is ignored: the workers of a Controller share one Service, slurm-workers-<controller>",
     )
 
+    taint_kube_nodes: bool = prop(
+        "Tainted the Kubernetes nodes of workers in versions 1.0 and 1.1 of Slinky.",
+        default=False,
+        deprecated="is ignored: taint the nodes yourself; workers tolerate nodeset.slinky.slurm.net/worker",
+    )
+
     children: NodeSetChildren = prop(DESCRIPTION, default=NodeSetChildren())
 
     def problems(self, old: Self | None, refs: References) -> Iterator[Problem]:
@@ -339,6 +345,8 @@ class NodeSet:
         ),
         has_scale=True,
         also_served=("v1alpha1",),
+        # There a NodeSet with a word on its partition had one, unless it said otherwise.
+        older_defaults={"spec.partition.enabled": True},
     )
 
     metadata: Meta = METADATA

@@ -41,15 +41,15 @@ async def collect_facts(client: Client, namespace: str, ours: Registry = registr
     async with asyncio.TaskGroup() as group:
         start = group.create_task
         machines, accountings = start(look.machines()), start(look.accountings())
-        version, user = start(_tried(look.version())), start(_tried(user_name(client)))
-        lacking = start(_tried(missing(client, needed_rights(namespace, ours))))
-        operators = start(_tried(look.operators()))
-        storage, home = start(_tried(look.storage_classes())), start(_tried(look.home()))
-        crds, hooks = start(_tried(look.crds())), start(_tried(webhooks(client, namespace, ours)))
-        protected = start(_tried(is_protected(client)))
-        crds_protected = start(_tried(are_crds_protected(client)))
-        monitoring = start(_tried(Discovery(client).serves(kinds.SERVICE_MONITOR)))
-        dns, pods = start(_tried(look.dns())), start(_tried(look.pods()))
+        version, user = start(tried(look.version())), start(tried(user_name(client)))
+        lacking = start(tried(missing(client, needed_rights(namespace, ours))))
+        operators = start(tried(look.operators()))
+        storage, home = start(tried(look.storage_classes())), start(tried(look.home()))
+        crds, hooks = start(tried(look.crds())), start(tried(webhooks(client, namespace, ours)))
+        protected = start(tried(is_protected(client)))
+        crds_protected = start(tried(are_crds_protected(client)))
+        monitoring = start(tried(Discovery(client).serves(kinds.SERVICE_MONITOR)))
+        dns, pods = start(tried(look.dns())), start(tried(look.pods()))
         cgroups = start(look.cgroups(await machines))
         databases = start(look.databases(await accountings))
     return Facts(
@@ -75,7 +75,7 @@ async def collect_facts(client: Client, namespace: str, ours: Registry = registr
     )
 
 
-async def _tried(asked: Coroutine[Any, Any, T]) -> T | Unread:
+async def tried(asked: Coroutine[Any, Any, T]) -> T | Unread:
     try:
         return await asked
     except Forbidden as error:
@@ -104,14 +104,14 @@ class _Look:
         return str((await self._client.request("GET", "/version"))["gitVersion"])
 
     async def machines(self) -> tuple[Machine, ...] | Unread:
-        return await _tried(self._items(kinds.KUBE_NODE.path(), Machine))
+        return await tried(self._items(kinds.KUBE_NODE.path(), Machine))
 
     async def cgroups(self, machines: tuple[Machine, ...] | Unread) -> dict[str, int] | Unread:
         """The version on each node; those that do not tell are left out."""
         if isinstance(machines, Unread):
             return machines
         asked = [one.metadata.name for one in machines if one.is_ready][:_MOST_KUBELETS]
-        found = {name: await _tried(self._cgroup_version(name)) for name in asked}
+        found = {name: await tried(self._cgroup_version(name)) for name in asked}
         refusal = next((one for one in found.values() if isinstance(one, Unread)), None)
         told = {name: version for name, version in found.items() if isinstance(version, int) and version}
         return refusal if refusal is not None and not told else told
@@ -153,7 +153,7 @@ class _Look:
             account=f"{meta['namespace']}/{account}",
             wanted=deployment["spec"].get("replicas", 1),
             ready=deployment.get("status", {}).get("readyReplicas", 0),
-            missing=await _tried(missing(self._client, operators_needs(self._namespace, self._ours), user)),
+            missing=await tried(missing(self._client, operators_needs(self._namespace, self._ours), user)),
         )
 
     async def dns(self) -> tuple[Serving, ...]:
@@ -165,7 +165,7 @@ class _Look:
 
     async def accountings(self) -> tuple[Accounting, ...] | Unread:
         path = Accounting.KIND.path(self._namespace)
-        return await _tried(self._read(path, lambda one: codec.read(Accounting, one)))
+        return await tried(self._read(path, lambda one: codec.read(Accounting, one)))
 
     async def databases(
         self, accountings: tuple[Accounting, ...] | Unread
@@ -175,7 +175,7 @@ class _Look:
         for accounting in accountings if isinstance(accountings, tuple) else ():
             given = accounting.spec.storage_config
             key = in_cluster_service(given.host, self._namespace) if given is not None else None
-            found[accounting.metadata.name] = await _tried(self._serving(key)) if key is not None else None
+            found[accounting.metadata.name] = await tried(self._serving(key)) if key is not None else None
         return found
 
     async def _serving(self, key: ObjectKey) -> Serving:

@@ -28,7 +28,8 @@ from slurm_operator.kube.takeover import take_over
 from slurm_operator.kube.watch.cache import Cache
 from slurm_operator.kube.watch.named_objects import read_secret, value_digest
 from slurm_operator.manifests import kinds
-from slurm_operator.manifests.meta import Manifest
+from slurm_operator.manifests.defaults import NO_DEFAULTS, WORKLOADS, Defaults, with_defaults
+from slurm_operator.manifests.meta import Child, Manifest
 from slurm_operator.manifests.objects import Pod
 from slurm_operator.manifests.secrets import (
     CONTENT_DIGEST,
@@ -61,7 +62,7 @@ from slurm_operator.runtime.act.held_actions import Hold
 from slurm_operator.runtime.act.recheck import Proofs, Told, as_it_is
 from slurm_operator.runtime.act.refused_writes import is_passing, is_refusal
 from slurm_operator.runtime.act.secret_generators import fingerprints, make
-from slurm_operator.runtime.act.stages import ActionFailed, OutOfTime, Pointless
+from slurm_operator.runtime.act.stages import ActionFailed, NotSentToSlurm, OutOfTime, Pointless
 from slurm_operator.runtime.loop.retries import Retries
 from slurm_operator.runtime.world.caches import Caches
 from slurm_operator.safety.gate import OF_ONE_VERSION, marked_version, version_to_delete
@@ -101,6 +102,7 @@ class Performer:
         *,
         told: Told = as_it_is,
         hold: Hold | None = None,
+        defaults: Defaults = NO_DEFAULTS,
     ) -> None:
         """`about` gives the metadata, as known now, of the object that the pass is about."""
         self._client = client
@@ -109,6 +111,7 @@ class Performer:
         self._retries = retries
         self._about = about
         self._hold = hold
+        self._defaults = defaults
         self._proofs = Proofs(known, now, is_wanted, told)
         self.written: list[Written] = []
 
@@ -142,8 +145,8 @@ class Performer:
                 await self._apply(manifest, takes_over=takes_over)
             case Create(manifest=manifest, may_exist=may_exist):
                 with contextlib.suppress(*([AlreadyExists] if may_exist else [])):
-                    kind = kinds.kind_of(manifest)
-                    self._note_answer(kind, await self._client.create_undecoded(kind, manifest))
+                    kind, whole = kinds.kind_of(manifest), with_defaults(manifest, self._defaults)
+                    self._note_answer(kind, await self._client.create_undecoded(kind, whole))
             case PatchObject(kind=kind, key=key):
                 patched = await self._client.json_patch_undecoded(
                     kind,
@@ -179,6 +182,7 @@ class Performer:
             manifest = await self._filled(manifest)
         kind = kinds.kind_of(manifest)
         key = ObjectKey(manifest["metadata"].get("namespace", ""), manifest["metadata"]["name"])
+        manifest = with_defaults(manifest, self._defaults, self._workload(kind, key))
         if takes_over:
             await take_over(self._client, kind, key)
         try:
@@ -189,6 +193,11 @@ class Performer:
                 raise
             made = await self._client.apply(kind, manifest)
         self._note(kind, made)
+
+    def _workload(self, kind: Kind, key: ObjectKey) -> Child | None:
+        """The StatefulSet or Deployment of this name as it is; None for all other kinds."""
+        found = self._known.live(kind, key) if kind in WORKLOADS else None
+        return found if isinstance(found, Child) else None
 
     async def _took_over(self, kind: Kind, key: ObjectKey, refusal: Invalid) -> bool:
         """As `take_over`. Where that fails, the write was refused all the same, and backs off as such."""
@@ -305,12 +314,13 @@ class Performer:
     async def _restore(self, action: RestoreSecret) -> None:
         entries = {entry: bytes_of(await self._value(copy)) for entry, copy in action.entries.items()}
         with contextlib.suppress(AlreadyExists):  # Then the one that somebody made is the one.
-            made = await self._client.create(kinds.SECRET, _with_data(action.manifest, entries))
+            manifest = with_defaults(_with_data(action.manifest, entries), self._defaults)
+            made = await self._client.create(kinds.SECRET, manifest)
             self._note(kinds.SECRET, made)
 
     async def _generate(self, action: GenerateSecret) -> None:
         entries = await make(action.recipe, action.entry, action.size)
-        manifest = _with_data(action.manifest, entries)
+        manifest = with_defaults(_with_data(action.manifest, entries), self._defaults)
         if told := fingerprints(entries):
             manifest = _with_annotations(manifest, {SSH_FINGERPRINTS: ", ".join(told)})
         # Somebody made it in the meantime: then theirs is the one, and the next pass sees it.
@@ -320,7 +330,7 @@ class Performer:
     async def _sign(self, action: SignToken) -> None:
         key = await self._value(action.key)
         token = signed(key, user=action.username, now=action.issued_at, lifetime=action.lifetime)
-        manifest = _with_data(action.manifest, {action.entry: token.encode()})
+        manifest = with_defaults(_with_data(action.manifest, {action.entry: token.encode()}), self._defaults)
         self._note(kinds.SECRET, await self._client.apply(kinds.SECRET, manifest))
 
     async def _write_slurm(self, action: WriteSlurm) -> None:
@@ -332,9 +342,10 @@ class Performer:
             raise OutOfTime
         if not result.is_good:
             told = "; ".join(f"{subject}: {answer.message}" for subject, answer in result.problems.items())
-            if any(answer.verdict is Verdict.REFUSED for answer in result.problems.values()):
+            verdicts = {answer.verdict for answer in result.problems.values()}
+            if Verdict.REFUSED in verdicts:
                 raise self._refused(action, told, passing=True)
-            raise ActionFailed(told)
+            raise (NotSentToSlurm if verdicts == {Verdict.NOT_SENT} else ActionFailed)(told)
 
     def _guard(self, action: WriteSlurm) -> Guard | None:
         """Who is asked once more, right before it is sent."""

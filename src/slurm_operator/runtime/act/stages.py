@@ -50,6 +50,10 @@ class ActionFailed(Exception):  # noqa: N818 - it tells what happened; the loop 
         )
 
 
+class NotSentToSlurm(ActionFailed):
+    """A write that Slurm surely has not got: it was out of reach, or could not be read before."""
+
+
 class OutOfTime(Exception):  # noqa: N818 - it tells what is the case
     """An action that was not begun, because what it rests on is too old by now. The next pass knows more."""
 

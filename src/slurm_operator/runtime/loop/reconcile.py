@@ -13,6 +13,7 @@ import structlog
 from slurm_operator.api.shared.meta import HasMeta, Meta, ObjectKey, key_of
 from slurm_operator.kube.client import Client
 from slurm_operator.kube.errors import KubeError, NotFound
+from slurm_operator.manifests.defaults import NO_DEFAULTS, Defaults
 from slurm_operator.plan.plan import Outcome, Plan
 from slurm_operator.plan.reconciler import Reconciler
 from slurm_operator.reconcilers.shared import spec_refusal
@@ -67,6 +68,7 @@ class Shell:
     spent: Callable[[], float] = time.thread_time  # Seconds of work so far; waiting is none.
     recorder: Recorder | None = None
     refusals: Refusals = field(default_factory=Refusals)
+    defaults: Defaults = NO_DEFAULTS
 
 
 @dataclass
@@ -120,7 +122,15 @@ class Loop:
         hold = Hold((self.reconciler.name, key), about, shell.refusals, shell.known)
         clock, live = view.clock, partial(self._live, about)
         performer = Performer(
-            shell.client, shell.known, clock.now, shell.retries, is_wanted, live, told=clock.dated, hold=hold
+            shell.client,
+            shell.known,
+            clock.now,
+            shell.retries,
+            is_wanted,
+            live,
+            told=clock.dated,
+            hold=hold,
+            defaults=shell.defaults,
         )
         outcome = await act(plan, performer.perform)
         self._unseen[key] = performer.written

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from slurm_operator.kube.errors import KubeError, ServerError, TooManyRequests, Unreachable
+from slurm_operator.runtime.act.stages import NotSentToSlurm
 
 
 @dataclass(frozen=True)
@@ -19,7 +20,7 @@ class Retries:
         for _ in range(self.most):
             try:
                 return await attempt()
-            except KubeError as error:
+            except (KubeError, NotSentToSlurm) as error:
                 if not is_worth_another_try(error):
                     raise
             await asyncio.sleep(self.interval_seconds)
@@ -29,8 +30,8 @@ class Retries:
 NEXT_PASS = Retries()
 
 
-def is_worth_another_try(error: KubeError) -> bool:
+def is_worth_another_try(error: KubeError | NotSentToSlurm) -> bool:
     """The server is busy, broken or away for the moment, and has surely not done it."""
-    if isinstance(error, Unreachable):
+    if isinstance(error, Unreachable | ServerError):
         return not error.may_have_happened
-    return isinstance(error, ServerError | TooManyRequests)
+    return isinstance(error, TooManyRequests | NotSentToSlurm)
