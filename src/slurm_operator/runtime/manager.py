@@ -26,6 +26,7 @@ from slurm_operator.kube.client import Client
 from slurm_operator.kube.errors import Forbidden, NotFound
 from slurm_operator.kube.events import Recorder
 from slurm_operator.kube.lease import Elector
+from slurm_operator.kube.served_schemas import ServedSchemas
 from slurm_operator.kube.watch.cache import Cache
 from slurm_operator.plan.belonging import Scope, group_of
 from slurm_operator.plan.reconciler import Reconciler, SlurmServer
@@ -122,7 +123,8 @@ class Manager:
         )
         self._recorder = Recorder(self._client, instance=socket.gethostname())
         self._lag = LagMeter()
-        self._reporter = Reporter(self._client, self.known, self._recorder)
+        self._served = ServedSchemas(self._client, wake=self._look_again_at)
+        self._reporter = Reporter(self._client, self.known, self._recorder, self._served)
         shell = Shell(
             self._client,
             self.known,
@@ -268,6 +270,7 @@ class Manager:
                 await other.look()
                 await stack.enter_async_context(self._running("the Lease of another operator", other.run()))
             await stack.enter_async_context(self._running("kinds that come late", self._await_late_kinds()))
+            await stack.enter_async_context(self._running("schemas of the CRDs", self._served.run()))
             looked = asyncio.Event()
             told = tell_of_protection(
                 self._client, self.metrics.workers_protected, partial(self._note_protection, looked)
