@@ -1,7 +1,7 @@
 """Which fields of `.status` the API server takes: those of the CRDs that it has, which may not be ours.
 
 Server-side apply refuses a whole status for one field that the schema lacks. So the served schema is read,
-and read again when the CRDs change: a server that lacks something is asked now and then whether it still does.
+and read again when the CRDs change: a server that lacks something is asked now and then.
 """
 
 import asyncio

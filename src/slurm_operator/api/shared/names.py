@@ -54,6 +54,7 @@ DEFAULT_CONTAINER: Final = "kubectl.kubernetes.io/default-container"
 
 # Everything else with a fixed name
 CRD_ALLOW_DELETION: Final = "slinky.slurm.net/allow-deletion"  # on a CRD: delete it with all its objects
+MANAGER: Final = "slinky.slurm.net/manager"  # on a Controller: namespace, name and uid of a Lease
 FORCE_DELETION: Final = "slinky.slurm.net/force-deletion"  # delete an object though others depend on it
 IN_USE_FINALIZER: Final = "slinky.slurm.net/in-use"
 WORKERS_FINALIZER: Final = "nodeset.slinky.slurm.net/workers"
