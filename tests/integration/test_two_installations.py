@@ -30,31 +30,33 @@ def marked(plane, ns: str) -> str:
 def test_one_of_two_installations_acts_and_the_other_one_when_the_first_is_gone(plane, ns, tmp_path):
     first, second = home(plane, ns, "a"), home(plane, ns, "b")
     plane.kubectl("apply", "-f", "-", stdin=str(ours("Controller", ns, "slurm", {})).replace("'", '"'))
-    with running_manager(operator(plane, f"b-{ns}"), tmp_path / "b", *flags(ns, second)) as other:
-        with running_manager(operator(plane, f"a-{ns}"), tmp_path / "a", *flags(ns, first)) as manager:
-            manager.wait_ready(), other.wait_ready()
-            until(lambda: marked(plane, ns), what="one of them to claim the Controller")
-            wait_for(plane, ns, "service", "slurm-controller")
-            if marked(plane, ns).startswith(second):
-                manager, other, first, second = other, manager, second, first
-            message = wait_reason(plane, ns, "controller", "slurm", "ManagedElsewhere", "Observing")
-            assert f"Lease {first}/slurm-operator manages" in message
-            bystander = f"{'b' if second.endswith('-b') else 'a'}-{ns}"
-            before = writes_by(plane, bystander)
-            assert len(before) == 1, before
-            for replicas in (1, 2, 3):
-                merge(plane, ns, "controller", "slurm", {"spec": {"extraConf": f"MaxJobCount={replicas}000"}})
-                time.sleep(2)
-            assert writes_by(plane, bystander) == before, "it reports, and writes nothing else"
+    with (
+        running_manager(operator(plane, f"b-{ns}"), tmp_path / "b", *flags(ns, second)) as other,
+        running_manager(operator(plane, f"a-{ns}"), tmp_path / "a", *flags(ns, first)) as manager,
+    ):
+        manager.wait_ready(), other.wait_ready()
+        until(lambda: marked(plane, ns), what="one of them to claim the Controller")
+        wait_for(plane, ns, "service", "slurm-controller")
+        if marked(plane, ns).startswith(second):
+            manager, other, first, second = other, manager, second, first
+        message = wait_reason(plane, ns, "controller", "slurm", "ManagedElsewhere", "Observing")
+        assert f"Lease {first}/slurm-operator manages" in message
+        bystander = f"{'b' if second.endswith('-b') else 'a'}-{ns}"
+        before = writes_by(plane, bystander)
+        assert len(before) == 1, before
+        for replicas in (1, 2, 3):
+            merge(plane, ns, "controller", "slurm", {"spec": {"extraConf": f"MaxJobCount={replicas}000"}})
+            time.sleep(2)
+        assert writes_by(plane, bystander) == before, "it reports, and writes nothing else"
 
-            manager.process.kill()
-            plane.kubectl("delete", "lease", "slurm-operator", "-n", first)
-            until(lambda: marked(plane, ns).startswith(second), what="the other one to take over")
-            until(
-                lambda: condition(plane, ns, "controller", "slurm", "Observing")[0] == "",
-                what="no condition any more",
-            )
-            assert other.process.poll() is None
+        manager.process.kill()
+        plane.kubectl("delete", "lease", "slurm-operator", "-n", first)
+        until(lambda: marked(plane, ns).startswith(second), what="the other one to take over")
+        until(
+            lambda: condition(plane, ns, "controller", "slurm", "Observing")[0] == "",
+            what="no condition any more",
+        )
+        assert other.process.poll() is None
 
 
 def test_while_slinkys_operator_has_its_lease_nothing_is_done(plane, ns, tmp_path):

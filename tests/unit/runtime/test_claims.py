@@ -112,7 +112,7 @@ class Server:
                 return
             value = asked["/metadata/annotations/slinky.slurm.net~1manager"]["value"]
             there["metadata"]["annotations"][names.MANAGER] = value
-            self.patches.append((path.split("/")[-1], value))
+            self.patches.append((path.rsplit("/", maxsplit=1)[-1], value))
         there["metadata"]["resourceVersion"] += "1"
         await answer.json(json.loads(json.dumps(there)))
 

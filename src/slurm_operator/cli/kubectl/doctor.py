@@ -5,20 +5,33 @@ import sys
 import click
 
 from slurm_operator.cli.kubectl.session import Session, output, run, where
-from slurm_operator.insight.doctor.checkup import findings, is_fit, report
+from slurm_operator.insight.doctor import way_back
+from slurm_operator.insight.doctor.checkup import findings, is_fit, lines, report
 from slurm_operator.insight.doctor.collection import collect_facts
 from slurm_operator.insight.doctor.facts import Facts
+from slurm_operator.insight.doctor.finding import Finding, Level
 from slurm_operator.insight.text import output as show
 
 
 @click.command()
+@click.option(
+    "--to",
+    type=click.Choice(["slinky"]),
+    help="List what would be left behind in the whole cluster if Slinky's operator took over again.",
+)
+@click.option("--release", is_flag=True, help="With --to: remove that. The operator has to be stopped first.")
 @output
 @where
-def doctor(session: Session, output: str) -> None:
+def doctor(session: Session, to: str | None, release: bool, output: str) -> None:
     """Check whether this Kubernetes and one namespace of it fit for Slurm; each finding says what to do.
 
-    Nothing is changed. Fails when something keeps Slurm from working.
+    Nothing is changed without --release. Fails when something keeps Slurm from working.
     """
+    if release and to is None:
+        raise click.UsageError("--release removes what --to slinky lists; give both.")
+    if to is not None:
+        _leave(session, output, is_released=release)
+        return
     found = findings(run(_look(session)))
     show.emit(output, found, lambda: report(found))
     if not is_fit(found):
@@ -28,3 +41,24 @@ def doctor(session: Session, output: str) -> None:
 async def _look(session: Session) -> Facts:
     async with session.looker() as looker:
         return await collect_facts(looker.client, session.namespace or session.access.namespace)
+
+
+def _leave(session: Session, output: str, *, is_released: bool) -> None:
+    found = run(_released(session) if is_released else _left(session))
+    show.emit(output, found, lambda: lines(found))
+    if any(one.level is Level.FAIL for one in found):
+        sys.exit(1)
+
+
+async def _left(session: Session) -> list[Finding]:
+    async with session.looker() as looker:
+        return way_back.findings(await way_back.look(looker.client))
+
+
+async def _released(session: Session) -> list[Finding]:
+    async with session.looker(may_write=True) as looker:
+        found = await way_back.look(looker.client, is_patient=True)
+        if hindrances := [*way_back.running(found), *way_back.blocked(found)]:
+            return hindrances
+        done = await way_back.release(looker.client, way_back.leftovers(found))
+        return [*done, *way_back.findings(await way_back.look(looker.client))]

@@ -75,9 +75,13 @@ def _together(group: Sequence[Finding]) -> Finding:
 
 def report(found: Sequence[Finding]) -> Text:
     """A line for each finding, and what to do about it below."""
-    shown = grouped(found)
-    width = max((len(finding.check) for finding in shown), default=0)
-    return joined([*(_finding_text(finding, width) for finding in shown), _summary(found)])
+    return joined([lines(grouped(found)), _summary(found)])
+
+
+def lines(found: Sequence[Finding]) -> Text:
+    """The same without a verdict."""
+    width = max((len(finding.check) for finding in found), default=0)
+    return joined([_finding_text(finding, width) for finding in found])
 
 
 def _finding_text(finding: Finding, width: int) -> Text:
