@@ -131,7 +131,11 @@ def root_schema(cls: type) -> Schema:
         **body["properties"],
         # The API server knows the metadata of all objects itself and refuses to be told.
         "metadata": {"type": "object"},
-        "status": {"description": describe(status), **schema(status.type, defaults=False), **_unseen(cls, status)},
+        "status": {
+            "description": describe(status),
+            **schema(status.type, defaults=False),
+            **_unseen(cls, status),
+        },
     }
     return {"description": doc(cls), **body}
 
