@@ -6,6 +6,7 @@ Slinky's operator acts.
 """
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
@@ -117,7 +118,7 @@ class Claims:
         self._ours = ours
         self._others = others
         self._leases = leases
-        self._acting: tuple[Acting, ...] = ()
+        self._acting: tuple[Acting, ...] | None = None  # Not known yet.
         self._presence: dict[str, Presence] = {}
         self._claims: dict[tuple[ObjectKey, str], Claim] = {}
         self._told: dict[ObjectKey, str] = {}
@@ -132,7 +133,7 @@ class Claims:
 
     def covers(self, kind: Kind, thing: HasMeta) -> bool:
         """Whether this object is ours to act on: what it belongs to is."""
-        if any(one.covers(thing.metadata.namespace) for one in self._acting):
+        if self._acting is None or any(one.covers(thing.metadata.namespace) for one in self._acting):
             return False
         return all(self._is_ours(controller) for controller in _clusters(kind, thing, self._controllers()))
 
@@ -153,18 +154,21 @@ class Claims:
         loop = asyncio.get_running_loop()
         due = loop.time() + LOOK_SECONDS
         while True:
-            try:
+            with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout_at(due):
                     await self._changed.wait()
-            except TimeoutError:
+            self._changed.clear()
+            if loop.time() >= due:  # However often Controllers change.
                 due = loop.time() + LOOK_SECONDS
                 await self.look()
             else:
-                self._changed.clear()
                 await self._judge()
 
     async def look(self) -> None:
-        """Once, at everybody. While nobody can tell, what was known of Slinky's operator before stands."""
+        """Once, at everybody. While nobody can tell, what was known of Slinky's operator before stands.
+
+        If nothing was, nothing is ours yet.
+        """
         try:
             self._acting = await self._others.find()
         except KubeError as error:
@@ -174,6 +178,8 @@ class Claims:
 
     async def _judge(self) -> None:
         """Claim what nobody else has, and say what somebody does."""
+        if self._acting is None:
+            return
         claims: dict[tuple[ObjectKey, str], Claim] = {}
         for controller in self._controllers():
             if not self._known.scope.covers(Controller.KIND, controller.metadata):
@@ -191,7 +197,7 @@ class Claims:
 
     async def _claim(self, controller: Controller) -> Claim:
         meta, ours = controller.metadata, self._ours()
-        acting = next((one for one in self._acting if one.covers(meta.namespace)), None)
+        acting = next((one for one in self._acting or () if one.covers(meta.namespace)), None)
         marked = meta.annotations.get(names.MANAGER, "")
         named = Installation.parse(marked)
         if named is None or named == ours:

@@ -1,5 +1,6 @@
 """One installation acts on a Slurm cluster: who is named on its Controller, as long as they are there."""
 
+import asyncio
 import json
 from types import SimpleNamespace
 
@@ -64,6 +65,7 @@ class Server:
         self.leases: dict[ObjectKey, dict] = {}
         self.deployments: list[dict] = []
         self.refuses: tuple[str, ...] = ()
+        self.breaks = False
         self.patches: list[tuple[str, object]] = []
 
     def add(self, kind, name: str, spec: dict, *, ns: str = "lab", mark: str = "", uid: str = "") -> None:
@@ -84,7 +86,9 @@ class Server:
 
     async def answer(self, answer: Answer) -> None:
         path = answer.asked.path
-        if any(path.startswith(one) for one in self.refuses):
+        if self.breaks and path.endswith("deployments"):
+            await answer.refuse(500, "InternalError", "etcd is away")
+        elif any(path.startswith(one) for one in self.refuses):
             await answer.refuse(403, "Forbidden", "no")
         elif path.startswith("/apis/coordination.k8s.io"):
             found = self.leases.get(ObjectKey(path.split("/")[5], path.split("/")[7]))
@@ -313,3 +317,36 @@ async def test_when_slinkys_operator_has_stopped_everything_is_ours_and_the_cond
     server.lease(THEIRS, holder="")
     await there.look()
     assert (there.acts_on(Controller, "slurm"), there.says()) == (True, [])
+
+
+async def test_while_nobody_can_tell_whether_slinkys_operator_acts_nothing_is_done(stage):
+    server, client, _ = stage
+    server.breaks = True
+    there = await Watcher(server, client, A).look()
+    assert not there.acts_on(Controller, "slurm")
+    assert not there.acts_on(NodeSet, "w", {"controllerRef": {"name": "none"}}, ns="empty")
+    server.breaks = False
+    await there.look()
+    assert there.acts_on(Controller, "slurm")
+    server.breaks = True
+    await there.look()
+    assert there.acts_on(Controller, "slurm"), "what was known stands"
+
+
+async def test_a_controller_that_changes_is_looked_at_at_once_and_others_all_the_same(stage, monkeypatch):
+    monkeypatch.setattr("slurm_operator.runtime.claims.LOOK_SECONDS", 0.05)
+    server, client, api = stage
+    there = await Watcher(server, client, A).look()
+    running = asyncio.create_task(there.claims.run())
+    await asyncio.sleep(0)
+    server.add(Controller, "new", {})
+    there.sync()
+    there.claims._changed.set()
+    async with asyncio.timeout(10):
+        while not there.acts_on(Controller, "new"):  # noqa: ASYNC110  Nobody tells.
+            await asyncio.sleep(0.01)
+        before = len([one for one in api.asked if one.path.endswith("deployments")])
+        while len([one for one in api.asked if one.path.endswith("deployments")]) < before + 2:
+            there.claims._changed.set()
+            await asyncio.sleep(0.001)
+    running.cancel()
