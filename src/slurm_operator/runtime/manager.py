@@ -30,6 +30,7 @@ from slurm_operator.kube.lease import Elector
 from slurm_operator.kube.presence import IDENTITY, Installation, LeaseWatch
 from slurm_operator.kube.served_schemas import ServedSchemas
 from slurm_operator.kube.watch.cache import Cache
+from slurm_operator.manifests.objects import Pod
 from slurm_operator.plan.belonging import Scope, group_of
 from slurm_operator.plan.reconciler import Reconciler, SlurmServer
 from slurm_operator.plan.world import Protection, World
@@ -48,6 +49,7 @@ from slurm_operator.runtime.report.reporter import Reporter
 from slurm_operator.runtime.serve import health_routes, metrics_route, profile_route, serving
 from slurm_operator.runtime.settings import Settings
 from slurm_operator.runtime.slinky_operator import SlinkyOperator
+from slurm_operator.runtime.step_watch import StepWatch
 from slurm_operator.runtime.world.caches import Caches
 from slurm_operator.runtime.world.sources import Sources
 from slurm_operator.slurmsync.connections import SlurmClusters
@@ -298,6 +300,9 @@ class Manager:
                 await stack.enter_async_context(self._running("claims", self.claims.run()))
             await stack.enter_async_context(self._running("kinds that come late", self._await_late_kinds()))
             await stack.enter_async_context(self._running("schemas of the CRDs", self._served.run()))
+            if Pod in self.known.records:
+                steps = StepWatch(self._client, self.known)
+                await stack.enter_async_context(self._running("forgotten workers", steps.run()))
             looked = asyncio.Event()
             told = tell_of_protection(
                 self._client, self.metrics.workers_protected, partial(self._note_protection, looked)

@@ -33,6 +33,7 @@ POD_DEADLINE: Final = "nodeset.slinky.slurm.net/pod-deadline"
 POD_REPLACE: Final = "nodeset.slinky.slurm.net/replace"  # another pod in its place, when its jobs are done
 POD_RETIRED: Final = "nodeset.slinky.slurm.net/retired"  # the uid of a pod that never takes a job again
 POD_LEAVING: Final = "nodeset.slinky.slurm.net/leaving"  # the uid of a pod that may be about to be deleted
+POD_NO_STEPS: Final = "nodeset.slinky.slurm.net/no-steps"  # since when slurmd runs in which no step was seen
 ALLOW_DELETION: Final = "nodeset.slinky.slurm.net/allow-deletion"  # a person takes the risk
 
 # Annotations on Kubernetes nodes
