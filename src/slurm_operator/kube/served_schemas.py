@@ -181,11 +181,21 @@ def fitting(value: Any, schema: Schema) -> Any:
             return value
 
 
-def completed(status: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
-    """The status with what the schema requires and nobody can tell yet, as Go writes it: empty."""
-    known = schema.get("properties", {})
-    required = {name: _ZERO.get(known.get(name, {}).get("type")) for name in schema.get("required", ())}
-    return {name: value for name, value in required.items() if value is not None} | dict(status)
+def completed(value: Any, schema: Schema) -> Any:
+    """The value with what the schema requires and has nothing to say, as Go writes it: empty.
+
+    A condition without a message is one of them: Kubernetes' own type of conditions requires one.
+    """
+    match value:
+        case dict():
+            known = schema.get("properties", {})
+            zeros = {name: _ZERO.get(known.get(name, {}).get("type")) for name in schema.get("required", ())}
+            missing = {name: zero for name, zero in zeros.items() if zero is not None}
+            return missing | {key: completed(item, known.get(key, {})) for key, item in value.items()}
+        case list():
+            return [completed(item, schema.get("items", {})) for item in value]
+        case _:
+            return value
 
 
 def lacking(ours: Schema, served: Schema, path: str = "") -> Iterator[str]:

@@ -50,6 +50,10 @@ def test_what_the_schema_requires_is_there_though_it_is_not_known_yet():
     assert completed({"replicas": 1}, THEIRS) == {"nodeSetHash": "", "selector": "", "replicas": 1}
     assert completed({"selector": "a=b"}, THEIRS)["selector"] == "a=b"
     assert completed({"replicas": 1}, {}) == {"replicas": 1}
+    [condition] = completed({"conditions": [{"type": "Ready", "status": "True", "reason": "Fine"}]}, THEIRS)[
+        "conditions"
+    ]
+    assert condition["message"] == "", "the server refuses a status whose conditions lack one"
 
 
 def test_every_field_of_ours_that_is_missing_is_named():
