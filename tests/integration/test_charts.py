@@ -38,6 +38,7 @@ OPERATOR = {
     "own account": ({"operator": {"serviceAccount": {"create": False, "name": "mine"}}}, "Deployment", "slurm-operator", "spec.template.spec.serviceAccountName", "mine"),
     "security laid over": ({"operator": {"podSecurityContext": {"runAsUser": 7}}}, "Deployment", "slurm-operator", "spec.template.spec.securityContext.runAsNonRoot", True),
     "a namespace's rights": ({"operator": {"namespaces": "red, blue"}}, "Role", "slurm-operator-clusters", "metadata.namespace", "blue"),
+    "secure metrics of the webhook alone": ({"webhook": {"metricsSecure": True, "metricsPort": 8082}}, "ClusterRole", "slurm-operator-metrics-reader", "rules.0.nonResourceURLs", ["/metrics"]),
     "secure metrics": ({"operator": {"metricsSecure": True}}, "ClusterRole", "slurm-operator-metrics-reader", "rules.0.nonResourceURLs", ["/metrics"]),
     "metrics off": ({"operator": {"metricsPort": 0}}, "Deployment", "slurm-operator", "spec.template.spec.containers.0.args", ["--metrics-addr=0"]),
     "strict webhook": ({"webhook": {"validating": {"failurePolicy": "Fail"}, "timeoutSeconds": 3}}, "ValidatingWebhookConfiguration", "slurm-operator-webhook", "webhooks.0.failurePolicy", "Fail"),

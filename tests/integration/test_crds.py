@@ -255,6 +255,17 @@ def test_autoscalers_can_scale(api: Api, namespace: str) -> None:
         assert api.get(namespace, manifest).body["spec"]["replicas"] == 0
 
 
+@pytest.mark.parametrize(
+    "name", ["cluster-smallest", "controller", "nodeset", "loginset", "accounting", "restapi", "token"]
+)
+def test_what_no_operator_has_looked_at_does_not_count_as_ready(api: Api, namespace: str, name: str) -> None:
+    """Tools that ask whether `observedGeneration` is the generation, as `helm --wait` does, wait for an operator."""
+    manifest = example(name)
+    assert api.create(namespace, manifest).status == 201
+    there = api.get(namespace, manifest).body
+    assert (there["metadata"]["generation"], there["status"]) == (1, {"observedGeneration": -1})
+
+
 def test_status_is_written_apart_from_spec_and_shows_in_kubectl_get(api: Api, namespace: str) -> None:
     manifest = example("cluster-smallest")
     api.create(namespace, manifest)

@@ -187,10 +187,10 @@ def test_going_back_takes_off_our_finalizers_and_no_others(tmp_path, ways, final
         for namespace in ("red", "blue"):
             reader.plane.kubectl("create", "namespace", namespace)
             apply(reader.plane, *(held(namespace, *each) for each in finalizers.items()))
-        reader.plane.kubectl("delete", "nodesets.slinky.slurm.net", "b", "-n", "red", "--wait=false")
         before = reader.uids()
 
         reader.type_section("Going back")
+        reader.plane.kubectl("delete", "nodesets.slinky.slurm.net", "b", "-n", "red", "--wait=false")
 
         for namespace in ("red", "blue"):
             left = {f"{thing['kind']} a": thing for thing in objects(reader.plane, namespace, finalizers)}

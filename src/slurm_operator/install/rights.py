@@ -84,6 +84,10 @@ _OTHER_LEASE: Final = Right(
 )
 
 
+# To see whether another installation is at work that the annotation on a Controller names, wherever that is.
+_OTHER_INSTALLATIONS: Final = Right(group="coordination.k8s.io", resources=("leases",), verbs=("get",))
+
+
 # Jobs that populate shared roots, and those of checks. `get` is for the account of the pods of checks: nobody
 # can give a right that they do not have.
 _JOBS: Final = Right(group="batch", resources=("cronjobs", "jobs"), verbs=(*KEEP, "get"))
@@ -114,7 +118,7 @@ def cluster_wide(kinds: Registry) -> tuple[Right, ...]:
     """With those of our kinds that belong to no namespace."""
     ours = [one for one in kinds if not one.kind.namespaced]
     rights = (right for group in kinds.groups for right in _of_ours(group, ours))
-    return (*_LOOKED_AT, *rights, *_other_operator(kinds))
+    return (*_LOOKED_AT, _OTHER_INSTALLATIONS, *rights, *_other_operator(kinds))
 
 
 def in_namespaces(kinds: Registry) -> tuple[Right, ...]:

@@ -77,6 +77,7 @@ class Elector:
         self._clock = clock
         self._asked_at = _NEVER  # When we asked for the renewal that is in force.
         self._lease: Manifest | None = None  # As we last saw it; None is not there, or not known for certain.
+        self._uid = ""
         self._spec = LeaseSpec()
         self._changed_at = _NEVER  # When we first saw this spec.
 
@@ -89,6 +90,11 @@ class Elector:
     def holder(self) -> str:
         """Who holds the lease as far as we have seen; empty when nobody does."""
         return self._spec.holder_identity or ""
+
+    @property
+    def uid(self) -> str:
+        """Of the Lease as we last saw it; empty before."""
+        return self._uid
 
     async def acquire(self) -> None:
         """Returns when the lease is ours."""
@@ -203,6 +209,7 @@ class Elector:
         if spec != self._spec:
             self._spec, self._changed_at = spec, self._clock()
         self._lease = lease
+        self._uid = str(lease["metadata"].get("uid", ""))
 
 
 def _now() -> str:

@@ -21,16 +21,21 @@ import structlog
 from slurm_operator.api.registry import Registry
 from slurm_operator.api.schema.kind import Kind
 from slurm_operator.api.shared.meta import ObjectKey, key_of
+from slurm_operator.api.slinky.controller import Controller
 from slurm_operator.kube.auth.access import Access
 from slurm_operator.kube.client import Client
 from slurm_operator.kube.errors import Forbidden, NotFound
 from slurm_operator.kube.events import Recorder
 from slurm_operator.kube.lease import Elector
+from slurm_operator.kube.presence import IDENTITY, Installation, LeaseWatch
+from slurm_operator.kube.served_schemas import ServedSchemas
 from slurm_operator.kube.watch.cache import Cache
 from slurm_operator.manifests.defaults import Defaults
+from slurm_operator.manifests.objects import Pod
 from slurm_operator.plan.belonging import Scope, group_of
 from slurm_operator.plan.reconciler import Reconciler, SlurmServer
 from slurm_operator.plan.world import Protection, World
+from slurm_operator.runtime.claims import Claims
 from slurm_operator.runtime.loop.lag import LagMeter
 from slurm_operator.runtime.loop.queue import WorkQueue
 from slurm_operator.runtime.loop.reconcile import Loop, Shell
@@ -44,6 +49,8 @@ from slurm_operator.runtime.report.recording import Recorder as FlightRecorder
 from slurm_operator.runtime.report.reporter import Reporter
 from slurm_operator.runtime.serve import health_routes, metrics_route, profile_route, serving
 from slurm_operator.runtime.settings import Settings
+from slurm_operator.runtime.slinky_operator import SlinkyOperator
+from slurm_operator.runtime.step_watch import StepWatch
 from slurm_operator.runtime.world.caches import Caches
 from slurm_operator.runtime.world.sources import Sources
 from slurm_operator.slurmrest.transport import DEADLINE_SECONDS as SLURM_SECONDS
@@ -131,7 +138,8 @@ class Manager:
         )
         self._recorder = Recorder(self._client, instance=socket.gethostname())
         self._lag = LagMeter()
-        self._reporter = Reporter(self._client, self.known, self._recorder)
+        self._served = ServedSchemas(self._client, wake=self._look_again_at)
+        self._reporter = Reporter(self._client, self.known, self._recorder, self._served)
         shell = Shell(
             self._client,
             self.known,
@@ -166,7 +174,7 @@ class Manager:
             for rival in program.rivals
         ]
         if settings.leader_elect:
-            identity = f"{socket.gethostname()}_{uuid.uuid4()}"
+            identity = f"{IDENTITY}{socket.gethostname()}_{uuid.uuid4()}"
             self._elector = Elector(
                 self._client,
                 lease,
@@ -175,6 +183,25 @@ class Manager:
                 renew_deadline_seconds=settings.renew_deadline_seconds,
                 retry_seconds=settings.retry_seconds,
             )
+
+        leases = LeaseWatch(self._client)
+        self._lease = lease
+        self.claims = Claims(
+            self._client,
+            self.known,
+            self._installation,
+            SlinkyOperator(self._client, leases, access.namespace, settings.namespaces),
+            leases,
+        )
+        self.claims.subscribe(self._look_again_at_all)
+        if Controller in self.known.records:
+            self.known.claims = self.claims
+
+    def _installation(self) -> Installation | None:
+        """Ours, by its Lease; None without one."""
+        if self._elector is None or not self._elector.uid:
+            return None
+        return Installation(lease=self._lease, uid=self._elector.uid)
 
     def _may_write(self) -> bool:
         return self._elector is None or self._elector.is_leader
@@ -272,6 +299,8 @@ class Manager:
         """Wire events to queues, look at everything once, and hand out keys."""
         for loop in self.loops.values():
             subscribe(loop, self.known, self.slurms)
+        if self.known.claims is not None:
+            await self.claims.look()  # Those of others are not even read.
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self.slurms.close)
             await stack.enter_async_context(self._running("connections to Slurm", self._keep_connected()))
@@ -279,7 +308,13 @@ class Manager:
             for other in self._others:
                 await other.look()
                 await stack.enter_async_context(self._running("the Lease of another operator", other.run()))
+            if self.known.claims is not None:
+                await stack.enter_async_context(self._running("claims", self.claims.run()))
             await stack.enter_async_context(self._running("kinds that come late", self._await_late_kinds()))
+            await stack.enter_async_context(self._running("schemas of the CRDs", self._served.run()))
+            if Pod in self.known.records:
+                steps = StepWatch(self._client, self.known)
+                await stack.enter_async_context(self._running("forgotten workers", steps.run()))
             looked = asyncio.Event()
             told = tell_of_protection(
                 self._client, self.metrics.workers_protected, partial(self._note_protection, looked)
@@ -300,6 +335,11 @@ class Manager:
             if loop.reconciler.tells_protection:
                 for thing in self.known.records[loop.reconciler.about].values():
                     loop.queue.add(key_of(thing), calm=True)
+
+    def _look_again_at_all(self) -> None:
+        for loop in self.loops.values():
+            for thing in self.known.records[loop.reconciler.about].values():
+                loop.queue.add(key_of(thing), calm=True)
 
     def _look_again_at(self, group: str) -> None:
         """At all that belongs to this API, which is acted on from now on, or no longer."""
@@ -332,7 +372,7 @@ class Manager:
         while loop.time() < end:
             await asyncio.sleep(CONNECT_PAUSE_SECONDS)
             view = self.known.view()
-            servers = self._program.slurm_servers(view)
+            servers = self._servers(view)
             asked = {key for key, server in servers.items() if server.key is not None}
             if asked <= self.slurms.heard and not view.unread():
                 return
@@ -344,14 +384,22 @@ class Manager:
         for type_ in self._program.says_where or self.known.records:
             self.known.records[type_].subscribe(lambda old, new: changed.set())
         self.known.secrets.subscribe(lambda key, thing: changed.set())
+        self.claims.subscribe(changed.set)
         while True:
             await changed.wait()
             changed.clear()
             view = self.known.view()
-            servers = self._program.slurm_servers(view)
+            servers = self._servers(view)
             self.slurms.reconfigure(servers, are_all_known=not view.unread())
             self.known.want(CONNECTIONS, view)
             await asyncio.sleep(CONNECT_PAUSE_SECONDS)
+
+    def _servers(self, view: World) -> Mapping[ObjectKey, SlurmServer]:
+        """Where the Slurm clusters answer that are ours to manage."""
+        found = self._program.slurm_servers(view)
+        if self.known.claims is None:
+            return found
+        return {key: server for key, server in found.items() if self.claims.covers_slurm(key)}
 
     def _objects(self) -> Iterator[tuple[str, Any]]:
         """Every object of our kinds that is known, for metrics about what they say of themselves."""

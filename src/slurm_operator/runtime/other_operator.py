@@ -121,7 +121,7 @@ class OtherOperator:
             if not says(thing, wanted):
                 try:
                     written = await self._client.apply_status(
-                        self._rival.kind, _manifest(self._rival.kind, thing, wanted), manager=FIELD_MANAGER
+                        self._rival.kind, observing(self._rival.kind, thing, wanted), manager=FIELD_MANAGER
                     )
                 except KubeError as error:
                     self._refused_until = asyncio.get_running_loop().time() + REFUSED_SECONDS
@@ -149,7 +149,8 @@ def says(thing: Any, wanted: Condition | None) -> bool:
     return (live.status, live.reason, live.message) == (wanted.status, wanted.reason, wanted.message)
 
 
-def _manifest(kind: Kind, thing: Any, wanted: Condition | None) -> Manifest:
+def observing(kind: Kind, thing: Any, wanted: Condition | None) -> Manifest:
+    """A status with just this condition, or with none."""
     meta, now = thing.metadata, datetime.now(UTC)
     new = [] if wanted is None else [wanted]
     conditions = settled(new, thing.status.conditions, generation=meta.generation, now=now)

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 
 from slurm_operator import wire
 from slurm_operator.api.shared.meta import Meta
-from slurm_operator.api.shared.names import POD_LEAVING
+from slurm_operator.api.shared.names import POD_LEAVING, POD_NO_STEPS
 from slurm_operator.manifests.objects import ContainerStatus, Pod
 from slurm_operator.manifests.worker_names import registers_from
 from slurm_operator.safety.record_removal import may_delete_record
@@ -77,10 +77,23 @@ class Ended(wire.Record, tag="Ended"):
     pod_uid: str
 
 
-Proof = Drained | NeverStarted | Unreported | NotRunning | Ended
+class Forgotten(wire.Record, tag="Forgotten"):
+    """slurmd runs, Slurm, freshly asked, has no record of it and no job there, and no step runs in the pod.
+
+    Somebody looked for slurmstepd in this very container, while Slurm did not know it. Without a record
+    slurmctld starts nothing there, so none can have come since. Good only for this version of the pod, and
+    only for asking it to end: should it have registered in this moment, its jobs have the grace period.
+    """
+
+    pod_uid: str
+    resource_version: str
+    asked_at: datetime
+
+
+Proof = Drained | NeverStarted | Unreported | NotRunning | Forgotten | Ended
 
 # Proofs about one version of a pod: the delete names it, and fails when there is a newer one.
-OF_ONE_VERSION = (NeverStarted, Unreported, NotRunning)
+OF_ONE_VERSION = (NeverStarted, Unreported, NotRunning, Forgotten)
 
 
 class Shut(wire.Record, tag="Shut"):
@@ -176,7 +189,9 @@ def old_answer(name: str, snapshot: Snapshot, now: datetime) -> Shut | None:
     return None
 
 
-def _ask_slurm(worker: Candidate, snapshot: Snapshot, now: datetime) -> Drained | NotRunning | Shut:
+def _ask_slurm(
+    worker: Candidate, snapshot: Snapshot, now: datetime
+) -> Drained | NotRunning | Forgotten | Shut:
     name = worker.slurm_node
     if (old := old_answer(name, snapshot, now)) is not None:
         return old
@@ -184,6 +199,9 @@ def _ask_slurm(worker: Candidate, snapshot: Snapshot, now: datetime) -> Drained 
     slurm_node = snapshot.nodes.get(name)
     if worker.has_crashed:
         return _crashed(worker, slurm_node, jobs, snapshot.asked_at)
+    if slurm_node is None and not jobs and has_no_steps(worker.pod):
+        meta = worker.pod.metadata
+        return Forgotten(pod_uid=meta.uid, resource_version=meta.resource_version, asked_at=snapshot.asked_at)
     if slurm_node is None:
         return Shut(
             reason="UnknownToSlurm",
@@ -281,6 +299,14 @@ def why_no_longer(
     match proof:
         case NeverStarted() | Unreported() | NotRunning() | Ended():
             return None  # The delete names the version of the pod that it was decided about, or it has ended.
+        case Forgotten():
+            match gate(worker, now):
+                case Shut(message=message):
+                    return message
+                case Forgotten():
+                    return None
+                case _:
+                    return "it is another case by now, and looked at again"
         case Drained(asked_at=asked_at, slurm_node=name):
             slurm = worker.slurm if isinstance(worker.slurm, Snapshot) else None
             is_behind = fenced_at is not None and slurm is not None and not slurm.is_current(name)
@@ -302,12 +328,27 @@ def version_to_delete(proof: Proof, pod: Pod) -> str | None:
     match proof:
         case NeverStarted(resource_version=version) | Unreported(resource_version=version):
             return version
-        case NotRunning(resource_version=version):
+        case NotRunning(resource_version=version) | Forgotten(resource_version=version):
             return version
         case Ended():
             return pod.metadata.resource_version
         case Drained():
             return marked_version(pod.metadata)
+
+
+def no_steps_mark(pod: Pod) -> str:
+    """What the annotation says of a pod in whose present slurmd no step was seen; empty while none runs."""
+    slurmd = slurmd_of(pod)
+    running = slurmd.state.running if slurmd is not None else None
+    if running is None or running.started_at is None:
+        return ""
+    return f"{pod.metadata.uid} {running.started_at.isoformat()}"
+
+
+def has_no_steps(pod: Pod) -> bool:
+    """Whether somebody looked into this container, of this pod, and saw no step. Another one says nothing."""
+    mark = no_steps_mark(pod)
+    return bool(mark) and pod.metadata.annotations.get(POD_NO_STEPS) == mark
 
 
 def marked_version(pod: Meta) -> str | None:

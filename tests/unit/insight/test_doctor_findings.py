@@ -39,6 +39,7 @@ from slurm_operator.manifests.objects import (
     Unread,
 )
 from slurm_operator.manifests.platform import Namespace, StorageClass
+from testing import slinky_crds
 from testing.texts import assert_text
 
 DENIED = Unread(why="list nodes: nodes is forbidden")
@@ -253,6 +254,34 @@ def made_by_helm(crds: dict, *, policy: str = "", by: str = "helm") -> dict:
         name: {**crd, "metadata": {"name": name, "annotations": notes, "managedFields": managed}}
         for name, crd in crds.items()
     }
+
+
+@pytest.mark.parametrize(
+    ("release", "command"),
+    [
+        pytest.param("", "kubectl apply --server-side -f -`", id="nobody's"),
+        pytest.param(
+            "slurm-operator", "kubectl apply --server-side --force-conflicts -f -`", id="a sub-chart"
+        ),
+        pytest.param(
+            "slurm-operator-crds",
+            "`helm upgrade slurm-operator-crds charts/slurm-operator-crds -n slinky --server-side=true --force-conflicts`",
+            id="a release of their own",
+        ),
+    ],
+)
+def test_the_command_for_other_crds_works_for_whoever_owns_them(release, command):
+    theirs = {one["metadata"]["name"]: one for one in slinky_crds.crds()}
+    notes = (
+        {"meta.helm.sh/release-name": release, "meta.helm.sh/release-namespace": "slinky"} if release else {}
+    )
+    owned = {name: {**one, "metadata": {"name": name, "annotations": notes}} for name, one in theirs.items()}
+    [missing, other] = [one for one in findings(wire.replace(FIT, crds=owned)) if one.check == "CRDs"]
+
+    assert "Not installed: Cluster." in missing.message
+    assert "statuses are written without what is missing" in other.remedy
+    assert command in other.remedy
+    assert command in missing.remedy
 
 
 @pytest.mark.parametrize(

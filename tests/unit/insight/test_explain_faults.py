@@ -10,6 +10,7 @@ import pytest
 
 from slurm_operator import wire
 from slurm_operator.api.schema import codec
+from slurm_operator.api.shared import names
 from slurm_operator.api.shared.conditions import READY
 from slurm_operator.api.shared.meta import Meta, ObjectKey
 from slurm_operator.api.slinky.cluster import Cluster
@@ -28,6 +29,7 @@ from slurm_operator.manifests import kinds
 from slurm_operator.manifests.events import Event, Regarding
 from slurm_operator.manifests.meta import Child
 from slurm_operator.manifests.objects import ContainerState, KubeNode, Pod, PodCondition
+from slurm_operator.manifests.platform import Namespace
 from slurm_operator.slurm.accounting import AccountedJob
 from slurm_operator.slurm.job_detail import JobDetail
 from slurm_operator.slurm.snapshot import Unreachable
@@ -323,6 +325,30 @@ HANGS = {
 }  # fmt: skip
 
 
+def namespace_goes(made: Picture) -> None:
+    """Somebody deleted it: slurmctld is gone, one worker waits for its job and one is still protected."""
+    made.put(Namespace(metadata=Meta(name=NS, deletion_timestamp=NOON)))
+    made.slurms[SLURM] = Unreachable(since=NOON, why="connection refused")
+    for type_ in (Cluster, Controller, NodeSet):
+        for one in list(made.all(type_)):
+            made.put(wire.replace(one, metadata=wire.replace(one.metadata, deletion_timestamp=NOON)))
+    leaving, kept = pod(made, "demo-cpu-0"), pod(made, "demo-cpu-1")
+    labels = {key: value for key, value in leaving.metadata.labels.items() if key != names.LABEL_POD_PROTECT}
+    meta = wire.replace(leaving.metadata, deletion_timestamp=NOON + timedelta(hours=1), labels=labels)
+    made.put(wire.replace(leaving, metadata=meta))
+    protected = {**kept.metadata.labels, names.LABEL_POD_PROTECT: "true"}
+    made.put(wire.replace(kept, metadata=wire.replace(kept.metadata, labels=protected)))
+
+
+# Nobody can ask slurmctld any more, and that is no trouble of slurmctld's.
+ENDING = {
+    "namespace-goes": Fault("nodeset/demo-cpu", namespace_goes, "has been deleted by somebody", "Save the results of running jobs"),
+    "namespace-goes-cluster": Fault("cluster/demo", namespace_goes, "has been deleted by somebody", "Save the results of running jobs"),
+    "namespace-goes-pod": Fault("pod/demo-cpu-0", namespace_goes, "ends when its jobs are done, and at 2026-01-01 13:00:00 UTC at the latest", "Save the results"),
+    "namespace-goes-kept": Fault("pod/demo-cpu-1", namespace_goes, "is kept as long as a job may run there", "Save the results"),
+}  # fmt: skip
+
+
 def all_drained(**given: object) -> Callable[[Picture], None]:
     def breaks(made: Picture) -> None:
         both = {"state": state("IDLE", "DRAIN"), "reason_changed_at": NOON, **given}
@@ -411,7 +437,7 @@ JOBS = {
 }  # fmt: skip
 # Nothing is wrong with these: they wait.
 WAITING = {"held-job", "impossible-job", "full-queue", *JOBS}
-ALL = FAULTS | HANGS | WITHOUT_NODES | JOBS
+ALL = FAULTS | HANGS | ENDING | WITHOUT_NODES | JOBS
 
 
 @pytest.fixture(scope="module")
@@ -706,3 +732,9 @@ def test_a_cluster_that_is_scaled_in_never_has_more_workers_than_it_wants(health
     assert "2 of 1" not in told
     ready = next(one for one in made.get(NodeSet, NS, "demo-cpu").status.conditions if one.type == READY)
     assert ready.message == "1 of 1 workers are available, and 1 more that will be removed"
+
+
+def test_a_job_in_a_namespace_that_goes_is_told_when_its_worker_ends(healthy):
+    made = broken(ENDING["namespace-goes"], healthy)
+    with pytest.raises(NotThere, match=r"Namespace ns has been deleted.*13:00:00 UTC at the latest"):
+        explain("job", "7", Case(made, RECONCILERS, NS))

@@ -59,7 +59,7 @@ def test_confined_to_namespaces_it_has_no_right_to_change_anything_elsewhere():
     chosen = wire.replace(CHOSEN, namespaces=("blue", "red"))
     [everywhere, *people] = made(chosen, "ClusterRole")
 
-    assert {verb for rule in everywhere["rules"] for verb in rule["verbs"]} == {"list", "watch"}
+    assert {verb for rule in everywhere["rules"] for verb in rule["verbs"]} == {"get", "list", "watch"}
     assert all("aggregate-to-admin" in str(role["metadata"]["labels"]) for role in people)
     assert sorted(role["metadata"]["namespace"] for role in made(chosen, "Role")) == [
         "blue",

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
@@ -17,6 +18,7 @@ from slurm_operator.runtime.act.recheck import ENDS_WITHIN
 from slurm_operator.runtime.act.stages import OutOfTime
 from slurm_operator.runtime.loop.reconcile import Loop
 from slurm_operator.runtime.loop.retries import NEXT_PASS
+from slurm_operator.runtime.world.caches import Caches
 from slurm_operator.safety.job_end_check import Ending
 from slurm_operator.slurm.snapshot import Unreachable
 from slurm_operator.slurm.writes import Answer, CancelJob, Verdict, WriteResult
@@ -127,8 +129,12 @@ def test_a_plan_is_not_wanted_any_more_when_another_operator_acts():
 
     assert is_plan_wanted(found, cache, EVERYTHING)
     assert not is_plan_wanted(found, cache, replace(EVERYTHING, held=frozenset({NodeSet.KIND.group})))
+    assert is_plan_wanted(found, cache, EVERYTHING, SimpleNamespace(covers=lambda kind, thing: True))
+    assert not is_plan_wanted(found, cache, EVERYTHING, SimpleNamespace(covers=lambda kind, thing: False))
 
 
-def is_plan_wanted(about: NodeSet, cache: dict, scope: Scope) -> bool:
-    shell = SimpleNamespace(known=SimpleNamespace(records={NodeSet: cache}, scope=scope))
+def is_plan_wanted(about: NodeSet, cache: dict, scope: Scope, claims=None) -> bool:
+    known = SimpleNamespace(records={NodeSet: cache}, scope=scope, claims=claims)
+    known.is_ours = partial(Caches.is_ours, known)
+    shell = SimpleNamespace(known=known)
     return Loop(SimpleNamespace(about=NodeSet, kind=NodeSet.KIND), None, shell)._is_wanted(about)

@@ -4,6 +4,7 @@ import asyncio
 from datetime import UTC, datetime
 from types import SimpleNamespace
 
+import pytest
 import structlog
 import structlog.testing
 
@@ -31,10 +32,14 @@ class Client:
         self.statuses: list[Manifest] = []
         self.refuses = False
         self.forbids = False
+        self.undeclared = 0  # The code with which a field is refused that the schema lacks.
         self.asked = 0
 
     async def apply_status(self, kind, manifest: Manifest) -> Manifest:
         self.asked += 1
+        if self.undeclared and "inUse" in manifest["status"]:
+            message = "failed to create typed patch object: .status.inUse: field not declared in schema"
+            raise from_status(Status(code=self.undeclared, message=message))
         if self.forbids:
             raise from_status(Status(code=422, reason="Invalid", message="status.inUse: no such field"))
         if self.refuses:
@@ -174,6 +179,45 @@ async def test_a_status_that_is_refused_is_repeated_ever_more_seldom_and_written
     await asyncio.sleep(300)
     assert await story.tell(ARRIVED) == 0
     assert story.counted == [9]
+
+
+class Served:
+    """The CRDs as the server has them; `newer` are those that it gets when somebody looks again."""
+
+    def __init__(self, now: dict, newer: dict | None = None) -> None:
+        self.now, self.newer = now, newer
+
+    async def status_of(self, kind, ours) -> dict:
+        return self.now
+
+    async def has_changed(self, kind) -> bool:
+        before, self.now = self.now, self.newer or self.now
+        return self.now != before
+
+
+FEW = {"properties": {"conditions": {}, "replicas": {}, "secret": {"type": "string"}}, "required": ["secret"]}
+
+
+async def test_a_status_has_what_the_served_schema_has_and_is_written_once():
+    story = Story()
+    story.reporter._served = Served(FEW)
+    for _ in range(3):
+        assert await story.tell(ARRIVED) == 0
+
+    [status] = story.client.statuses
+    assert set(status) == {"conditions", "replicas", "secret"}
+    assert (status["replicas"], status["secret"]) == (9, "")
+
+
+@pytest.mark.parametrize("code", [400, 500])
+async def test_when_the_crds_have_lost_a_field_the_status_is_written_again_without_it(code):
+    story = Story()
+    story.reporter._served = Served({"properties": {"inUse": {}, **FEW["properties"]}}, newer=FEW)
+    story.client.undeclared = code
+    assert await story.tell(StatusReport(ARRIVED.conditions, {"replicas": 9, "inUse": True})) == 0
+
+    assert [set(status) for status in story.client.statuses] == [{"conditions", "replicas", "secret"}]
+    assert story.client.asked == 2
 
 
 REFUSED = Wait(subject="configuration", reason="ConfigRefused", message="slurm.conf:3: there is no key X")

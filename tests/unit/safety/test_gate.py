@@ -23,11 +23,14 @@ from slurm_operator.safety.gate import (
     Candidate,
     Drained,
     Ended,
+    Forgotten,
     NeverStarted,
     NotRunning,
     Shut,
     Unreported,
     gate,
+    no_steps_mark,
+    why_no_longer,
 )
 from slurm_operator.slurm.job import SlurmJob
 from slurm_operator.slurm.node import SlurmNode
@@ -290,3 +293,45 @@ def test_nothing_but_the_gate_makes_a_proof():
             makers.add("safety/gate.py")
 
     assert makers == {"safety/gate.py"}
+
+
+def looked_into(mark: str | None = None, state: ContainerState = RUNNING) -> Pod:
+    """A pod in which somebody looked for steps, and saw none."""
+    made = pod(state)
+    notes = {"nodeset.slinky.slurm.net/no-steps": no_steps_mark(made) if mark is None else mark}
+    return wire.replace(made, metadata=wire.replace(made.metadata, annotations=notes))
+
+
+@pytest.mark.parametrize(
+    ("made", "known", "verdict"),
+    [
+        pytest.param(looked_into(), slurm(), Forgotten, id="unknown, and no step in this slurmd: it may go"),
+        pytest.param(pod(), slurm(), "UnknownToSlurm", id="unknown, and nobody looked: its job may still run"),
+        pytest.param(looked_into("pod-uid 2025-01-01T00:00:00+00:00"), slurm(), "UnknownToSlurm", id="looked at before its container started again"),
+        pytest.param(looked_into("other 2026-01-01T11:00:00+00:00"), slurm(), "UnknownToSlurm", id="another pod was looked at"),
+        pytest.param(looked_into(""), slurm(), "UnknownToSlurm", id="an empty mark"),
+        pytest.param(looked_into(), slurm(age=timedelta(minutes=1)), "OldAnswer", id="an old answer of Slurm"),
+        pytest.param(looked_into(), Unreachable(since=NOW, why="away"), "SlurmUnreachable", id="Slurm is away"),
+        pytest.param(looked_into(), slurm(jobs=[job("RUNNING")]), "UnknownToSlurm", id="a job names it all the same"),
+        pytest.param(looked_into(), slurm(node("IDLE")), "NotDraining", id="it is back: the mark says nothing any more"),
+    ],
+)  # fmt: skip
+def test_a_forgotten_worker_may_go_when_no_step_runs_in_it(made, known, verdict):
+    found = gate(Candidate(made, "gpu-3", known), NOW)
+    assert (found.reason if isinstance(found, Shut) else type(found)) == verdict
+
+
+@pytest.mark.parametrize(
+    ("made", "known", "holds"),
+    [
+        pytest.param(looked_into(), slurm(), True, id="still so"),
+        pytest.param(looked_into(), slurm(node("IDLE")), False, id="it has registered since"),
+        pytest.param(looked_into(), slurm(node("IDLE", "DRAIN")), False, id="registered, and drained: another case"),
+        pytest.param(pod(), slurm(), False, id="the mark is gone"),
+        pytest.param(looked_into(), Unreachable(since=NOW, why="away"), False, id="Slurm is away"),
+    ],
+)  # fmt: skip
+def test_the_proof_of_a_forgotten_worker_holds_while_nothing_has_changed(made, known, holds):
+    proof = gate(Candidate(looked_into(), "gpu-3", slurm()), NOW)
+    assert isinstance(proof, Forgotten)
+    assert (why_no_longer(proof, Candidate(made, "gpu-3", known), NOW) is None) is holds

@@ -4,8 +4,9 @@ from typing import Any, ClassVar, Final, Protocol
 
 from slurm_operator import wire
 from slurm_operator.api.schema.kind import Kind
-from slurm_operator.api.schema.model import fields_of, prop
+from slurm_operator.api.schema.model import Field, fields_of, prop
 from slurm_operator.api.schema.openapi import Schema, describe, schema, undescribed
+from slurm_operator.api.shared import names
 from slurm_operator.api.shared.meta import Meta
 
 READY_PATH: Final = '.status.conditions[?(@.type=="Ready")].status'
@@ -144,9 +145,25 @@ def root_schema(cls: type) -> Schema:
         **body["properties"],
         # The API server knows the metadata of all objects itself and refuses to be told.
         "metadata": {"type": "object"},
-        "status": {"description": describe(status), **schema(status.type, defaults=False)},
+        "status": {
+            "description": describe(status),
+            **schema(status.type, defaults=False),
+            **_unseen(cls, status),
+        },
     }
     return {"description": doc(cls), **body}
+
+
+def _unseen(cls: type, status: Field) -> Schema:
+    """What an object says that no operator has looked at yet, so that `helm --wait` and others wait for one.
+
+    They take an object without a status for one that is ready. Kubernetes adds this when the object is read.
+    Of the second group not every kind has somebody who would write a status.
+    """
+    kind: Kind | None = getattr(cls, "KIND", None)
+    is_looked_at = kind is not None and kind.group == names.GROUP
+    has_generation = any(field.name == "observedGeneration" for field in fields_of(status.type))
+    return {"default": {"observedGeneration": -1}} if is_looked_at and has_generation else {}
 
 
 def doc(cls: type) -> str:

@@ -34,6 +34,7 @@ POD_DEADLINE: Final = "nodeset.slinky.slurm.net/pod-deadline"
 POD_REPLACE: Final = "nodeset.slinky.slurm.net/replace"  # another pod in its place, when its jobs are done
 POD_RETIRED: Final = "nodeset.slinky.slurm.net/retired"  # the uid of a pod that never takes a job again
 POD_LEAVING: Final = "nodeset.slinky.slurm.net/leaving"  # the uid of a pod that may be about to be deleted
+POD_NO_STEPS: Final = "nodeset.slinky.slurm.net/no-steps"  # since when slurmd runs in which no step was seen
 ALLOW_DELETION: Final = "nodeset.slinky.slurm.net/allow-deletion"  # a person takes the risk
 
 # Annotations on Kubernetes nodes
@@ -55,6 +56,7 @@ DEFAULT_CONTAINER: Final = "kubectl.kubernetes.io/default-container"
 
 # Everything else with a fixed name
 CRD_ALLOW_DELETION: Final = "slinky.slurm.net/allow-deletion"  # on a CRD: delete it with all its objects
+MANAGER: Final = "slinky.slurm.net/manager"  # on a Controller: namespace, name and uid of a Lease
 FORCE_DELETION: Final = "slinky.slurm.net/force-deletion"  # delete an object though others depend on it
 IN_USE_FINALIZER: Final = "slinky.slurm.net/in-use"
 WORKERS_FINALIZER: Final = "nodeset.slinky.slurm.net/workers"

@@ -5,7 +5,7 @@ import sys
 import click
 
 from slurm_operator.cli.kubectl.session import Session, output, run, where
-from slurm_operator.insight.doctor import way_over
+from slurm_operator.insight.doctor import way_back, way_over
 from slurm_operator.insight.doctor.checkup import findings, is_fit, lines, report
 from slurm_operator.insight.doctor.collection import collect_facts
 from slurm_operator.insight.doctor.facts import Facts
@@ -20,15 +20,28 @@ from slurm_operator.insight.text import output as show
     type=click.Choice(["slinky"]),
     help="Say what moving over from Slinky's operator would change in the whole cluster, and in which order.",
 )
+@click.option(
+    "--to",
+    type=click.Choice(["slinky"]),
+    help="List what would be left behind in the whole cluster if Slinky's operator took over again.",
+)
+@click.option("--release", is_flag=True, help="With --to: remove that. The operator has to be stopped first.")
 @output
 @where
-def doctor(session: Session, origin: str | None, output: str) -> None:
+def doctor(session: Session, origin: str | None, to: str | None, release: bool, output: str) -> None:
     """Check whether this Kubernetes and one namespace of it fit for Slurm; each finding says what to do.
 
-    Nothing is changed. Fails when something keeps Slurm from working.
+    Nothing is changed without --release. Fails when something keeps Slurm from working.
     """
+    if release and to is None:
+        raise click.UsageError("--release removes what --to slinky lists; give both.")
+    if origin is not None and to is not None:
+        raise click.UsageError("--from and --to are two questions; ask one at a time.")
     if origin is not None:
-        _move(session, output)
+        _show(run(_movable(session)), output)
+        return
+    if to is not None:
+        _show(run(_released(session) if release else _left(session)), output)
         return
     found = findings(run(_look(session)))
     show.emit(output, found, lambda: report(found))
@@ -41,8 +54,7 @@ async def _look(session: Session) -> Facts:
         return await collect_facts(looker.client, session.namespace or session.access.namespace)
 
 
-def _move(session: Session, output: str) -> None:
-    found = run(_movable(session))
+def _show(found: list[Finding], output: str) -> None:
     show.emit(output, found, lambda: lines(found))
     if any(one.level is Level.FAIL for one in found):
         sys.exit(1)
@@ -51,3 +63,17 @@ def _move(session: Session, output: str) -> None:
 async def _movable(session: Session) -> list[Finding]:
     async with session.looker() as looker:
         return way_over.findings(await way_over.look(looker.client))
+
+
+async def _left(session: Session) -> list[Finding]:
+    async with session.looker() as looker:
+        return way_back.findings(await way_back.look(looker.client))
+
+
+async def _released(session: Session) -> list[Finding]:
+    async with session.looker(may_write=True) as looker:
+        found = await way_back.look(looker.client, is_patient=True)
+        if hindrances := [*way_back.running(found), *way_back.blocked(found)]:
+            return hindrances
+        done = await way_back.release(looker.client, way_back.leftovers(found))
+        return [*done, *way_back.findings(await way_back.look(looker.client))]

@@ -12,8 +12,8 @@ from slurm_operator.runtime.report.protection import REMEDY
 
 _CHECK: Final = "CRD deletion"
 _GUIDE: Final = "docs/guides/from-slinky.md"
-_RELEASE: Final = "meta.helm.sh/release-name"
-_RELEASE_NAMESPACE: Final = "meta.helm.sh/release-namespace"
+RELEASE: Final = "meta.helm.sh/release-name"
+RELEASE_NAMESPACE: Final = "meta.helm.sh/release-namespace"
 _POLICY: Final = "helm.sh/resource-policy"
 
 
@@ -32,8 +32,8 @@ def _released(crds: dict[str, Manifest]) -> Iterator[Finding]:
     releases: dict[tuple[str, str], dict[str, Manifest]] = {}
     for name, crd in crds.items():
         notes = _annotations(crd)
-        if _RELEASE in notes and not _is_kept_by_its_chart(crd):
-            made_by = (notes[_RELEASE], notes.get(_RELEASE_NAMESPACE, ""))
+        if RELEASE in notes and not _is_kept_by_its_chart(crd):
+            made_by = (notes[RELEASE], notes.get(RELEASE_NAMESPACE, ""))
             releases.setdefault(made_by, {})[name] = crd
     for (release, namespace), found in releases.items():
         yield _lost_with(release, namespace, found)

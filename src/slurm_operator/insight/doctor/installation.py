@@ -5,6 +5,7 @@ from functools import cache
 
 from slurm_operator.api.schema.crd import Resource, crd
 from slurm_operator.api.schema.kind import Kind
+from slurm_operator.insight.doctor.crds import RELEASE, RELEASE_NAMESPACE
 from slurm_operator.insight.doctor.facts import Facts, Operator, Right
 from slurm_operator.insight.doctor.finding import Finding, Level, fail, listed, note, ok, unread, warn
 from slurm_operator.manifests.compare.differences import changes
@@ -34,7 +35,7 @@ def definitions(facts: Facts) -> Iterator[Finding]:
     if isinstance(facts.crds, Unread):
         yield unread("CRDs", facts.crds)
         return
-    apply = "`slurm-operator crds | kubectl apply --server-side -f -`"
+    apply = _apply(facts.crds)
     missing = [one.name for one in facts.ours if crd_name(one.kind) not in facts.crds]
     if len(missing) == len(facts.ours):
         yield fail(
@@ -54,10 +55,25 @@ def definitions(facts: Facts) -> Iterator[Finding]:
         yield warn(
             "CRDs",
             f"Of another version than this program: {listed(other)}. New fields are refused.",
-            f"Run {apply}; it changes no object.",
+            f"Run {apply}. It changes no object. Until then statuses are written without what is missing.",
         )
     elif not missing:
         yield ok("CRDs", f"All {len(facts.ours)} kinds are installed, in this program's version.")
+
+
+def _apply(crds: dict[str, Manifest]) -> str:
+    """The command that works: Helm owns the fields of what it installed, and they have to be taken over."""
+    notes = [one["metadata"].get("annotations") or {} for one in crds.values()]
+    releases = sorted({note[RELEASE] for note in notes if RELEASE in note})
+    if not releases:
+        return "`slurm-operator crds | kubectl apply --server-side -f -`"
+    forced = "`slurm-operator crds | kubectl apply --server-side --force-conflicts -f -`"
+    if releases != ["slurm-operator-crds"]:
+        return forced
+    place = next(note.get(RELEASE_NAMESPACE, "") for note in notes if RELEASE in note)
+    where = f" -n {place}" if place else ""
+    upgrade = f"helm upgrade slurm-operator-crds charts/slurm-operator-crds{where}"
+    return f"`{upgrade} --server-side=true --force-conflicts`, or {forced}"
 
 
 def operators(facts: Facts) -> Iterator[Finding]:

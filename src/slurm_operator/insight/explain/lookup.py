@@ -11,6 +11,7 @@ from slurm_operator.api.slinky.nodeset import NodeSet
 from slurm_operator.insight.evaluation import Verdict, kinds_named, typed_name
 from slurm_operator.insight.explain import jobs, slurm
 from slurm_operator.insight.explain.chain import Case, Explanation, Finding, Link, NotThere, Remedy, explained
+from slurm_operator.insight.explain.ending_namespace import ending
 from slurm_operator.insight.explain.job_ids import read_id
 from slurm_operator.insight.explain.objects import judged, meanwhile, why
 from slurm_operator.insight.explain.pods import is_worker, lost, pod_label, why_not
@@ -100,6 +101,8 @@ def _pod(name: str, case: Case) -> Explanation:
         raise _unseeable(f"pod {name}", "list pods", case)
     if pod is None:
         raise NotThere(f"There is no pod {name!r} of a Slurm daemon in namespace {case.namespace!r}.")
+    if is_worker(pod) and (ends := ending(case, (pod,))) is not None:
+        return explained(pod_label(pod), ends)
     finding = _stray(pod, case) if is_stray(pod, case.picture) else why_not(pod, case)
     if finding is None and is_worker(pod) and pod.is_ready:
         finding = _in_slurm(identity.slurm_node_name(pod), case)
@@ -196,6 +199,9 @@ def _job(name: str, case: Case) -> Explanation:
     seen = [snapshot for _, snapshot in slurm.clusters(case)]
     if not seen and (hidden := _slurm_unseeable(f"job {name}", case)) is not None:
         raise hidden
+    if not seen and (ends := ending(case)) is not None:
+        told = " ".join(f"{link.subject} {link.says}" for link in ends.chain)
+        raise NotThere(f"No Slurm cluster could be asked about job {name}. {told}")
     if not seen:
         raise NotThere(f"No Slurm cluster in namespace {case.namespace!r} could be asked about job {name}.")
     raise NotThere(

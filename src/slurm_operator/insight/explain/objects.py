@@ -15,6 +15,7 @@ from slurm_operator.api.slinky.restapi import RestApi
 from slurm_operator.insight.evaluation import Verdict, reported, verdict
 from slurm_operator.insight.explain import underway
 from slurm_operator.insight.explain.chain import Case, Finding, Link, Remedy
+from slurm_operator.insight.explain.ending_namespace import ending
 from slurm_operator.insight.explain.pods import worst
 from slurm_operator.insight.explain.remedies import remedy
 from slurm_operator.insight.explain.slurm import slurm_node
@@ -77,6 +78,9 @@ def telling(found: Verdict) -> Condition | None:
 def why(found: Verdict, case: Case) -> Finding:
     """From what this object says to the root of it. Without a remedy nothing has to be done."""
     condition = telling(found)
+    ends = ending(case)
+    if ends is not None:
+        return ends.after(Link(subject=found.name, says="goes with its namespace."))
     if _is_overlooked(found, case):
         return _overlooked(found)
     if condition is None:

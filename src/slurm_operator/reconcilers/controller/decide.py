@@ -15,7 +15,13 @@ from slurm_operator.manifests.meta import Child, Manifest
 from slurm_operator.plan.actions import Action, Apply, DeleteObject, Wait
 from slurm_operator.plan.plan import Lane, Plan, lane, plan
 from slurm_operator.plan.step import NOTHING, Step, soonest
-from slurm_operator.reconcilers.controller.configuration import config_state, delivery, pipeline
+from slurm_operator.reconcilers.controller.configuration import (
+    config_state,
+    delivery,
+    kept_partitions,
+    pipeline,
+)
+from slurm_operator.reconcilers.controller.configuration.files import missing, partitions_kept
 from slurm_operator.reconcilers.controller.configuration.slurm_conf import slurmdbd_address
 from slurm_operator.reconcilers.controller.daemon import pods, services
 from slurm_operator.reconcilers.controller.daemon.workload import managed_as, stateful_set
@@ -54,7 +60,8 @@ def decide(seen: Seen, now: datetime) -> Plan:
     # That one of them is gone wakes nobody.
     unread = Step(look_again=UNREAD_LOOK) if seen.unread_nodesets else NOTHING
     missed = Step(look_again=key_copies.look_again(seen, now))
-    steps = (files, told, replaced, ring, unread, missed)
+    leaving = NOTHING if missing(seen) else kept_partitions.next_step(partitions_kept(seen), seen.slurm)
+    steps = (files, told, replaced, ring, unread, missed, leaving)
     return plan(
         *held_with_copies(seen, steps_, ring),
         lane("keys", keys(seen), put_back),
@@ -67,6 +74,7 @@ def decide(seen: Seen, now: datetime) -> Plan:
         lane("metrics", metrics(seen)),
         lane("authentication", auth_held(seen)),
         lane("names", taken(named_objects(seen.controller), seen.live)),
+        leaving.lane("partitions"),
         look_again=soonest(steps),
         waits_on=(key_of(seen.controller),) if any(one.asks_slurm for one in steps) else (),
     )

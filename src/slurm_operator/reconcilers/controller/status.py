@@ -29,6 +29,7 @@ _ON_ITS_WAY = {
     "JobsAtStake",
     "NodeSetsMayFollow",
     "OneAtATime",
+    "PartitionInUse",
     "Rehearsing",
     "RehearsalCutOff",
     "RestartPostponed",

@@ -17,6 +17,10 @@ from slurm_operator.slurm.conf.rest import has_slurmdbd
 # By itself slurmrestd has two threads per CPU, and as many calls to a slurmctld that hangs stall all others.
 THREADS = 16
 
+# Not among the arguments: tools expect those that Slinky's operator writes. The entry points of its images
+# and of ours put this in front of them.
+OPTIONS = "SLURMRESTD_OPTIONS"
+
 LISTEN = f"0.0.0.0:{names.SLURMRESTD_PORT}"
 
 
@@ -90,9 +94,10 @@ def container(seen: Seen) -> Manifest:
     base: Manifest = {
         "name": APP,
         "image": default_image(APP),
-        "args": ["-t", str(THREADS), *plugins],
+        "args": plugins,
         "env": [
             {"name": "SLURM_JWT", "value": "daemon"},
+            {"name": OPTIONS, "value": f"-t {THREADS}"},
             {"name": "SLURMRESTD_SECURITY", "value": "disable_unshare_files,disable_unshare_sysv"},
         ],
         "ports": [{"name": APP, "containerPort": names.SLURMRESTD_PORT, "protocol": "TCP"}],
@@ -103,7 +108,15 @@ def container(seen: Seen) -> Manifest:
         "volumeMounts": [{"name": "slurm-etc", "mountPath": "/etc/slurm", "readOnly": True}],
     }
     ours = parts.container(base, codec.plain(seen.restapi.spec.slurmrestd))
-    return ours | {"args": [*ours["args"], LISTEN]}
+    return ours | {"args": [*ours["args"], LISTEN], "env": [_with_threads(one) for one in ours["env"]]}
+
+
+def _with_threads(variable: Manifest) -> Manifest:
+    """What the user gives as options comes after ours, and counts more."""
+    value = variable.get("value", "")
+    if variable["name"] != OPTIONS or "valueFrom" in variable or value == f"-t {THREADS}":
+        return variable
+    return variable | {"value": f"-t {THREADS} {value}".rstrip()}
 
 
 def user() -> Manifest:

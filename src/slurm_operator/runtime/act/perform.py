@@ -65,7 +65,8 @@ from slurm_operator.runtime.act.secret_generators import fingerprints, make
 from slurm_operator.runtime.act.stages import ActionFailed, NotSentToSlurm, OutOfTime, Pointless
 from slurm_operator.runtime.loop.retries import Retries
 from slurm_operator.runtime.world.caches import Caches
-from slurm_operator.safety.gate import OF_ONE_VERSION, marked_version, version_to_delete
+from slurm_operator.safety.gate import OF_ONE_VERSION, SLURMD, Forgotten, marked_version, version_to_delete
+from slurm_operator.safety.steps import COMMAND, saw_no_step
 from slurm_operator.slurm.writes import CancelJob, RequeueJob, Verdict
 from slurm_operator.slurmrest.tokens import signed
 from slurm_operator.slurmsync.remove_nodes import Guard
@@ -247,6 +248,8 @@ class Performer:
             version = version_to_delete(proof, pod)
             if version is None:
                 raise OutOfTime
+            if isinstance(proof, Forgotten):
+                await self._see_no_step(key)
             try:
                 await self._delete(
                     kinds.POD,
@@ -267,6 +270,11 @@ class Performer:
             else:
                 return
         raise OutOfTime
+
+    async def _see_no_step(self, key: ObjectKey) -> None:
+        """Look into it once more: Slurm may have known it since, and forgotten a job there."""
+        if not saw_no_step(await self._client.printed(key, SLURMD, COMMAND)):
+            raise ActionFailed(f"{key.name} is not deleted after all: a step may run there")
 
     async def _look_at(self, kind: Kind, key: ObjectKey) -> None:
         """As it is now, ahead of the watch."""

@@ -107,6 +107,9 @@ class Loop:
             return "waiting"
         there = world.get(self.reconciler.about, key.namespace, key.name)
         about = there if there is not None or seen is None else await self._gone(key, seen)
+        if there is None and self._is_left_alone(about):
+            self._forget(key)
+            return "ignored"  # What it left behind is somebody else's.
         if seen is None or about is None:
             self._forget(key)
             if seen is not None:
@@ -167,7 +170,7 @@ class Loop:
 
     def _is_left_alone(self, about: HasMeta | None) -> bool:
         """Whether it belongs to an API that is off, or that another operator acts on."""
-        return about is not None and not self.shell.known.scope.covers(self.reconciler.kind, about.metadata)
+        return about is not None and not self.shell.known.is_ours(self.reconciler.kind, about)
 
     def _live(self, about: HasMeta) -> Meta | None:
         """Its metadata as it is known now."""

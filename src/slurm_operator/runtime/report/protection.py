@@ -32,7 +32,7 @@ REMEDY: Final = "It comes with `slurm-operator manifests --no-crds`, and with th
 
 async def is_protected(client: Client) -> bool:
     """Whether a policy about deleting our workers is there and bound. Raises KubeError."""
-    return any(map(_protects, await bound_policies(client)))
+    return any(map(protects, await bound_policies(client)))
 
 
 async def bound_policies(client: Client) -> list[Manifest]:
@@ -43,7 +43,7 @@ async def bound_policies(client: Client) -> list[Manifest]:
     return [one for one in policies["items"] if one["metadata"]["name"] in bound]
 
 
-def _protects(policy: Manifest) -> bool:
+def protects(policy: Manifest) -> bool:
     """Whether a policy is about deleting pods with our label."""
     constraints = policy["spec"].get("matchConstraints") or {}
     selector = wire.encode(constraints.get("objectSelector") or {})

@@ -3,15 +3,18 @@
 import asyncio
 from collections.abc import Mapping
 from datetime import datetime
+from functools import cache
 from typing import Any, NamedTuple
 
 import structlog
 
 from slurm_operator.api.schema import codec
+from slurm_operator.api.schema.crd import root_schema
 from slurm_operator.api.shared.meta import HasMeta, ObjectKey, key_of
 from slurm_operator.kube.client import Client
 from slurm_operator.kube.errors import KubeError, NotFound
 from slurm_operator.kube.events import Recorder, regarding
+from slurm_operator.kube.served_schemas import Schema, ServedSchemas, completed, fitting, is_schema_trouble
 from slurm_operator.manifests.digests import digest
 from slurm_operator.manifests.meta import Manifest
 from slurm_operator.plan.actions import Action, Wait, subject
@@ -55,9 +58,12 @@ TOLD = Told()
 class Reporter:
     """Speaks for every reconciler, in the plan's own words."""
 
-    def __init__(self, client: Client, known: Caches, recorder: Recorder) -> None:
+    def __init__(
+        self, client: Client, known: Caches, recorder: Recorder, served: ServedSchemas | None = None
+    ) -> None:
         self._client = client
         self._known = known
+        self._served = served
         self._news = News(recorder)
         self._pace = StatusThrottle()
         self._readiness = Readiness()
@@ -125,8 +131,9 @@ class Reporter:
         """Write `.status` if it differs, and if that cannot wait."""
         who = (reconciler.name, key_of(about))
         live = codec.plain(getattr(about, "status", None)) or {}
-        status = full_status(report, live, generation=about.metadata.generation, now=now)
-        before, wanted = _without_blanks(live), _without_blanks(status)
+        schema = await self._schema(reconciler)
+        status = fitting(full_status(report, live, generation=about.metadata.generation, now=now), schema)
+        before, wanted = _without_blanks(fitting(live, schema)), _without_blanks(status)
         if not is_on_its_way(wanted):
             self._news.arrived(about.metadata.uid)
         if before == wanted or self._without_effect.get(about.metadata.uid) == digest(status):
@@ -141,12 +148,13 @@ class Reporter:
         if (held := self._refusals.held(who, asked)) is not None:
             return Told(waits_seconds=held[1])
         try:
-            written = await self._client.apply_status(
-                reconciler.kind, _status_manifest(reconciler, about, status)
-            )
+            manifest = _status_manifest(reconciler, about, completed(wanted, schema))
+            written = await self._client.apply_status(reconciler.kind, manifest)
         except NotFound:
             return TOLD
         except KubeError as error:
+            if await self._is_about_old_schema(reconciler, error):
+                return await self.write_status(reconciler, about, report, now)
             if not is_refusal(error):
                 return Told(trouble=str(error))
             seconds = self._refusals.note(who, asked, str(error))
@@ -161,6 +169,18 @@ class Reporter:
         if words is not None:
             self._news.tell(regarding(reconciler.kind, about.metadata), words)
         return TOLD
+
+    async def _schema(self, reconciler: Reconciler[Any]) -> Schema:
+        """What the server takes for a status; an empty one, which takes everything, where nobody can tell."""
+        if self._served is None:
+            return {}
+        return await self._served.status_of(reconciler.kind, _status_schema(reconciler.about)) or {}
+
+    async def _is_about_old_schema(self, reconciler: Reconciler[Any], error: KubeError) -> bool:
+        """Whether the CRD was exchanged for one with fewer fields since its schema was read."""
+        if self._served is None or not is_schema_trouble(error):
+            return False
+        return await self._served.has_changed(reconciler.kind)
 
     def _learn(self, about: HasMeta, status: Manifest, written: Manifest) -> None:
         """A write that changed nothing (the difference is not ours) is not repeated until we want more."""
@@ -183,8 +203,14 @@ def _status_manifest(reconciler: Reconciler[Any], about: HasMeta, status: Manife
         "apiVersion": reconciler.kind.api_version,
         "kind": reconciler.kind.kind,
         "metadata": metadata,
-        "status": _without_blanks(status),
+        "status": status,
     }
+
+
+@cache
+def _status_schema(model: type[Any]) -> Schema:
+    schema: Schema = root_schema(model)["properties"]["status"]
+    return schema
 
 
 def _without_blanks(value: Any) -> Any:

@@ -1,7 +1,7 @@
 """Everything we know, in memory: the watch caches, the referenced objects, and a view of them per pass."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from slurm_operator import wire
 from slurm_operator.api.schema.kind import Kind
@@ -24,6 +24,12 @@ from slurm_operator.slurmsync.connections import SlurmClusters
 T = TypeVar("T", bound=HasMeta)
 
 Pass = tuple[str, ObjectKey]  # A reconciler's name and the key it looks at.
+
+
+class Claimed(Protocol):
+    """Which objects no other installation acts on."""
+
+    def covers(self, kind: Kind, thing: HasMeta) -> bool: ...
 
 
 class Caches:
@@ -68,6 +74,7 @@ class Caches:
         self.config_maps: Referenced[ConfigMap] = config_maps(client)
         self.revisions: Referenced[Child] = revisions(client)
         self.protection = Protection.NOT_LOOKED
+        self.claims: Claimed | None = None  # Without, whatever the scope covers is ours.
         self.optional = {source.kind for source in sources.records if source.is_optional}
         self.optional.update(sources.optional_children)
         self._wanted: dict[Pass, frozenset[ObjectKey]] = {}
@@ -117,6 +124,12 @@ class Caches:
     def note_deleted(self, kind: Kind, key: ObjectKey, uid: str) -> None:
         for _, cache in self._by_kind.get(kind, ()):
             cache.note_deleted(key, uid)
+
+    def is_ours(self, kind: Kind, thing: HasMeta) -> bool:
+        """Whether it is acted on: its API is on, and nobody else acts on it."""
+        if not self.scope.covers(kind, thing.metadata):
+            return False
+        return self.claims is None or self.claims.covers(kind, thing)
 
     def view(self) -> "CacheView":
         return CacheView(self)

@@ -543,13 +543,11 @@ FORGETFUL = {"persistence": {"enabled": False}}
         pytest.param(RESTARTS, {}, ("PENDING",), False, id="a restart"),
         pytest.param(RESTARTS, FORGETFUL, ("PENDING",), True, id="a restart without persistence"),
         pytest.param(RUNS_OUT, FORGETFUL, ("PENDING",), True, id="one that costs steps, without persistence"),
-        pytest.param("PartitionName=other Nodes=ALL\n", {}, ("PENDING",), True, id="its partition is removed"),
     ],
 )  # fmt: skip
 def test_a_change_waits_for_the_jobs_that_it_would_cost(change, spec, words, waits_for_it):
     made = up(spec={"extraConf": "PartitionName=debug Nodes=ALL\n", **spec}, jobs=(a_job(7, "debug", words),))
-    kept_partition = "" if change.startswith("PartitionName") else "PartitionName=debug Nodes=ALL\n"
-    made.spec(extraConf=kept_partition + change)
+    made.spec(extraConf=f"PartitionName=debug Nodes=ALL\n{change}")
     for _ in range(12):
         made.round()
 
@@ -559,6 +557,59 @@ def test_a_change_waits_for_the_jobs_that_it_would_cost(change, spec, words, wai
         made.jobs = ()
         made.rounds()
     assert change.strip() in made.running.texts["slurm.conf"]
+
+
+@pytest.mark.parametrize("words", [("PENDING",), ("RUNNING",), ("SUSPENDED",)])
+@pytest.mark.parametrize(
+    ("before", "kept_line"),
+    [
+        ("PartitionName=debug Nodes=ALL Default=YES MaxTime=60", "PartitionName=debug Nodes=ALL MaxTime=60 State=INACTIVE"),
+        ("PartitionName=debug Nodes=ALL State=UP", "PartitionName=debug Nodes=ALL State=INACTIVE"),
+    ],
+)  # fmt: skip
+def test_a_partition_that_jobs_name_stays_inactive_and_holds_up_nothing_else(words, before, kept_line):
+    made = up(
+        spec={"extraConf": f"{before}\n"}, jobs=(a_job(7, "debug", words), a_job(8, "debug,more", words))
+    )
+    made.spec(extraConf="PartitionName=other Nodes=ALL Default=YES\nMaxJobCount=7000\n")
+    for _ in range(12):
+        made.round()
+        assert has_debug(made.running)
+
+    lines = made.running.texts["slurm.conf"].splitlines()
+    assert kept_line in lines
+    assert {"PartitionName=other Nodes=ALL Default=YES", "MaxJobCount=7000"} <= {*lines}
+    told = waits(made.world, made.now)["PartitionInUse"]
+    if words == ("PENDING",):
+        assert "scontrol update jobid=7,8 partition=PARTITION`, or cancel them with `scancel 7 8`" in told
+    else:
+        assert "Jobs that have started: 7, 8." in told
+    assert made.condition("Degraded").status == "False"
+    assert made.condition("Progressing").reason == "PartitionInUse"
+
+    made.spec(extraConf="PartitionName=other Nodes=ALL Default=YES\nMaxJobCount=8000\n")
+    for _ in range(12):
+        made.round()
+    assert "MaxJobCount=8000" in made.running.texts["slurm.conf"], "later changes pass as well"
+    assert has_debug(made.running)
+
+    made.jobs = ()
+    made._slurm()
+    made.rounds()
+    assert not has_debug(made.running)
+    assert "PartitionInUse" not in waits(made.world, made.now)
+    assert made.restarts == 0
+
+
+def test_whether_jobs_name_a_partition_is_assumed_while_slurm_is_out_of_sight():
+    made = up(spec={"extraConf": "PartitionName=debug Nodes=ALL\n"})
+    made.has_restapi = False
+    made._slurm()
+    made.spec(extraConf="MaxJobCount=7000\n")
+    for _ in range(12):
+        made.round()
+    assert "PartitionName=debug Nodes=ALL State=INACTIVE" in made.mounted().texts["slurm.conf"]
+    assert "cannot be seen" in waits(made.world, made.now)["PartitionInUse"]
 
 
 def a_job(job_id: int, partition: str, words: tuple[str, ...]):
@@ -632,8 +683,8 @@ def test_a_job_that_comes_to_a_partition_before_slurmctld_is_told_that_it_goes_k
         assert has_debug(made.running)
 
     assert has_debug(made.mounted()), "one that crashes finds the partition too"
-    assert made.restarts == 0
-    assert "unfinished jobs: 77" in waits(made.world, made.now)["JobsAtStake"]
+    assert made.restarts == (1 if extra else 0), "what needs a restart is not held up by it"
+    assert "Jobs that have started: 77." in waits(made.world, made.now)["PartitionInUse"]
     assert conditions(made.world, made.now)["Degraded"].status == "False"
 
     made.jobs = ()

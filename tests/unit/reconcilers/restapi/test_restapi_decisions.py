@@ -1,5 +1,6 @@
 """When slurmrestd starts, when it restarts, what it waits for, and when a RestApi may go."""
 
+import copy
 from datetime import UTC, datetime
 
 import pytest
@@ -10,13 +11,15 @@ from slurm_operator.api.slinky.controller import Controller
 from slurm_operator.api.slinky.nodeset import NodeSet
 from slurm_operator.api.slinky.restapi import RestApi
 from slurm_operator.manifests import kinds
-from slurm_operator.manifests.compare.differences import APPLIED_DIGEST, INPUT_DIGEST
+from slurm_operator.manifests.compare.differences import APPLIED_DIGEST, INPUT_DIGEST, TEMPLATE_DIGEST
+from slurm_operator.manifests.digests import digest
 from slurm_operator.plan.actions import Apply, PatchObject, Wait
 from slurm_operator.plan.plan import Failure, Outcome
 from slurm_operator.reconcilers.restapi import RECONCILER, beside, of_controller, of_nodeset, of_pod
 from slurm_operator.reconcilers.shared.deletion_hold import FINALIZER, FORCE_DELETION
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
-from testing.children import carried_out, pod, read, report, running, secret, with_config, with_secrets
+from testing import slinky
+from testing.children import carried_out, pod, put, read, report, running, secret, with_config, with_secrets
 from testing.golden import assert_golden
 from testing.world import HandmadeWorld
 
@@ -294,3 +297,50 @@ def test_who_wakes_a_restapi():
 
 def test_a_deleted_restapi_needs_nothing():
     assert RECONCILER.observe(KEY, HandmadeWorld()) is None
+
+
+@pytest.mark.parametrize(
+    ("spec", "conf", "args", "options"),
+    [
+        pytest.param({}, CONF, ["-s", "openapi/slurmctld", "0.0.0.0:6820"], "-t 16", id="without accounting"),
+        pytest.param({}, WITH_ACCOUNTING, ["0.0.0.0:6820"], "-t 16", id="with accounting"),
+        pytest.param({"args": ["-v"]}, WITH_ACCOUNTING, ["-v", "0.0.0.0:6820"], "-t 16", id="arguments of the user"),
+        pytest.param({"env": [{"name": "SLURMRESTD_OPTIONS", "value": "-t 4 -vv"}]}, WITH_ACCOUNTING, ["0.0.0.0:6820"],
+                     "-t 16 -t 4 -vv", id="options of the user come last"),
+    ],
+)  # fmt: skip
+def test_the_arguments_are_exactly_those_of_slinkys_operator(spec, conf, args, options):
+    made = restapi({"controllerRef": {"name": "slurm"}, "slurmrestd": spec})
+    plan = RECONCILER.decide(RECONCILER.observe(KEY, world(made, conf=conf)), NOW)
+    [deployment] = [
+        one.manifest
+        for one in plan.actions()
+        if isinstance(one, Apply) and one.manifest["kind"] == "Deployment"
+    ]
+    [container] = deployment["spec"]["template"]["spec"]["containers"]
+    theirs = slinky.named(slinky.recorded(), "Deployment", "slurm-restapi")["spec"]["template"]["spec"][
+        "containers"
+    ][0]
+
+    assert container["args"] == args
+    if not spec and conf == CONF:
+        assert container["args"] == theirs["args"]
+    assert {one["name"]: one["value"] for one in container["env"]}["SLURMRESTD_OPTIONS"] == options
+
+
+def test_a_slurmrestd_with_the_arguments_of_an_earlier_version_is_left_alone():
+    there = world(restapi())
+    _, plan = decide(there)
+    [apply] = [
+        one for one in plan.actions() if isinstance(one, Apply) and one.manifest["kind"] == "Deployment"
+    ]
+    before = copy.deepcopy(apply.manifest)
+    [container] = before["spec"]["template"]["spec"]["containers"]
+    container["args"], container["env"] = ["-t", "16", *container["args"]], container["env"][-1:]
+    before["metadata"]["annotations"][TEMPLATE_DIGEST] = digest(before["spec"]["template"])
+    carried_out(there, plan)
+    there.children_[kinds.DEPLOYMENT].clear()
+    put(there, before)
+
+    for again in decide(there)[1].actions():
+        assert again.manifest["spec"]["template"] == before["spec"]["template"]

@@ -13,11 +13,13 @@ from slurm_operator.api.schema.problems import Problem, References, Severity, sp
 from slurm_operator.api.shared import names
 from slurm_operator.api.shared.refs import Reference
 from slurm_operator.api.slinky.cluster import Cluster
-from slurm_operator.api.slinky.controller import cluster_name_problems
+from slurm_operator.api.slinky.controller import cluster_name_problems, good_config
+from slurm_operator.manifests import kinds
 from slurm_operator.manifests.digests import digest
 from slurm_operator.manifests.meta import Child, Manifest
 from slurm_operator.manifests.objects import ConfigMap, Unread
 from slurm_operator.reconcilers.controller.annotations import DIGEST_WORD
+from slurm_operator.reconcilers.controller.configuration import kept_partitions
 from slurm_operator.reconcilers.controller.configuration.slurm_conf import (
     CGROUP_CONF,
     Scripts,
@@ -150,10 +152,38 @@ def wanted_files(seen: Seen) -> Files:
     if not seen.controller.spec.external and "cgroup.conf" not in {*texts, *binaries}:
         texts["cgroup.conf"] = CGROUP_CONF
     listed = scripts(seen)
-    plain = {**texts, SLURM_CONF: slurm_conf(seen, listed)}
+    asked = {**texts, SLURM_CONF: slurm_conf(seen, listed)}
+    kept = _kept_lines(seen, asked)
+    plain = {**asked, SLURM_CONF: slurm_conf(seen, listed, kept=kept)} if kept else asked
     stamp = digest([plain, binaries])
-    conf = slurm_conf(seen, listed, stamp)
+    conf = slurm_conf(seen, listed, stamp, kept)
     return Files(dict(sorted({**texts, SLURM_CONF: conf}.items())), dict(sorted(binaries.items())))
+
+
+def partitions_kept(seen: Seen) -> list[str]:
+    """Partitions that the spec no longer has, and that stay while jobs name them. Nothing may be missing."""
+    texts, _ = _referenced(seen)
+    return _kept(seen, {**texts, SLURM_CONF: slurm_conf(seen, scripts(seen))})
+
+
+def _kept(seen: Seen, asked: Mapping[str, str]) -> list[str]:
+    mounted = _mounted_files(seen)
+    return kept_partitions.kept(mounted.texts, asked, seen.slurm) if mounted is not None else []
+
+
+def _kept_lines(seen: Seen, asked: Mapping[str, str]) -> list[str]:
+    mounted, names_ = _mounted_files(seen), _kept(seen, asked)
+    if mounted is None or not names_:
+        return []
+    return kept_partitions.lines(with_mounted(mounted, seen).texts, asked, names_)
+
+
+def _mounted_files(seen: Seen) -> Files | None:
+    """Of a slurmctld that has worked at some time: before that no job names anything."""
+    is_proven = (kinds.CONFIG_MAP, good_config(seen.controller)) in seen.children
+    if seen.controller.spec.external or not (is_proven or any(pod.is_ready for pod in seen.pods)):
+        return None
+    return files_of(seen.children.get((kinds.CONFIG_MAP, seen.controller.named.config)))
 
 
 def refusal(seen: Seen, files: Files) -> Refusal | None:

@@ -1,6 +1,6 @@
 """slurm.conf, line by line. Same facts in, same bytes out."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from slurm_operator.api.shared import names
 from slurm_operator.api.shared.auth import type_of, with_munge
@@ -26,10 +26,14 @@ CGROUP_CONF = "CgroupPlugin=cgroup/v2\nIgnoreSystemd=yes\n"
 Scripts = Mapping[str, tuple[str, ...]]
 
 
-def slurm_conf(seen: Seen, scripts: Scripts, digest: str = "") -> str:
-    """The whole file; with a digest, slurmctld reports it back once it has read the file."""
+def slurm_conf(seen: Seen, scripts: Scripts, digest: str = "", kept: Sequence[str] = ()) -> str:
+    """The whole file; with a digest, slurmctld reports it back once it has read the file.
+
+    `kept` are lines that the spec no longer has.
+    """
     before, extra, after = parts(seen, scripts, digest)
-    return before + extra + after
+    left = "".join(f"{line}\n" for line in ("#", "# KEPT WHILE JOBS NAME THEM", *kept)) if kept else ""
+    return before + extra + after + left
 
 
 def parts(seen: Seen, scripts: Scripts, digest: str) -> tuple[str, str, str]:

@@ -27,7 +27,7 @@ ENDS_WITHIN = timedelta(seconds=30)
 PLACED_WITHIN = timedelta(seconds=30)
 
 # Workers that leave for one of these come back under the same name at once.
-COMES_BACK = {Leaving.ENDED, Leaving.RESOURCES, Leaving.UNPINNED}
+COMES_BACK = {Leaving.ENDED, Leaving.FORGOTTEN, Leaving.RESOURCES, Leaving.UNPINNED}
 
 
 def best(workers: list[Worker], free: Set[str], seen: Seen, now: datetime) -> Worker | None:

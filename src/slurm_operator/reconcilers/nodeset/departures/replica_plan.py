@@ -18,7 +18,9 @@ from slurm_operator.reconcilers.nodeset.records import outdated
 from slurm_operator.reconcilers.nodeset.report import crash_backoff
 from slurm_operator.reconcilers.nodeset.worker.drain_causes import Cause, Leaving
 from slurm_operator.reconcilers.nodeset.workers import Worker
+from slurm_operator.safety.gate import has_no_steps
 from slurm_operator.slurm.conf.merge import says_topology
+from slurm_operator.slurm.snapshot import Snapshot
 from slurm_operator.slurm.topology import is_readable
 
 
@@ -101,7 +103,16 @@ def _cannot_stay(worker: Worker, seen: Seen) -> Cause | None:
         return Cause(Leaving.RESOURCES, "Slurm knows it with the resources of the worker before it")
     if outdated.is_refused(worker):
         return Cause(Leaving.RESOURCES, "Slurm refuses what it registered with")
+    if _is_forgotten(worker):
+        return Cause(Leaving.FORGOTTEN, "Slurm has forgotten it, and it does not register again")
     return None
+
+
+def _is_forgotten(worker: Worker) -> bool:
+    """Slurm knows nothing of it, and somebody saw that no step runs there. One that is back again stays."""
+    slurm = worker.slurm
+    is_unknown = isinstance(slurm, Snapshot) and worker.slurm_node not in slurm.nodes
+    return is_unknown and has_no_steps(worker.pod)
 
 
 def _ended(seen: Seen, now: datetime) -> dict[str, Cause]:

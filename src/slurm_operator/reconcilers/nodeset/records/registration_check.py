@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from functools import cache
 from typing import Self
 
+from slurm_operator.api.shared import names
 from slurm_operator.api.shared.worker_parts import Records
 from slurm_operator.api.slinky.nodeset import NodeSet
 from slurm_operator.manifests.meta import Manifest
@@ -15,6 +16,7 @@ from slurm_operator.reconcilers.nodeset.records.attributes import place_problem
 from slurm_operator.reconcilers.nodeset.worker.rejoin import comes_back
 from slurm_operator.reconcilers.nodeset.workers import Worker
 from slurm_operator.reconcilers.shared.node_lines import amount, limits, own_conf
+from slurm_operator.safety.steps import FOR_PEOPLE
 from slurm_operator.slurm.conf.merge import worker_pairs
 from slurm_operator.slurm.node import SlurmNode
 from slurm_operator.slurm.snapshot import Snapshot
@@ -133,7 +135,11 @@ def _unregistered(worker: Worker, seen: Seen) -> str:
         return f"its pod is ready, but Slurm's record of that name is about another one, at {other.address}"
     return (
         "its pod is ready, but Slurm does not know it. It is not deleted, because a job may still run there; "
-        "it should register again within a minute; if it does not, see the log of its slurmd"
+        "it should register again within a minute; if it does not, see the log of its slurmd. Images of "
+        "others do not register again. With the right to pods/exec the operator looks whether a step runs "
+        "there, and replaces it if none does. Without that right: "
+        f"`kubectl exec {worker.name} -c slurmd -- sh -c '{FOR_PEOPLE}'` prints nothing where no step runs; "
+        f"then annotate the pod with {names.ALLOW_DELETION}=true and delete it"
     )
 
 

@@ -40,6 +40,7 @@ class Leaving(StrEnum):
     RETIRED = "Retired"
     RESOURCES = "Resources"
     TERMINATING = "PodTerminating"
+    FORGOTTEN = "Forgotten"
 
 
 LEAVING: frozenset[str] = frozenset(Leaving)

@@ -14,6 +14,7 @@ from slurm_operator.reconcilers.nodeset.workers import Worker
 from slurm_operator.safety.gate import (
     Drained,
     Ended,
+    Forgotten,
     NeverStarted,
     NotRunning,
     Proof,
@@ -81,6 +82,10 @@ def retire(
         case Drained() | NotRunning() if isinstance(worker.slurm, Snapshot) and not worker.slurm.is_settled:
             message = "a write of the operator before this one may yet lift its drain; Slurm is read again"
             return [[_wait(worker, "OldAnswer", message)]]
+        case Forgotten() if worker.is_terminating:
+            return [[_wait(worker, "Terminating", "its pod is asked to end, and Slurm does not know it")]]
+        case Forgotten():
+            return [[delete(worker, cause, verdict, controller, grace_seconds=None)]]
         case NotRunning():
             return _crashed(worker, cause, verdict, controller, has_twin=has_twin)
         case Ended() if _leaves_record_behind(worker, cause, has_twin=has_twin):
@@ -314,5 +319,7 @@ def _because(proof: Proof) -> str:
             return "nobody had heard of its slurmd; if it runs after all, it waits for its jobs"
         case NotRunning():
             return "its slurmd had crashed, and no job was on it"
+        case Forgotten():
+            return "Slurm did not know it, and no step ran in it"
         case Ended():
             return "it had ended"
