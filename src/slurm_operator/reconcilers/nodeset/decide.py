@@ -21,7 +21,7 @@ from slurm_operator.plan.plan import Lane, Plan, lane, plan
 from slurm_operator.reconcilers.nodeset.annotations import ends, marked
 from slurm_operator.reconcilers.nodeset.creation import own_service, revisions
 from slurm_operator.reconcilers.nodeset.creation.adoption import adopted, adopted_revisions
-from slurm_operator.reconcilers.nodeset.creation.pod_creation import arrivals
+from slurm_operator.reconcilers.nodeset.creation.pod_creation import AUTH_CHANGING, arrivals
 from slurm_operator.reconcilers.nodeset.creation.revisions import Revision
 from slurm_operator.reconcilers.nodeset.creation.volumes import (
     VOLUME_TERMINATING,
@@ -60,7 +60,11 @@ A_SECOND = timedelta(seconds=1)
 NAMES_FREE_AFTER = timedelta(seconds=10)
 
 # How soon something is looked at again whose end nobody tells us of: a claim that nobody owns wakes nobody.
-ENDS_UNTOLD = {"OldAnswer": A_SECOND, VOLUME_TERMINATING: timedelta(seconds=2)}
+ENDS_UNTOLD = {
+    "OldAnswer": A_SECOND,
+    VOLUME_TERMINATING: timedelta(seconds=2),
+    AUTH_CHANGING: timedelta(seconds=2),
+}
 
 # A thousand pods start one after the other. While one has just come up, the next one may follow, for so long.
 FOLLOWS_WITHIN = timedelta(seconds=3)

@@ -27,7 +27,11 @@ from slurm_operator.reconcilers.nodeset.records.leftovers import Remains, neighb
 from slurm_operator.reconcilers.nodeset.worker.left_behind import former_nodeset, has_nobody_to_ask
 from slurm_operator.reconcilers.nodeset.worker.namespace_deletion import is_abandoned, is_cut_off
 from slurm_operator.reconcilers.nodeset.workers import Worker
-from slurm_operator.reconcilers.shared.dependencies import known_controllers, with_shared_keys
+from slurm_operator.reconcilers.shared.dependencies import (
+    is_auth_changing,
+    known_controllers,
+    with_shared_keys,
+)
 from slurm_operator.reconcilers.shared.partition_removal import Stays, is_configured, may_leave_config
 from slurm_operator.reconcilers.shared.strays import cluster_of, strays_of
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
@@ -63,6 +67,7 @@ class Seen:
     has_nobody_to_ask: bool = False  # Nor is its Controller there.
     sees_machines: bool = True
     awaits_keys_of: str = ""  # An Accounting that is not there yet and may bring its own.
+    awaits_auth: bool = False  # slurm.conf is about to get another authentication.
     other_controllers: tuple[str, ...] = ()  # Those that there are, where its own is not.
 
     @property
@@ -153,6 +158,7 @@ def observe(key: ObjectKey, world: World, propagated: tuple[str, ...] = ()) -> S
         is_abandoned=is_abandoned(nodeset, world),
         is_cut_off=is_cut_off(nodeset, world),
         awaits_keys_of=_awaited(controller, world) if controller is not None else "",
+        awaits_auth=found is not None and is_auth_changing(found, world),
         other_controllers=known_controllers(world, key.namespace) if controller is None else (),
     )
 
