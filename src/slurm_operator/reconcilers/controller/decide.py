@@ -15,7 +15,12 @@ from slurm_operator.manifests.meta import Child, Manifest
 from slurm_operator.plan.actions import Action, Apply, DeleteObject, Wait
 from slurm_operator.plan.plan import Lane, Plan, lane, plan
 from slurm_operator.plan.step import NOTHING, Step, soonest
-from slurm_operator.reconcilers.controller.configuration import config_state, delivery, pipeline
+from slurm_operator.reconcilers.controller.configuration import (
+    config_state,
+    delivery,
+    held_sizes,
+    pipeline,
+)
 from slurm_operator.reconcilers.controller.configuration.slurm_conf import slurmdbd_address
 from slurm_operator.reconcilers.controller.daemon import pods, services
 from slurm_operator.reconcilers.controller.daemon.workload import managed_as, stateful_set
@@ -54,12 +59,14 @@ def decide(seen: Seen, now: datetime) -> Plan:
     # That one of them is gone wakes nobody.
     unread = Step(look_again=UNREAD_LOOK) if seen.unread_nodesets else NOTHING
     missed = Step(look_again=key_copies.look_again(seen, now))
-    steps = (files, told, replaced, ring, unread, missed)
+    sizes = held_sizes.next_step(seen)
+    steps = (files, told, replaced, ring, sizes, unread, missed)
     return plan(
         *held_with_copies(seen, steps_, ring),
         lane("keys", keys(seen), put_back),
         lane("network", connected(seen)),
         files.lane("config"),
+        sizes.lane("sizes"),
         told.lane("delivery"),
         lane("workload", before_writing(made, seen.live), made),
         replaced.lane("pods"),
