@@ -165,9 +165,11 @@ def test_it_also_leaves_while_a_nodeset_of_its_name_belongs_to_another_controlle
     assert planned(made).look_again is not None
 
 
-@pytest.mark.parametrize("pod", [left(cluster="other"), UNLABELLED], ids=["of the same Controller", "unlabelled"])
+@pytest.mark.parametrize(
+    "pod", [left(cluster="other"), UNLABELLED], ids=["of the same Controller", "unlabelled"]
+)
 def test_a_worker_of_no_other_controller_is_taken_in_and_not_taken_for_one_that_leaves(pod):
-    assert [one for one in told(elsewhere(HEAD, pod)) if "gpu-1" in one][0] == "Adopted gpu-1"
+    assert next(one for one in told(elsewhere(HEAD, pod)) if "gpu-1" in one) == "Adopted gpu-1"
     assert RECONCILER.observe(KEY, elsewhere(HEAD, pod)).left_elsewhere is None
 
 

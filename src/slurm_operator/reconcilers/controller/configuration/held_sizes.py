@@ -54,8 +54,9 @@ def next_step(seen: Seen) -> Step:
         if _held(nodeset, seen) is not None:
             name = nodeset.metadata.name
             message = (
-                f"If the CPUs or GRES of NodeSet {name} change, slurmctld ends its jobs; {_trouble(nodeset, seen)}. "
-                "Its lines in slurm.conf keep their size until then; other changes go on."
+                f"If the CPUs or GRES of NodeSet {name} change, slurmctld ends its jobs; "
+                f"{_trouble(nodeset, seen)}. Its lines in slurm.conf keep their size until then; "
+                "other changes go on."
             )
             return wait(
                 f"size of NodeSet {name}", "JobsAtStake", message, seconds=_LOOK_SECONDS, asks_slurm=True

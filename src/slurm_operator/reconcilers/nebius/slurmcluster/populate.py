@@ -62,9 +62,9 @@ def next_step(root: Root, wanted: Manifest, now: datetime) -> Step:
 
 def _taken(root: Root) -> Step:
     message = (
-        f"The shared root is that of SlurmCluster {root.taken_by}, and two clusters would overwrite each other's "
-        "files in its /etc/slurm. No pod starts on it here. Give this SlurmCluster a root of its own in "
-        f"spec.volumeSources, or delete {root.taken_by}."
+        f"The shared root is that of SlurmCluster {root.taken_by}, and two clusters would overwrite each "
+        "other's files in its /etc/slurm. No pod starts on it here. Give this SlurmCluster a root "
+        f"of its own in spec.volumeSources, or delete {root.taken_by}."
     )
     return wait(SUBJECT, TAKEN, message, seconds=_LOOK_SECONDS)
 
