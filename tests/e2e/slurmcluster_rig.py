@@ -109,6 +109,12 @@ class SharedRootSlurm:
             one["metadata"]["name"] for one in found if "slurm.nebius.ai/worker" in one["metadata"]["labels"]
         }
 
+    def with_volume(self, name: str) -> list[str]:
+        """Pods that have such a volume."""
+        found = self.get("pods")["items"]
+        having = [one for one in found if any(v["name"] == name for v in one["spec"].get("volumes") or ())]
+        return [one["metadata"]["name"] for one in having]
+
     def by_ssh(self, *command: str) -> str:
         """From outside the root to the login pod, through the port of a Kubernetes node that the manifest asks for."""
         node = self.get("nodes")["items"][0]

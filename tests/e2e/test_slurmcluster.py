@@ -3,6 +3,7 @@
 import os
 from dataclasses import replace
 
+import directory_service
 import pytest
 from operator_rig import until
 from slurmcluster_rig import (
@@ -239,6 +240,24 @@ def test_a_second_cluster_on_the_root_is_told_whose_it_is(slurm):
 def login_pods(slurm: SharedRootSlurm) -> list[str]:
     names = (one["metadata"]["name"] for one in slurm.get("pods")["items"])
     return [name for name in names if name.startswith(f"{CLUSTER}-login-")]
+
+
+@pytest.mark.full
+def test_users_of_a_directory_service_run_jobs_in_the_root(slurm, paths):
+    slurm.cluster.apply(directory_service.manifests(NAMESPACE, paths, Quiet()))
+    sssd = {"image": image.slurm_image("slurmd"), "command": ["sssd", "-i", "--logger=stderr"]}
+    named = {"sssdConfSecretRefName": directory_service.SSSD_SECRET}
+    both = {"sssd": sssd, **named}
+    slurm.patch("slurmclusters", CLUSTER, {"slurmNodes": {"login": both, "controller": both}})
+    beside = slurm.manifests()[2]["spec"]["munge"]
+    slurm.patch("nodesets", NODESET, {"sssd": beside, **named})
+
+    until(lambda: len(slurm.with_volume("sssd-conf")) == 4, 240, slurm.told)
+    until(lambda: slurm.phase() == "Available", 240, slurm.told)
+    slurm.wait_idle(FIRST, SECOND)
+    for worker in (FIRST, SECOND):
+        said = slurm.step_on(worker, "whoami; id -u; id -gn", directory_service.USER)
+        assert said.split() == [directory_service.USER, str(directory_service.NUMBER), "makers"]
 
 
 @pytest.mark.full
