@@ -115,6 +115,13 @@ class SharedRootSlurm:
         having = [one for one in found if any(v["name"] == name for v in one["spec"].get("volumes") or ())]
         return [one["metadata"]["name"] for one in having]
 
+    def knows(self, user: str) -> bool:
+        """Whether programs in the root of the login pod can look this user up."""
+        try:
+            return user in self.run("getent", "passwd", user)
+        except LocalError:
+            return False
+
     def by_ssh(self, *command: str) -> str:
         """From outside the root to the login pod, through the port of a Kubernetes node that the manifest asks for."""
         node = self.get("nodes")["items"][0]

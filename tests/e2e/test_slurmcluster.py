@@ -252,9 +252,11 @@ def test_users_of_a_directory_service_run_jobs_in_the_root(slurm, paths):
     beside = slurm.manifests()[2]["spec"]["munge"]
     slurm.patch("nodesets", NODESET, {"sssd": beside, **named})
 
+    # slurmctld, the login pod and both workers have been replaced then.
     until(lambda: len(slurm.with_volume("sssd-conf")) == 4, 240, slurm.told)
     until(lambda: slurm.phase() == "Available", 240, slurm.told)
     slurm.wait_idle(FIRST, SECOND)
+    until(lambda: slurm.knows(directory_service.USER), 60, slurm.told)
     for worker in (FIRST, SECOND):
         said = slurm.step_on(worker, "whoami; id -u; id -gn", directory_service.USER)
         assert said.split() == [directory_service.USER, str(directory_service.NUMBER), "makers"]
