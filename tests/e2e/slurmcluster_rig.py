@@ -109,6 +109,19 @@ class SharedRootSlurm:
             one["metadata"]["name"] for one in found if "slurm.nebius.ai/worker" in one["metadata"]["labels"]
         }
 
+    def with_volume(self, name: str) -> list[str]:
+        """Pods that have such a volume."""
+        found = self.get("pods")["items"]
+        having = [one for one in found if any(v["name"] == name for v in one["spec"].get("volumes") or ())]
+        return [one["metadata"]["name"] for one in having]
+
+    def knows(self, user: str) -> bool:
+        """Whether programs in the root of the login pod can look this user up."""
+        try:
+            return user in self.run("getent", "passwd", user)
+        except LocalError:
+            return False
+
     def by_ssh(self, *command: str) -> str:
         """From outside the root to the login pod, through the port of a Kubernetes node that the manifest asks for."""
         node = self.get("nodes")["items"][0]
@@ -123,3 +136,34 @@ class SharedRootSlurm:
     def process(self, worker: str, pattern: str) -> str:
         """The id of a process in the container of slurmd."""
         return re.split(r"\s+", self.in_worker(worker, "pgrep", "--full", "--oldest", pattern).strip())[0]
+
+
+class Root:
+    """A SlurmCluster without workers in a namespace of its own: what becomes of its root."""
+
+    def __init__(self, cluster: Cluster, namespace: str, login_port: int) -> None:
+        self.cluster = cluster
+        self.namespace = namespace
+        self.login_port = login_port
+
+    def apply(self, **spec) -> None:
+        self.cluster.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace}}])
+        made = shared_root_cluster.manifests(0, self.namespace, login_port=self.login_port, **spec)
+        self.cluster.apply(made[:2])
+
+    def kubectl(self, *arguments: str) -> str:
+        return self.cluster.kubectl("-n", self.namespace, *arguments)
+
+    def told(self) -> dict:
+        """The condition about the root."""
+        found = json.loads(self.kubectl("get", f"slurmclusters.{GROUP}/{CLUSTER}", "-o", "json"))
+        conditions = found.get("status", {}).get("conditions", ())
+        return next((one for one in conditions if one["type"] == "RootPopulated"), {})
+
+    def pods(self, component: str) -> list[dict]:
+        label = f"app.kubernetes.io/component={component}"
+        return json.loads(self.kubectl("get", "pods", "-l", label, "-o", "json"))["items"]
+
+    def remove(self) -> None:
+        self.kubectl("delete", f"slurmclusters.{GROUP}", CLUSTER, "--timeout=120s")
+        self.cluster.kubectl("delete", "namespace", self.namespace, "--wait=false")

@@ -3,9 +3,21 @@
 import os
 from dataclasses import replace
 
+import directory_service
 import pytest
 from operator_rig import until
-from slurmcluster_rig import CLUSTER, FIRST, GROUP, MARKER, NODESET, SECOND, SharedRootSlurm
+from slurmcluster_rig import (
+    CLUSTER,
+    FIRST,
+    GROUP,
+    LOGIN_PORT,
+    MARKER,
+    NAMESPACE,
+    NODESET,
+    SECOND,
+    Root,
+    SharedRootSlurm,
+)
 
 from slurm_local import image, stop
 from slurm_local.progress import PlainProgress, Quiet
@@ -165,10 +177,20 @@ def test_a_worker_that_starts_on_a_broken_root_takes_no_job_and_says_why(slurm):
 
 
 @pytest.mark.full
-def test_maintenance_takes_the_root_free_and_gives_it_back_with_its_files(slurm):
-    slurm.run("sh", "-c", "echo kept > /home/kept")
+def test_maintenance_waits_for_a_job_and_gives_the_root_back_with_its_files(slurm):
+    slurm.run("sh", "-c", "echo kept > /home/kept; rm --force /root/may-end")
+    job = slurm.submit(SECOND, "until test -e /root/may-end; do sleep 0.2; done")
+    until(lambda: slurm.job_state(job) == "RUNNING", 60, lambda: slurm.job_state(job))
+
     slurm.patch("slurmclusters", CLUSTER, {"maintenance": "downscale"})
-    until(lambda: not slurm.pods() and not login_pods(slurm), 180, slurm.told)
+
+    until(lambda: slurm.pods() == {SECOND} and not login_pods(slurm), 180, slurm.told)
+    until(lambda: f"job {job}" in slurm.told() or f"jobs {job}" in slurm.told(), 60, slurm.told)
+    assert "RUNNING" in slurm.beside_slurmctld("squeue", "--noheader", f"--jobs={job}", "--format=%T")
+    assert slurm.phase() == "Not available"
+    slurm.in_worker(SECOND, "touch", "/mnt/jail/root/may-end")
+    until(lambda: not slurm.pods(), 120, slurm.told)
+    assert "JobState=COMPLETED" in slurm.beside_slurmctld("scontrol", "show", "job", str(job))
 
     slurm.patch("slurmclusters", CLUSTER, {"maintenance": "none"})
 
@@ -177,9 +199,67 @@ def test_maintenance_takes_the_root_free_and_gives_it_back_with_its_files(slurm)
     assert slurm.run("cat", "/home/kept") == "kept\n"
 
 
+@pytest.mark.full
+def test_a_root_that_is_too_small_is_told_and_a_job_that_was_killed_goes_on(slurm):
+    root = Root(slurm.cluster, "too-small", 30023)
+    root.apply(volumeSources=[{"name": "jail", "emptyDir": {"medium": "Memory", "sizeLimit": "32Mi"}}])
+    until(lambda: "(OutOfSpace)" in root.told().get("message", ""), 180, root.told)
+    assert root.pods("login") == []
+
+    root.apply()  # With the claim.
+    until(lambda: any(map(is_running, root.pods("populate-jail"))), 120, root.told)
+    root.kubectl("delete", "pods", "-l", "app.kubernetes.io/component=populate-jail", "--force")
+
+    assert root.pods("login") == [] or root.told().get("status") == "True"
+    until(lambda: root.told().get("status") == "True", 240, root.told)
+    until(lambda: any(map(is_running, root.pods("login"))), 120, root.told)
+    root.remove()
+
+
+def is_running(pod: dict) -> bool:
+    return pod["status"].get("phase") == "Running" and "deletionTimestamp" not in pod["metadata"]
+
+
+@pytest.mark.full
+def test_a_second_cluster_on_the_root_is_told_whose_it_is(slurm):
+    second = slurm.manifests()[1]
+    second["metadata"]["name"] = "second"
+    second["spec"]["slurmNodes"]["login"]["sshdServiceNodePort"] = LOGIN_PORT + 2
+    slurm.cluster.apply([second])
+
+    def told() -> str:
+        found = slurm.get(f"slurmclusters.{GROUP}/second").get("status", {}).get("conditions", ())
+        return " ".join(one["message"] for one in found if one["reason"] == "RootTaken")
+
+    until(lambda: f"SlurmCluster {NAMESPACE}/{CLUSTER}" in told(), 60, slurm.told)
+    assert not [one for one in slurm.get("jobs")["items"] if one["metadata"]["name"].startswith("second-")]
+    slurm.kubectl("delete", f"slurmclusters.{GROUP}", "second", "--timeout=120s")
+    assert slurm.phase() == "Available"
+
+
 def login_pods(slurm: SharedRootSlurm) -> list[str]:
     names = (one["metadata"]["name"] for one in slurm.get("pods")["items"])
     return [name for name in names if name.startswith(f"{CLUSTER}-login-")]
+
+
+@pytest.mark.full
+def test_users_of_a_directory_service_run_jobs_in_the_root(slurm, paths):
+    slurm.cluster.apply(directory_service.manifests(NAMESPACE, paths, Quiet()))
+    sssd = {"image": image.slurm_image("slurmd"), "command": ["sssd", "-i", "--logger=stderr"]}
+    named = {"sssdConfSecretRefName": directory_service.SSSD_SECRET}
+    both = {"sssd": sssd, **named}
+    slurm.patch("slurmclusters", CLUSTER, {"slurmNodes": {"login": both, "controller": both}})
+    beside = slurm.manifests()[2]["spec"]["munge"]
+    slurm.patch("nodesets", NODESET, {"sssd": beside, **named})
+
+    # slurmctld, the login pod and both workers have been replaced then.
+    until(lambda: len(slurm.with_volume("sssd-conf")) == 4, 240, slurm.told)
+    until(lambda: slurm.phase() == "Available", 240, slurm.told)
+    slurm.wait_idle(FIRST, SECOND)
+    until(lambda: slurm.knows(directory_service.USER), 60, slurm.told)
+    for worker in (FIRST, SECOND):
+        said = slurm.step_on(worker, "whoami; id -u; id -gn", directory_service.USER)
+        assert said.split() == [directory_service.USER, str(directory_service.NUMBER), "makers"]
 
 
 @pytest.mark.full

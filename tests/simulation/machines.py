@@ -14,6 +14,7 @@ from simulation.weather import Weather
 from slurm_operator.api.shared import belonging, names
 from slurm_operator.api.shared.meta import ObjectKey
 from slurm_operator.manifests import kinds
+from slurm_operator.reconcilers.nodeset.creation.supervisor import OPTIONS
 
 SLURMD = "slurmd"
 SURE_AFTER_SECONDS = 30.0  # A worker that slurmctld has forgotten looks twice, this far apart, at least.
@@ -183,7 +184,7 @@ class Machines:
         if due > self.now:
             return
         self.addresses += 1
-        conf = " ".join(container.get("args") or ())
+        conf = _said_to_slurmd(container)
         cpus, features = re.search(r"CPUs=(\d+)", conf), re.search(r"Features=(\S+)", conf)
         self.processes[uid] = Process(
             pod_uid=uid,
@@ -415,3 +416,9 @@ def pinned_to(pod: Object) -> str:
         for rule in term.get("matchFields") or ():
             return rule["values"][0]
     return ""
+
+
+def _said_to_slurmd(container: Object) -> str:
+    """Its arguments; under a supervisor it has them in a variable."""
+    supervised = (one.get("value", "") for one in container.get("env") or () if one["name"] == OPTIONS)
+    return " ".join([*(container.get("args") or ()), *supervised])

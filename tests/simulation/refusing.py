@@ -87,14 +87,18 @@ class Refusing:
         found.last = now
 
     def _fingerprint(self, kind: Kind, key: ObjectKey, said: object) -> str:
-        """What the write says, the object as it is, every spec, and what is being deleted; no moments and statuses."""
+        """What the write says, the object as it is, every spec, and whether whom it belongs to is being deleted.
+
+        No moments and statuses.
+        """
         live = copied(self.server.objects[kind].get(key))
+        owners = _owners(live) | _owners(said)
         specs = [
             (
                 resource.KIND.kind,
                 one["metadata"]["name"],
                 one["metadata"]["generation"],
-                "deletionTimestamp" in one["metadata"],
+                one["metadata"]["uid"] in owners and "deletionTimestamp" in one["metadata"],
             )
             for resource in KINDS
             for one in self.server.all(resource.KIND)
@@ -108,6 +112,12 @@ def _without_status(found: Object | None) -> Object | None:
         return None
     meta = {key: value for key, value in found["metadata"].items() if key != "resourceVersion"}
     return {key: value for key, value in found.items() if key != "status"} | {"metadata": meta}
+
+
+def _owners(found: object) -> set[str]:
+    """The uids of those that an object belongs to."""
+    meta = found.get("metadata") or {} if isinstance(found, dict) else {}
+    return {one["uid"] for one in meta.get("ownerReferences") or ()}
 
 
 def _paths(said: object) -> str:

@@ -4,7 +4,7 @@ import pytest
 
 from simulation.deeds import Happening
 from simulation.runs import Story, play
-from simulation.scenes import CLUSTER, PARTS, Scene
+from simulation.scenes import CLUSTER, PARTS, SLURMCLUSTER, Scene
 
 
 def workers(replicas: int) -> Scene:
@@ -270,6 +270,19 @@ def workers(replicas: int) -> Scene:
                 ),
             ),
             id="the operator's clock is set forward while kubelets bring a new key: it signs when all have it",
+        ),
+        pytest.param(
+            Story(
+                seed=171,
+                roughness=0.0,
+                scene=Scene(SLURMCLUSTER, nodeset=(("replicas", 4),), is_persistent=False),
+                happenings=(
+                    Happening(1.0, "submit", 3, 9),
+                    Happening(4.6, "scale", 3, 51),
+                    Happening(0.4, "taint", 10, 20),
+                ),
+            ),
+            id="a worker of a SlurmCluster makes the record again that was deleted before it came: it goes, too",
         ),
     ],
 )

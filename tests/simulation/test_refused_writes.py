@@ -2,11 +2,16 @@
 
 import pytest
 
+from simulation.apiserver import HUMAN, ApiServer
 from simulation.deeds import Happening
 from simulation.mutants import mutated
-from simulation.refusing import WRITES
+from simulation.refusing import ANSWERS, WRITES, Refusing
 from simulation.runs import Story, play
 from simulation.scenes import PARTS, Scene
+from simulation.virtual_time import VirtualClock, VirtualLoop
+from slurm_operator.api.shared.meta import ObjectKey
+from slurm_operator.api.slinky.nodeset import NodeSet
+from slurm_operator.manifests import kinds
 from slurm_operator.runtime.act.refused_writes import Refusals
 
 ALONE = Scene(PARTS, has_login=False, has_token=False)
@@ -55,3 +60,35 @@ def test_a_write_that_is_sent_whenever_a_pass_plans_it_is_noticed(story):
 
 def test_a_refusal_that_nobody_hears_any_more_is_not_counted():
     assert play(Story.of(527, late=0.1)).broken is None
+
+
+@pytest.mark.parametrize(
+    ("deleted", "is_another"),
+    [
+        pytest.param("gpu", True, id="whom the worker belongs to"),
+        pytest.param("cpu", False, id="somebody else"),
+        pytest.param("", False, id="nobody"),
+    ],
+)
+def test_a_refused_write_counts_as_another_one_when_its_owner_is_being_deleted(deleted, is_another):
+    loop = VirtualLoop()
+    server, said, now = ApiServer(VirtualClock(loop)), [], [0.0]
+    refusing = Refusing(server, lambda: now[0], said.append)
+    for name in ("gpu", "cpu"):
+        meta = {"name": name, "namespace": "ns", "finalizers": ["x"]}
+        server.create(NodeSet.KIND, {"metadata": meta, "spec": {}}, HUMAN)
+    owner = {"uid": server.get(NodeSet.KIND, ObjectKey("ns", "gpu"))["metadata"]["uid"], "name": "gpu"}
+    worker = ObjectKey("ns", "gpu-0")
+    meta = {"name": worker.name, "namespace": "ns", "ownerReferences": [owner]}
+    server.create(kinds.POD, {"metadata": meta, "spec": {}, "status": {}}, HUMAN)
+    refusing.refuses[("patch", kinds.POD)] = ANSWERS[0]
+    loop.close()
+
+    for now[0] in (0.0, 10.0, 30.0, 70.0):
+        refusing.look("patch", kinds.POD, worker, [{"path": "/metadata/labels/x"}])
+    if deleted:
+        server.delete(NodeSet.KIND, ObjectKey("ns", deleted), HUMAN)
+    now[0] = 70.5
+    refusing.look("patch", kinds.POD, worker, [{"path": "/metadata/labels/x"}])
+
+    assert bool(said) is not is_another

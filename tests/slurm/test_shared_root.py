@@ -12,12 +12,13 @@ from slurm_local.image.shared_root import ENTER_ROOT, PLUGIN, PLUGINS, content_r
 from slurm_local.image.tars import File
 from slurm_local.paths import Paths
 from slurm_local.progress import PlainProgress
+from slurm_operator.reconcilers.nebius.shared.places import SHARED_ROOT
 from testing.boxed.box import Box, box_in
 from testing.boxed.head import TESTER
 from testing.daemons import SlurmDaemons
 
 JAIL = "/mnt/jail"
-ARGUMENTS = f"root={JAIL} ro={PLUGINS}"
+ARGUMENTS = SHARED_ROOT
 MARKER = "etc/soperator-jail-populated"
 LOG = "/var/log/slurm/slurmd.log"
 TOKEN = "run/secrets/kubernetes.io/serviceaccount/token"
@@ -165,6 +166,31 @@ def test_each_node_has_its_own_processes_files_in_tmp_and_name(workers):
     first, second = (set(run_on(worker, "cat /proc/[0-9]*/cmdline").split("\0")) for worker in workers)
     assert "slurmd" in first & second
     assert not [argument for argument in first if "s-1" in argument]
+
+
+# A program that answers where sssd would.
+ANSWERS = """
+import os, socket
+place = "/var/lib/sss/pipes/nss"
+server = socket.socket(socket.AF_UNIX)
+server.bind(place)
+os.chmod(place, 0o666)
+server.listen()
+while True:
+    asked, _ = server.accept()
+    asked.sendall(socket.gethostname().encode())
+    asked.close()
+"""
+ASKS = 'import socket as s; c = s.socket(s.AF_UNIX); c.connect("/var/lib/sss/pipes/nss"); print(c.recv(99).decode())'
+
+
+def test_a_job_asks_the_sssd_of_its_own_node_about_users(workers):
+    for worker in workers:
+        process = worker.box.start(["python3", "-c", ANSWERS], worker.slurm.directory / f"{worker.name}.sssd")
+        worker.slurm.wait_for(worker.box.path("/var/lib/sss/pipes/nss").exists, "the socket")
+        assert run_on(worker, f"python3 -c '{ASKS}'").strip() == worker.name
+        process.kill()
+        process.wait()
 
 
 # Ways by which processes lead to the roots of others, and where a pod's token would be.

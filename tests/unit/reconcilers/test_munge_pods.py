@@ -10,7 +10,9 @@ from slurm_operator.api.slinky.nodeset import NodeSet
 from slurm_operator.manifests.builders import munge
 from slurm_operator.manifests.meta import Meta, OwnerReference
 from slurm_operator.manifests.objects import Pod, Secret
-from slurm_operator.plan.actions import Apply, GenerateSecret
+from slurm_operator.plan.actions import Apply, Create, GenerateSecret
+from slurm_operator.plan.plan import Plan
+from slurm_operator.reconcilers import nodeset
 from slurm_operator.reconcilers.controller import RECONCILER
 from slurm_operator.reconcilers.controller.keys import key_copies
 from slurm_operator.reconcilers.shared.slurm_servers import slurm_servers
@@ -191,6 +193,42 @@ def test_which_workers_hold_up_another_authentication(phase, is_left_behind, is_
     plan = RECONCILER.decide(RECONCILER.observe(key_of(made.controller), made.world), NOW)
 
     assert bool([one for one in plan.waits if one.reason == "AuthHeld"]) is is_held
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "is_awaited"),
+    [
+        pytest.param({}, MUNGE, True, id="to munge"),
+        pytest.param(MUNGE, {}, True, id="back"),
+        pytest.param(MUNGE, MUNGE, False, id="nothing changes"),
+    ],
+)
+def test_no_worker_is_made_before_slurm_conf_has_the_new_authentication(before, after, is_awaited):
+    made = switched(before, after, workers=False)
+
+    waiting = plan_of_workers(made)
+    assert [one.reason for one in waiting.waits] == (["AuthChanging"] if is_awaited else [])
+    assert pods_created(waiting) == ([] if is_awaited else ["gpu-0"])
+    assert bool(waiting.look_again) is is_awaited
+
+    for manifest in made.of_controller():
+        if manifest["kind"] == "ConfigMap":
+            put(made.world, manifest)
+    assert pods_created(plan_of_workers(made)) == ["gpu-0"]
+
+
+def plan_of_workers(made: WholeNamespace) -> Plan:
+    key = key_of(made.nodeset)
+    meta = wire.replace(made.nodeset.metadata, finalizers=(names.WORKERS_FINALIZER,))
+    guarded = wire.replace(made.nodeset, metadata=meta)
+    made.world.things = [guarded if one is made.nodeset else one for one in made.world.things]
+    made.nodeset = guarded
+    return nodeset.RECONCILER.decide(nodeset.RECONCILER.observe(key, made.world), NOW)
+
+
+def pods_created(plan: Plan) -> list[str]:
+    created = [one.manifest for one in plan.actions() if isinstance(one, Create)]
+    return [one["metadata"]["name"] for one in created if one["kind"] == "Pod"]
 
 
 def test_a_controller_and_an_accounting_that_differ_are_told():

@@ -18,6 +18,7 @@ from slurm_operator.plan.step import NOTHING, Step, soonest
 from slurm_operator.reconcilers.controller.configuration import (
     config_state,
     delivery,
+    held_sizes,
     kept_partitions,
     pipeline,
 )
@@ -61,12 +62,14 @@ def decide(seen: Seen, now: datetime) -> Plan:
     unread = Step(look_again=UNREAD_LOOK) if seen.unread_nodesets else NOTHING
     missed = Step(look_again=key_copies.look_again(seen, now))
     leaving = NOTHING if missing(seen) else kept_partitions.next_step(partitions_kept(seen), seen.slurm)
-    steps = (files, told, replaced, ring, unread, missed, leaving)
+    sizes = held_sizes.next_step(seen)
+    steps = (files, told, replaced, ring, sizes, unread, missed, leaving)
     return plan(
         *held_with_copies(seen, steps_, ring),
         lane("keys", keys(seen), put_back),
         lane("network", connected(seen)),
         files.lane("config"),
+        sizes.lane("sizes"),
         told.lane("delivery"),
         lane("workload", before_writing(made, seen.live), made),
         replaced.lane("pods"),

@@ -3,8 +3,9 @@
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 
+from slurm_operator import wire
 from slurm_operator.api.shared import names
-from slurm_operator.api.shared.meta import key_of
+from slurm_operator.api.shared.meta import ObjectKey, key_of
 from slurm_operator.api.shared.names import RESERVATION_FINALIZER, WORKERS_FINALIZER
 from slurm_operator.manifests import kinds
 from slurm_operator.plan.actions import (
@@ -21,7 +22,7 @@ from slurm_operator.plan.plan import Lane, Plan, lane, plan
 from slurm_operator.reconcilers.nodeset.annotations import ends, marked
 from slurm_operator.reconcilers.nodeset.creation import own_service, revisions
 from slurm_operator.reconcilers.nodeset.creation.adoption import adopted, adopted_revisions
-from slurm_operator.reconcilers.nodeset.creation.pod_creation import arrivals
+from slurm_operator.reconcilers.nodeset.creation.pod_creation import AUTH_CHANGING, arrivals
 from slurm_operator.reconcilers.nodeset.creation.revisions import Revision
 from slurm_operator.reconcilers.nodeset.creation.volumes import (
     VOLUME_TERMINATING,
@@ -60,7 +61,14 @@ A_SECOND = timedelta(seconds=1)
 NAMES_FREE_AFTER = timedelta(seconds=10)
 
 # How soon something is looked at again whose end nobody tells us of: a claim that nobody owns wakes nobody.
-ENDS_UNTOLD = {"OldAnswer": A_SECOND, VOLUME_TERMINATING: timedelta(seconds=2)}
+ENDS_UNTOLD = {
+    "OldAnswer": A_SECOND,
+    VOLUME_TERMINATING: timedelta(seconds=2),
+    AUTH_CHANGING: timedelta(seconds=2),
+}
+
+# How soon workers of another Slurm cluster than the NodeSet's are looked at again.
+LEFT_LOOK = timedelta(seconds=5)
 
 # A thousand pods start one after the other. While one has just come up, the next one may follow, for so long.
 FOLLOWS_WITHIN = timedelta(seconds=3)
@@ -79,6 +87,22 @@ FINALIZERS = {WORKERS_FINALIZER, RESERVATION_FINALIZER}
 
 def decide(seen: Seen, now: datetime, settled: Settled | None = None) -> Plan:
     """The plan: the same with and without a memory of settled workers, but sooner made with one."""
+    own = _decide(seen, now, settled)
+    if seen.left_elsewhere is None:
+        return own
+    return _together(own, _decide(seen.left_elsewhere, now, None), seen.left_elsewhere.controller_key)
+
+
+def _together(own: Plan, others: Plan, of: ObjectKey) -> Plan:
+    """With what is done about workers of another Slurm cluster, whose changes wake nobody here."""
+    lanes = [wire.replace(one, name=f"{one.name} of Controller {of.name}") for one in others.lanes]
+    waits = [wait for wait in (own.look_again, others.look_again, LEFT_LOOK) if wait is not None]
+    return plan(
+        *own.lanes, *lanes, look_again=min(waits), waits_on=tuple(sorted({*own.waits_on, *others.waits_on}))
+    )
+
+
+def _decide(seen: Seen, now: datetime, settled: Settled | None) -> Plan:
     if seen.nodeset.metadata.is_terminating and FINALIZERS.isdisjoint(seen.nodeset.metadata.finalizers):
         return plan()
     if forced := ended_by_order(seen):

@@ -27,7 +27,11 @@ from slurm_operator.reconcilers.nodeset.records.leftovers import Remains, neighb
 from slurm_operator.reconcilers.nodeset.worker.left_behind import former_nodeset, has_nobody_to_ask
 from slurm_operator.reconcilers.nodeset.worker.namespace_deletion import is_abandoned, is_cut_off
 from slurm_operator.reconcilers.nodeset.workers import Worker
-from slurm_operator.reconcilers.shared.dependencies import known_controllers, with_shared_keys
+from slurm_operator.reconcilers.shared.dependencies import (
+    is_auth_changing,
+    known_controllers,
+    with_shared_keys,
+)
 from slurm_operator.reconcilers.shared.partition_removal import Stays, is_configured, may_leave_config
 from slurm_operator.reconcilers.shared.strays import cluster_of, strays_of
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
@@ -61,8 +65,11 @@ class Seen:
     is_cut_off: bool = False
     is_gone: bool = False  # The NodeSet is no more, and has left these workers.
     has_nobody_to_ask: bool = False  # Nor is its Controller there.
+    # Workers that a former NodeSet of this name has left in another Slurm cluster than this one's.
+    left_elsewhere: "Seen | None" = None
     sees_machines: bool = True
     awaits_keys_of: str = ""  # An Accounting that is not there yet and may bring its own.
+    awaits_auth: bool = False  # slurm.conf is about to get another authentication.
     other_controllers: tuple[str, ...] = ()  # Those that there are, where its own is not.
 
     @property
@@ -117,8 +124,9 @@ class Seen:
 def observe(key: ObjectKey, world: World, propagated: tuple[str, ...] = ()) -> Seen | None:
     """`propagated` are conditions of Nodes that people asked to see in the reason of a cordon's drain."""
     nodeset = world.get(NodeSet, key.namespace, key.name)
+    strays = strays_of(key, world)
     if nodeset is None:
-        return _left_behind(key, world)
+        return _left_behind(key, strays, world)
     slurm = world.slurm(key.namespace, nodeset.spec.controller)
     found = world.get(Controller, key.namespace, nodeset.spec.controller)
     controller = with_shared_keys(found, world) if found is not None else None
@@ -153,13 +161,14 @@ def observe(key: ObjectKey, world: World, propagated: tuple[str, ...] = ()) -> S
         is_abandoned=is_abandoned(nodeset, world),
         is_cut_off=is_cut_off(nodeset, world),
         awaits_keys_of=_awaited(controller, world) if controller is not None else "",
+        awaits_auth=found is not None and is_auth_changing(found, world),
         other_controllers=known_controllers(world, key.namespace) if controller is None else (),
+        left_elsewhere=_left_behind(key, [pod for pod in strays if _is_elsewhere(pod, nodeset)], world),
     )
 
 
-def _left_behind(key: ObjectKey, world: World) -> Seen | None:
+def _left_behind(key: ObjectKey, pods: Sequence[Pod], world: World) -> Seen | None:
     """Workers that a NodeSet of this name has left, as if it were being deleted; None where it left none."""
-    pods = strays_of(key, world)
     if not pods:
         return None
     nodeset = former_nodeset(key, pods)
@@ -183,6 +192,11 @@ def _left_behind(key: ObjectKey, world: World) -> Seen | None:
         is_gone=True,
         has_nobody_to_ask=has_nobody_to_ask(nodeset, world),
     )
+
+
+def _is_elsewhere(pod: Pod, nodeset: NodeSet) -> bool:
+    """It was made for another Slurm cluster. One that does not say for which is taken over."""
+    return names.LABEL_CLUSTER in pod.metadata.labels and cluster_of(pod) != _controller_key(nodeset)
 
 
 def _controller_key(nodeset: NodeSet) -> ObjectKey:

@@ -148,11 +148,25 @@ def is_auth_held(of: Controller, world: World) -> bool:
     Daemons of two sorts do not understand each other, and a step that runs could never report its end. So
     everything goes on as it was until the last worker is gone.
     """
+    return _asks_for_other_auth(of, world) and _has_workers(of, world)
+
+
+def is_auth_changing(of: Controller, world: World) -> bool:
+    """Whether slurm.conf is about to get another authentication, now that no worker is in the way.
+
+    A worker that is made before that would hold it up, and slurmctld would not understand it.
+    """
+    return _asks_for_other_auth(of, world) and not _has_workers(of, world)
+
+
+def _asks_for_other_auth(of: Controller, world: World) -> bool:
     child = world.child(CONFIG_MAP, of.metadata.namespace, of.named.config)
     text = (child.body.get("data") or {}).get("slurm.conf", "") if child is not None else ""
     found = _AUTH_TYPE.search(text)
-    if found is None or found[1] == type_of(_asked_auth(of, world)):
-        return False
+    return found is not None and found[1] != type_of(_asked_auth(of, world))
+
+
+def _has_workers(of: Controller, world: World) -> bool:
     return any(not pod.has_ended for pod in _workers_of(of, world))
 
 

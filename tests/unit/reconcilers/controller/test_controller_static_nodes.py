@@ -144,6 +144,31 @@ def test_no_line_goes_or_changes_under_a_job(job, spec, is_held):
         assert lines(made) != before
 
 
+def test_a_size_that_waits_for_a_job_holds_up_nothing_else():
+    made = up(static(), jobs=(on("gpu-0"),))
+    changed(made, static(replicas=4, extraConf="CPUs=4 Weight=9"))
+
+    assert lines(made) == ["NodeName=gpu-[0-3] CPUs=2 Features=gpu RealMemory=2000 Weight=9 State=CLOUD"]
+    assert "unfinished jobs: 7" in waits(made)["JobsAtStake"]
+    made.spec(extraConf="MinJobAge=77\n")
+    for _ in range(12):
+        made.round()
+    assert "MinJobAge=77" in made.running.texts["slurm.conf"]
+    made.jobs = ()
+    made.rounds()
+    assert lines(made) == ["NodeName=gpu-[0-3] CPUs=4 Features=gpu RealMemory=2000 Weight=9 State=CLOUD"]
+    assert "JobsAtStake" not in waits(made)
+
+
+def test_while_slurm_cannot_be_asked_no_size_changes():
+    made = up(static())
+    made.has_restapi = False
+    changed(made, static(extraConf="Gres=gpu:1", replicas=4))
+
+    assert "cannot be seen" in waits(made)["JobsAtStake"]
+    assert "Gres" not in lines(made)[0]
+
+
 @pytest.mark.parametrize(
     ("text", "is_held"),
     [

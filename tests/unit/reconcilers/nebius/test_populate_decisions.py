@@ -5,7 +5,7 @@ import json
 import pytest
 
 from slurm_operator import wire
-from slurm_operator.api.nebius import SlurmCluster, names
+from slurm_operator.api.nebius import NodeSet, SlurmCluster, names
 from slurm_operator.api.schema import codec
 from slurm_operator.api.slinky.loginset import LoginSet
 from slurm_operator.api.slinky.nodeset import NodeSet as WorkerPart
@@ -399,6 +399,42 @@ def test_no_pod_starts_while_another_cluster_overwrites_the_root():
     there.children_[kinds.JOB][-1].body["status"] = {"succeeded": 1}
     seen, _ = decide(there, SlurmCluster, NAME)
     assert seen.root.is_usable
+
+
+WRITER = {"container": {"image": "writer:1"}, "node": {"size": 1, "k8sNodeFilterName": "all"}}
+EARLIER, LATER = "2026-01-01T10:00:00Z", "2026-01-01T11:00:00Z"
+
+
+def made_at(moment: str, found: dict, *, has_files: bool) -> dict:
+    found["metadata"]["creationTimestamp"] = moment
+    found["spec"]["sConfigController"] = WRITER if has_files else None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("own", "has_files", "theirs", "is_taken"),
+    [
+        pytest.param(LATER, True, True, True, id="both have files: the older one has the root"),
+        pytest.param(LATER, False, True, True, id="only the older one: clients of the other would read them"),
+        pytest.param(LATER, True, False, True, id="only the younger one: so would those of the older one"),
+        pytest.param(LATER, False, False, False, id="none has files: both ask their slurmctld"),
+        pytest.param(EARLIER, True, True, False, id="the older one itself"),
+    ],
+)
+def test_a_root_with_slurms_files_is_that_of_the_older_cluster(own, has_files, theirs, is_taken):
+    mine = made_at(own, cluster(), has_files=has_files)
+    others = made_at(LATER if own == EARLIER else EARLIER, another(), has_files=theirs)
+    there = world(mine, others, manifest("NodeSet", "cpu", spec__clusterName=NAME))
+
+    assert told(there) == ("Wait RootTaken" if is_taken else "Create Created")
+    with_job(there, NAME, digest="x", succeeded=1)
+    seen, _ = decide(there, SlurmCluster, NAME)
+    assert seen.root.is_usable is not is_taken
+    _, workers = decide(there, NodeSet, "cpu")
+    assert any("it is that of ns/another" in wait.message for wait in workers.waits) is is_taken
+    if is_taken:
+        said = report(there, SlurmCluster, NAME)
+        assert {said[type_][1] for type_ in ("Ready", "Degraded", "RootPopulated")} == {"RootTaken"}
 
 
 def test_a_root_that_is_no_claim_is_the_same_in_every_namespace():

@@ -136,6 +136,43 @@ def test_a_nodeset_that_was_made_again_takes_it_in():
     assert "create Pod gpu-1" not in made
 
 
+def elsewhere(*things, slurm_=None):
+    """NodeSet gpu was made again, for another Controller than its former worker's."""
+    spec = nodeset(replicas=0, controllerRef={"name": "other"})
+    again = wire.replace(spec, metadata=wire.replace(spec.metadata, uid="second"))
+    other = wire.replace(HEAD, metadata=wire.replace(HEAD.metadata, name="other", uid="o"))
+    return world(again, other, *things, slurm_=slurm_) if slurm_ is not None else world(again, other, *things)
+
+
+@pytest.mark.parametrize(
+    ("made", "story"),
+    [
+        pytest.param(elsewhere(HEAD, IDLE, slurm_=slurm(slurm_node(IDLE, "IDLE"))), ["drain gpu-1 for Deletion"], id="it takes jobs"),
+        pytest.param(
+            elsewhere(HEAD, IDLE, slurm_=slurm(slurm_node(IDLE, "ALLOCATED", "DRAIN", reason=ours(IDLE, "Deletion")), jobs=[job(7, "gpu-1")])),
+            ["wait gpu-1: Draining"], id="it has a job",
+        ),
+        pytest.param(
+            elsewhere(HEAD, IDLE, slurm_=slurm(slurm_node(IDLE, "IDLE", "DRAIN", reason=ours(IDLE, "Deletion")))),
+            ["Retired gpu-1", "forget gpu-1", "delete gpu-1 (Drained)"], id="its jobs are done",
+        ),
+        pytest.param(elsewhere(HEAD, IDLE), ["wait gpu-1: SlurmUnreachable"], id="Slurm does not answer"),
+        pytest.param(elsewhere(IDLE), ["Released gpu-1", "wait gpu-1: Abandoned"], id="its Controller is gone"),
+    ],
+)  # fmt: skip
+def test_it_also_leaves_while_a_nodeset_of_its_name_belongs_to_another_controller(made, story):
+    assert [one for one in told(made) if "gpu-1" in one] == story
+    assert planned(made).look_again is not None
+
+
+@pytest.mark.parametrize(
+    "pod", [left(cluster="other"), UNLABELLED], ids=["of the same Controller", "unlabelled"]
+)
+def test_a_worker_of_no_other_controller_is_taken_in_and_not_taken_for_one_that_leaves(pod):
+    assert next(one for one in told(elsewhere(HEAD, pod)) if "gpu-1" in one) == "Adopted gpu-1"
+    assert RECONCILER.observe(KEY, elsewhere(HEAD, pod)).left_elsewhere is None
+
+
 @pytest.mark.parametrize(
     ("pod", "holds"),
     [

@@ -11,6 +11,7 @@ from slurm_operator.reconcilers.controller.configuration.config_state import (
     needs_restart,
 )
 from slurm_operator.reconcilers.controller.configuration.files import SLURM_CONF, Files
+from slurm_operator.reconcilers.controller.configuration.held_sizes import GIVEN_TO_JOBS
 from slurm_operator.reconcilers.controller.observe import Seen
 from slurm_operator.safety.gate import PROOF_LIFETIME
 from slurm_operator.slurm.conf.changes import changes
@@ -21,20 +22,6 @@ from slurm_operator.slurm.job import SlurmJob
 from slurm_operator.slurm.snapshot import Snapshot
 
 JOBS_TOLD = 5
-
-# Options of a node's line that say what jobs may be given there. Memory and features may change under them.
-_GIVEN_TO_JOBS = (
-    "CPUs",
-    "Procs",
-    "Boards",
-    "Sockets",
-    "SocketsPerBoard",
-    "CoresPerSocket",
-    "ThreadsPerCore",
-    "CoreSpecCount",
-    "CpuSpecList",
-    "Gres",
-)
 
 # Changes of these cost only the jobs of what is no longer there.
 _BY_NAME = {"PartitionName", "NodeName"}
@@ -202,10 +189,10 @@ def _shapes(files: Files) -> dict[str, list[str]]:
 
     A line for DEFAULT counts for the lines after it that do not say otherwise: slurm.conf(5).
     """
-    usual = dict.fromkeys(_GIVEN_TO_JOBS, "")
+    usual = dict.fromkeys(GIVEN_TO_JOBS, "")
     found: dict[str, list[str]] = {}
     for line in load(files.texts, SLURM_CONF).all("NodeName"):
-        said = {key: value for key in _GIVEN_TO_JOBS if (value := line.option(key)) is not None}
+        said = {key: value for key in GIVEN_TO_JOBS if (value := line.option(key)) is not None}
         if line.value.upper() == "DEFAULT":
             usual |= said
         else:

@@ -10,9 +10,9 @@ from slurm_operator.api.slinky.nodeset import NodeSet
 from slurm_operator.api.slinky.references import first_come
 from slurm_operator.manifests.builders import logs
 from slurm_operator.reconcilers.controller.annotations import DIGEST_WORD
+from slurm_operator.reconcilers.controller.configuration.held_sizes import line_of
 from slurm_operator.reconcilers.controller.daemon.services import members
 from slurm_operator.reconcilers.controller.observe import Seen
-from slurm_operator.reconcilers.shared.node_lines import node_line
 from slurm_operator.slurm.conf.lines import Pair, Setting, pair_text, parse, render
 from slurm_operator.slurm.conf.merge import merged_settings
 
@@ -159,8 +159,8 @@ def _worker_lines(seen: Seen) -> Iterator[str]:
     yield from ("#", "# NODESETS AND PARTITIONS")
     # A second one of the same name is refused and says so itself; a partition it had does not go for that.
     for nodeset in first_come(nodesets):
-        if slurm_nodes := seen.static_nodes.get(nodeset.metadata.name):
-            yield node_line(nodeset, slurm_nodes)
+        if line := line_of(nodeset, seen):
+            yield line
         yield f"NodeSet={nodeset.slurm_name} Feature={nodeset.slurm_name}"
     for nodeset in first_come(nodeset for nodeset in nodesets if nodeset.spec.partition.enabled):
         yield partition_line(nodeset)

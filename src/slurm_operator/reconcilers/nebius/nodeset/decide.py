@@ -154,6 +154,9 @@ def _not_started(seen: Seen) -> Wait:
         missing = ", ".join(seen.unknown_files)
         message = f"Workers start when these ConfigMaps are there and can be read: {missing}."
         return Wait(subject=subject, reason=WAITING_FOR_FILES, message=message)
+    if seen.root.taken_by:
+        message = f"Workers start when {cluster} has a root of its own: it is that of {seen.root.taken_by}."
+        return Wait(subject=subject, reason=WAITING_FOR_ROOT, message=message)
     what = "populated" if not seen.root.is_usable else "given Slurm's files"
     message = f"Workers start when the shared root of {cluster} is {what}."
     return Wait(subject=subject, reason=WAITING_FOR_ROOT, message=message)

@@ -9,8 +9,11 @@ from slurm_operator.reconcilers.nebius.shared.families import Family
 
 PLUGINS: Final = "/usr/lib/slurm-operator/plugins"
 
+# By these, programs in the root ask the sssd of their pod about users. Without one the directory is empty.
+_SSSD_PIPES: Final = "/var/lib/sss/pipes"
+
 # What the plugin of our images is told, in plugstack.conf and by the check before slurmd starts.
-SHARED_ROOT: Final = f"root={names.ROOT} ro={PLUGINS}"
+SHARED_ROOT: Final = f"root={names.ROOT} ro={PLUGINS} ro={_SSSD_PIPES}"
 
 # The variable by which slurmd of our images is told the same. Workers of Soperator's images have none.
 SHARED_ROOT_VARIABLE: Final = "SHARED_ROOT"

@@ -58,6 +58,8 @@ class Root:
     wanted: tuple[str, ...] = ()  # Without a Job: parts that want pods, so they have started before.
     writers: tuple[str, ...] = ()  # Pods that populate the root and have not ended, of whichever Job.
     other_jobs: tuple[str, ...] = ()  # Jobs of other SlurmClusters on this root that are not done.
+    # An older SlurmCluster on this root, where one of the two keeps Slurm's files in it.
+    taken_by: str = ""
 
     @property
     def purpose(self) -> Purpose | None:
@@ -87,6 +89,8 @@ class Root:
     @property
     def is_usable(self) -> bool:
         """Pods may start on it. Where pods run without a Job, it was populated before."""
+        if self.taken_by:
+            return False  # /etc/slurm is that of one cluster.
         if self.other_jobs or self.writers:
             return False  # Somebody writes there now, or may do so any moment.
         if self.mode is Maintenance.SKIP_POPULATE_JAIL:
@@ -165,7 +169,25 @@ def observe_root(cluster: SlurmCluster, world: World) -> Root:
         wanted=tuple(_wanted(sharing, world)) if job is None and not is_overwriting else (),
         writers=tuple(_writers(sharing, world)),
         other_jobs=tuple(_other_jobs(cluster, sharing, world)),
+        taken_by=_taken_by(cluster, sharing),
     )
+
+
+def _taken_by(cluster: SlurmCluster, sharing: list[SlurmCluster]) -> str:
+    """Without files in the root every pod asks its own slurmctld for them, and clusters can share it."""
+    older = sorted((other for other in sharing if _age(other) < _age(cluster)), key=_age)
+    taking = (other for other in older if _has_files(other) or _has_files(cluster))
+    return next((str(key_of(other)) for other in taking), "")
+
+
+def _age(cluster: SlurmCluster) -> tuple[float, str, str]:
+    meta = cluster.metadata
+    made = meta.creation_timestamp
+    return (made.timestamp() if made is not None else 0.0, meta.namespace, meta.name)
+
+
+def _has_files(cluster: SlurmCluster) -> bool:
+    return cluster.spec is not None and cluster.spec.s_config_controller is not None
 
 
 def _users(sharing: list[SlurmCluster], world: World) -> Iterator[str]:

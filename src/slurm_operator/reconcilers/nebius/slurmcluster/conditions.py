@@ -39,7 +39,15 @@ NOT_AVAILABLE: Final = "NotAvailable"
 SET_UP: Final = "SetUpCondition"
 
 # What the user has to fix before anything goes on; other waits end without the user.
-STUCK: Final = (SPEC_REFUSED, NAME_TAKEN, "SecretNotFound", "ConfigMapNotFound", "NoImage", populate.FAILED)
+STUCK: Final = (
+    SPEC_REFUSED,
+    NAME_TAKEN,
+    "SecretNotFound",
+    "ConfigMapNotFound",
+    "NoImage",
+    populate.FAILED,
+    populate.TAKEN,
+)
 
 _MODES: Final = {
     Maintenance.NONE: "Populate Jail maintenanceMode is none",

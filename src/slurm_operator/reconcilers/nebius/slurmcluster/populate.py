@@ -33,11 +33,13 @@ _PODS_TOLD = 5
 _LOOK_SECONDS = 15.0
 
 SUBJECT = "shared root"
-POPULATING, FAILED, IN_USE = "Populating", "PopulateFailed", "RootInUse"
+POPULATING, FAILED, IN_USE, TAKEN = "Populating", "PopulateFailed", "RootInUse", "RootTaken"
 
 
 def next_step(root: Root, wanted: Manifest, now: datetime) -> Step:
     """What is done about the Job now; nothing when the root is as this mode wants it."""
+    if root.taken_by:
+        return _taken(root)
     if root.job is not None and root.job.metadata.is_terminating:
         return wait(SUBJECT, POPULATING, "The old Job that populated the shared root is being deleted.")
     if root.mode is Maintenance.SKIP_POPULATE_JAIL:
@@ -56,6 +58,15 @@ def next_step(root: Root, wanted: Manifest, now: datetime) -> Step:
     if root.is_populated_by_job:
         return NOTHING if is_overwriting or root.purpose is not Purpose.OVERWRITE else step([_done(root.job)])
     return _unfinished(root, root.job, wanted, now)
+
+
+def _taken(root: Root) -> Step:
+    message = (
+        f"The shared root is that of SlurmCluster {root.taken_by}, and two clusters would overwrite each "
+        "other's files in its /etc/slurm. No pod starts on it here. Give this SlurmCluster a root "
+        f"of its own in spec.volumeSources, or delete {root.taken_by}."
+    )
+    return wait(SUBJECT, TAKEN, message, seconds=_LOOK_SECONDS)
 
 
 def _skipped(root: Root) -> Step:

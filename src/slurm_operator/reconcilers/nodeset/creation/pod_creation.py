@@ -21,6 +21,7 @@ from slurm_operator.slurm.snapshot import Snapshot
 NEW = "new workers"
 NAME_TAKEN = "NameTaken"
 MISNAMED = "HostnameInvalid"
+AUTH_CHANGING = "AuthChanging"
 
 NO_MACHINES = Wait(
     subject=NEW,
@@ -44,6 +45,8 @@ def arrivals(seen: Seen, choices: Choices, revision: Revision) -> list[Lane]:
         return [lane(NEW, [_no_controller(seen)])]
     if seen.awaits_keys_of:
         return [lane(NEW, [_no_accounting(seen)])]
+    if seen.awaits_auth:
+        return [lane(NEW, [_other_auth(seen)])]
     cordoned = frozenset(seen.nodeset.status.cordoned)
     pods = WorkerPods(seen.nodeset, seen.controller, revision, ssh.notes(seen))
     together: list[Action] = []
@@ -133,6 +136,15 @@ def _remedy(held: NameConflict) -> str:
     if machine == slot.kube_node:
         return "keep one of them from this machine with spec.template.spec.nodeSelector"
     return f"give Node {slot.kube_node} another name in its annotation {names.HOSTNAME_OVERRIDE}"
+
+
+def _other_auth(seen: Seen) -> Wait:
+    name = seen.controller_key.name
+    message = (
+        f"Controller {name!r} changes spec.auth, and its slurm.conf does not have that yet. Workers start "
+        "when it has; the Controller's conditions say what is in the way."
+    )
+    return Wait(subject=NEW, reason=AUTH_CHANGING, message=message)
 
 
 def _no_accounting(seen: Seen) -> Wait:
