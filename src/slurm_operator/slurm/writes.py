@@ -184,14 +184,7 @@ class CancelJob(wire.Record, tag="CancelJob"):
 
 
 NodeWrite = (
-    DrainNodes
-    | ResumeNodes
-    | UpdateNodes
-    | SetNodesDown
-    | ExplainNodes
-    | PowerNodes
-    | DeleteNodes
-    | AddNodes
+    DrainNodes | ResumeNodes | UpdateNodes | SetNodesDown | ExplainNodes | PowerNodes | DeleteNodes | AddNodes
 )
 JobWrite = UpdateJob | SignalJob | RequeueJob | CancelJob
 SlurmWrite = NodeWrite | JobWrite | Reconfigure | Reserve | Unreserve

@@ -159,7 +159,9 @@ def _power_state(seen: Seen) -> list[Action]:
         message = f"made {name}: from now on Slurm says which workers run"
         return [Create(manifest=desired.power_state(seen), reason="Created", message=message, may_exist=True)]
     if found is not None and not seen.is_ephemeral and is_owned(found, seen.meta):
-        return [] if found.metadata.is_terminating else [deletion(NodeSetPowerState.KIND, found, NodeSet.KIND)]
+        return (
+            [] if found.metadata.is_terminating else [deletion(NodeSetPowerState.KIND, found, NodeSet.KIND)]
+        )
     return []
 
 
