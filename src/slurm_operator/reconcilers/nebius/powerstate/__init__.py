@@ -1,4 +1,4 @@
-"""NodeSetPowerState: which ephemeral workers of a NodeSet run, kept true to what Slurm's power saving wants."""
+"""NodeSetPowerState: which ephemeral workers of a NodeSet run, kept true to what Slurm waits for."""
 
 from collections.abc import Iterator
 
