@@ -113,7 +113,7 @@ class Api:
             spec = {"nodeSetRef": "gpu", "activeNodes": self.active}
             body = {"metadata": {"name": "gpu", "resourceVersion": str(self.version)}, "spec": spec}
         assert kind in (NodeSetPowerState.KIND, NodeSet.KIND)
-        return decode(json.dumps(body))
+        return decode(json.dumps(body).encode())
 
     async def merge_patch(self, kind, key, patch):
         if self.others:
