@@ -53,7 +53,14 @@ def power(*active: int, **status):
     return read(body)
 
 
-def pod(number: int, *, trouble: str = "", ready: bool = True, age=timedelta(minutes=10)) -> Pod:
+def pod(
+    number: int,
+    *,
+    trouble: str = "",
+    ready: bool = True,
+    age=timedelta(minutes=10),
+    ready_for=timedelta(seconds=5),
+) -> Pod:
     owner = OwnerReference(
         api_version="slinky.slurm.net/v1beta1", kind="NodeSet", name="gpu", uid="uid-of-gpu", controller=True
     )
@@ -67,7 +74,7 @@ def pod(number: int, *, trouble: str = "", ready: bool = True, age=timedelta(min
         status=PodStatus(
             phase="Running" if ready else "Pending",
             pod_ip=f"10.0.0.{number}",
-            conditions=(PodCondition(type="Ready", status="True" if ready else "False"),),
+            conditions=(PodCondition(type="Ready", status="True" if ready else "False", last_transition_time=NOW - ready_for),),
             container_statuses=(ContainerStatus(name="slurmd", state=waiting if trouble else running),),
         ),
     )  # fmt: skip
@@ -149,6 +156,10 @@ FAILED = ("DOWN", "CLOUD", "POWERED_DOWN")
         pytest.param(
             [0, 3], node(3, *FAILED, reason=TIMED_OUT), [pod(3, ready=False, age=timedelta(seconds=9))], None,
             id="somebody tries again: it goes on",
+        ),
+        pytest.param(
+            [0, 3], node(3, *UP, "POWERED_DOWN"), [pod(3, ready_for=timedelta(minutes=3))], [0],
+            id="Slurm has forgotten who registered, and it was ready for long: it stops",
         ),
         pytest.param([0, 3], node(3, "DOWN", "CLOUD", "POWERED_DOWN", reason="bad disk"), [], None, id="a human's word"),
         pytest.param([0, 7], node(3), [], [0], id="beyond replicas"),

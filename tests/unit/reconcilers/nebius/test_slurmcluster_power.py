@@ -34,7 +34,9 @@ def test_slurm_powers_only_ephemeral_workers():
     assert lines["SuspendProgram"] == "/opt/soperator/bin/power_suspend.sh"
     assert lines["SuspendExcNodes"] == "cpu-[0-3]", "wider than it need be, so that scaling changes nothing"
     assert "idle_on_node_suspend" not in lines["SlurmctldParameters"], "it would lift drains"
-    assert lines["SuspendTime"] != "INFINITE", "power saving would be off, and jobs sent to nodes that are off"
+    assert lines["SuspendTime"] != "INFINITE", (
+        "power saving would be off, and jobs sent to nodes that are off"
+    )
 
 
 def test_without_ephemeral_workers_nothing_is_powered():

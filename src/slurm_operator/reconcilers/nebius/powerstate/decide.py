@@ -11,6 +11,7 @@ from slurm_operator.plan.plan import Lane, Plan, lane, plan
 from slurm_operator.reconcilers.nebius.powerstate import explanations
 from slurm_operator.reconcilers.nebius.powerstate.observe import Seen, Worker
 from slurm_operator.reconcilers.nebius.powerstate.wishes import (
+    REGISTERS_WITHIN,
     Wish,
     has_failed,
     is_left_down,
@@ -130,8 +131,14 @@ def _awaited(seen: Seen) -> tuple[ObjectKey, ...]:
     return (seen.slurm_key,) if is_moving else ()
 
 
+def _may_be_off(worker: Worker) -> bool:
+    """It is ready, and switched off for Slurm: either it registers in a moment, or it was off before."""
+    return worker.record is not None and worker.record.state.is_powered_off and bool(worker.ready_for)
+
+
 def _look_again(seen: Seen, now: datetime) -> timedelta | None:
     waits = [explanations.rests_for(one, seen, now) for one in seen.workers if is_left_down(one)]
     waits += [wait for one in seen.workers if (wait := explanations.told_in(one, now)) is not None]
+    waits += [REGISTERS_WITHIN - one.ready_for for one in seen.workers if _may_be_off(one)]
     soonest = min((wait for wait in waits if wait > timedelta(0)), default=None)
     return max(soonest, _A_SECOND) if soonest is not None else None

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cached_property
 
 from slurm_operator.api.nebius.nodeset import NodeSet
@@ -27,6 +27,7 @@ class Worker:
     pod: Pod | None = None
     record: SlurmNode | None = None  # Slurm's, of this name; None also where Slurm cannot be asked.
     said: NodePowerState | None = None
+    ready_for: timedelta = timedelta(0)  # How long its slurmd has been ready.
 
 
 @dataclass(frozen=True)
@@ -106,9 +107,14 @@ def _workers(seen: Seen) -> Iterator[Worker]:
     numbers = {*range(seen.replicas), *(one for one in active if one >= 0), *_numbers_of(seen)}
     for ordinal in sorted(numbers):
         name = seen.part.host_name(ordinal)
-        yield Worker(
-            ordinal, name, ordinal in active, pods.get(name), records.get(name), told.get(str(ordinal))
-        )
+        pod, record, said = pods.get(name), records.get(name), told.get(str(ordinal))
+        yield Worker(ordinal, name, ordinal in active, pod, record, said, _ready_for(pod, seen.now))
+
+
+def _ready_for(pod: Pod | None, now: datetime) -> timedelta:
+    ready = pod.status.condition("Ready") if pod is not None and pod.is_ready else None
+    since = ready.last_transition_time if ready is not None else None
+    return now - since if since is not None else timedelta(0)
 
 
 def _numbers_of(seen: Seen) -> Iterator[int]:

@@ -4,6 +4,7 @@ slurmctld calls a program for each wish, once. Whatever becomes of that call, it
 waits for. So a call that got lost while the API server, the operator or a pod was away is made up for.
 """
 
+from datetime import timedelta
 from enum import StrEnum
 from typing import Final
 
@@ -16,6 +17,9 @@ from slurm_operator.slurm.states import NodeFlag
 # The cause in a reason of ours that says why a worker did not start.
 FAILED_CAUSE: Final = "PowerUpFailed"
 _TIMED_OUT: Final = "ResumeTimeout reached"
+
+# A slurmd that is ready registers within seconds.
+REGISTERS_WITHIN: Final = timedelta(minutes=2)
 
 _UP: Final = frozenset({NodeFlag.POWERING_UP, NodeFlag.POWER_UP})
 
@@ -37,9 +41,16 @@ def wish(worker: Worker) -> Wish:
         return Wish.NONE
     if has_failed(record):
         return Wish.NONE if _is_another_try(worker, record) else Wish.FAILED
-    # A pod that starts now finds its record switched off, until its slurmd registers there.
-    was_up = worker.pod is not None and is_record_of(record, worker.pod)
-    return Wish.DOWN if was_up else Wish.NONE
+    return Wish.DOWN if _was_up(worker, record) else Wish.NONE
+
+
+def _was_up(worker: Worker, record: SlurmNode) -> bool:
+    """Its slurmd has registered. A pod that starts now finds its record switched off until then.
+
+    slurmctld may have forgotten who registered there; but nobody is ready for long without having done so.
+    """
+    is_registered = worker.pod is not None and is_record_of(record, worker.pod)
+    return is_registered or worker.ready_for >= REGISTERS_WITHIN
 
 
 def is_powering_up(record: SlurmNode) -> bool:
