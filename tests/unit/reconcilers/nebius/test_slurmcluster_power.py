@@ -2,9 +2,11 @@
 
 import pytest
 
-from slurm_operator.api.nebius import SlurmCluster
+from slurm_operator import wire
+from slurm_operator.api.nebius import NodeSet, SlurmCluster
+from slurm_operator.api.slinky.nodeset import NodeSet as WorkerPart
 from slurm_operator.plan.actions import Apply, Create
-from testing.slurmclusters import decide, manifest, with_our_images, world
+from testing.slurmclusters import decide, manifest, report, settled, with_our_images, world
 
 THEIRS = manifest("SlurmCluster", "smallest")
 OURS = with_our_images(THEIRS)
@@ -87,3 +89,22 @@ def test_soperators_images_bring_their_own_power_manager(cluster):
     assert "power-manager" not in str(found["Controller", "smallest"]["spec"]["template"])
     assert "cloud_dns" in conf(cluster, nodeset("gpu", **ON))["SlurmctldParameters"]
     assert "power_resume.sh" in conf(cluster, nodeset("gpu", **ON))["ResumeProgram"]
+
+
+@pytest.mark.parametrize(
+    ("active", "ready", "is_available"), [([], 0, True), ([0, 3], 1, False), ([0, 3], 2, True)]
+)
+def test_workers_that_are_switched_off_are_not_missed(active, ready, is_available):
+    there = settled(world(OURS, nodeset("cpu", **ON, spec__replicas=5)), (NodeSet, "cpu"), rounds=1)
+    part = there.get(WorkerPart, "ns", "cpu")
+    there.things = [one for one in there.things if one is not part]
+    there.things.append(
+        wire.replace(
+            part,
+            spec=wire.replace(part.spec, replicas=5, ordinals=active),
+            status=wire.replace(part.status, ready_replicas=ready),
+        )
+    )
+
+    told = report(there, SlurmCluster, "smallest")["WorkersAvailable"]
+    assert told[0] == str(is_available), told
