@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from slurm_operator import wire
-from slurm_operator.api.nebius import NodeSet, NodeSetPowerState
+from slurm_operator.api.nebius import NodeSet, NodeSetPowerState, SlurmCluster
 from slurm_operator.api.schema import codec
 from slurm_operator.api.shared.meta import Meta, ObjectKey, OwnerReference
 from slurm_operator.api.slinky.nodeset import NodeSet as WorkerPart
@@ -26,7 +26,7 @@ from slurm_operator.slurm.snapshot import Snapshot, Unreachable, jobs_by_node
 from slurm_operator.slurm.states import JobState, NodeState
 from slurm_operator.slurm.writes import ExplainNodes, PowerNodes, ResumeNodes, UpdateJob
 from testing import children
-from testing.slurmclusters import carried_out, decide, manifest, read, settled, with_our_images, world
+from testing.slurmclusters import carried_out, decide, manifest, read, report, settled, with_our_images, world
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 KEY = ObjectKey("ns", "gpu")
@@ -390,3 +390,12 @@ def test_the_power_state_goes_with_the_wish():
     found = [one for one in decide(there, NodeSet, "gpu")[1].actions() if isinstance(one, DeleteObject)]
 
     assert [one.kind for one in found] == [NodeSetPowerState.KIND]
+
+
+def test_a_nodeset_without_its_cluster_still_says_how_its_workers_are():
+    there = there_is(power(0, 3))
+    there.things = [one for one in there.things if not isinstance(one, SlurmCluster)]
+
+    told = report(there, NodeSet, "gpu")
+    assert told["Ready"][1] == "ClusterNotFound"
+    assert "PodsReady" in told

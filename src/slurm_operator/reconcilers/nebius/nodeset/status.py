@@ -85,7 +85,7 @@ def their_conditions(seen: Seen) -> Iterator[Condition]:
 
 
 def _pods_ready(seen: Seen, ready: int) -> Condition:
-    wanted = len(running(seen)) if seen.is_ephemeral and not seen.is_down else seen.spec.replicas
+    wanted = _wanted(seen)
     message = f"{ready} of {wanted} workers are ready."
     is_ready = ready >= wanted
     return (
@@ -93,6 +93,16 @@ def _pods_ready(seen: Seen, ready: int) -> Condition:
         if is_ready
         else false(PODS_READY, NODESET_NOT_READY, message)
     )
+
+
+def _wanted(seen: Seen) -> int:
+    """How many workers should be ready; of ephemeral ones those that run, and all of them in maintenance."""
+    has_cluster = seen.cluster is not None and seen.cluster.spec is not None
+    if not seen.is_ephemeral or (has_cluster and seen.is_down):
+        return seen.spec.replicas
+    if has_cluster:
+        return len(running(seen))
+    return len(seen.own.spec.numbers) if seen.own is not None else 0
 
 
 def _terminated(seen: Seen) -> Condition:
