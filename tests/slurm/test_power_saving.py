@@ -86,17 +86,13 @@ async def test_a_job_wakes_its_own_node_only_and_idle_time_switches_it_off(
         note = "slurm-operator: gpu-3 does not start: no room"
         assert (await cluster.write(UpdateJob(job_id=job, admin_comment=note))).is_good
 
-        worker = slurm.add_worker("gpu-3", arguments=["-Z", "-b", "--conf", own_conf(made)])
+        slurm.add_worker("gpu-3", arguments=["-Z", "-b", "--conf", own_conf(made)])
         await until(lambda: slurm.job_state(job) == "COMPLETED", "the job runs", READY_WITHIN_SECONDS)
 
         await until(lambda: ("suspend", "gpu-3") in notes(calls), "idle time is over")
         await until(lambda: record(cluster, "gpu-3").state.is_powered_off, "it is switched off")
-        off = record(cluster, "gpu-3")
-        print("record when off:", off.address, worker.address, off.slurmd_start_time, off.state)
         await until(lambda: "POWERED_DOWN" in slurm.node_states("gpu-3"), "off for good")
         await until(lambda: "POWERED_DOWN" in record(cluster, "gpu-3").state.words, "seen")
-        off = record(cluster, "gpu-3")
-        print("record when off for good:", off.address, worker.address, off.slurmd_start_time, off.state)
         slurm.remove_worker("gpu-3")
         assert "DYNAMIC_NORM" in slurm.node_states("gpu-3"), "the record stays"
 
