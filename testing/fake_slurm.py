@@ -17,6 +17,8 @@ from slurm_operator.slurm.writes import (
     CancelJob,
     DeleteNodes,
     DrainNodes,
+    ExplainNodes,
+    PowerNodes,
     RequeueJob,
     ResumeNodes,
     UpdateJob,
@@ -49,7 +51,8 @@ class Record:
     features: tuple[str, ...] = ()
     comment: str = ""
     topology: str = ""
-    is_off: bool = False  # Made before any slurmd registered.
+    is_off: bool = False  # Made before any slurmd registered, or switched off by power saving.
+    is_powering_up: bool = False  # A job waits for its slurmd.
     conf: str = ""
 
 
@@ -89,6 +92,7 @@ class FakeSlurm:
         record = self.records.setdefault(name, Record(name, pod_uid, address, self.now, features=("gpu",)))
         record.pod_uid, record.address, record.started_at = pod_uid, address, self.now
         record.is_silent, record.gone_since, record.is_off = False, None, False
+        record.is_powering_up = False
         if self.returns_to_service:
             record.is_down = False
             if record.reason == "Not responding" and not record.is_drain:
@@ -109,7 +113,8 @@ class FakeSlurm:
                 job.state = "COMPLETED"
         self.orphans = [job for job in self.orphans if job.ends_at is None or job.ends_at > now]
         for record in self.records.values():
-            is_there = record.is_off or record.pod_uid in alive  # Of one that is off nothing is expected.
+            # Of one that is off nothing is expected.
+            is_there = record.is_off or record.is_powering_up or record.pod_uid in alive
             record.gone_since = None if is_there else record.gone_since or now
             self._notice_silence(record)
         self._schedule(alive)
@@ -141,6 +146,7 @@ class FakeSlurm:
 
     def _is_free(self, record: Record, alive: set[str]) -> bool:
         bad = record.is_drain or record.is_down or record.is_silent or record.pod_uid not in alive
+        bad = bad or record.is_off or record.is_powering_up
         return not bad and not any(job.runs and record.name in job.nodes for job in self.jobs.values())
 
     def lose_state(self) -> None:
@@ -208,6 +214,10 @@ class FakeSlurm:
             case AddNodes(conf=conf):
                 made = Record(name, "", name, None, features=("gpu",), is_off=True, conf=conf)
                 self.records[name] = made
+            case ExplainNodes(reason=reason):
+                self.records[name].reason, self.records[name].changed_at = reason, self.now
+            case PowerNodes(up=False):
+                self.records[name].is_off = True
             case UpdateNodes():
                 record = self.records[name]
                 record.features = write.features if write.features is not None else record.features
@@ -241,6 +251,7 @@ class FakeSlurm:
         words += ["NOT_RESPONDING"] if record.is_silent else []
         words += ["CLOUD"] if record.conf else []
         words += ["POWERED_DOWN"] if record.is_off else []
+        words += ["POWERING_UP", "NOT_RESPONDING"] if record.is_powering_up else []
         return SlurmNode(
             name=record.name, state=NodeState.of(*words), address=record.address, reason=record.reason,
             reason_set_by=record.set_by, reason_changed_at=record.changed_at, slurmd_start_time=record.started_at,

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from slurm_operator.api.nebius.powerstate import NodeSetPowerState
 from slurm_operator.api.schema.kind import Kind
 from slurm_operator.api.shared.meta import ObjectKey, key_of
 from slurm_operator.manifests.kinds import KUBE_NODE
@@ -22,7 +23,7 @@ class HandmadeWorld:
     things: list[Any] = field(default_factory=list)
     children_: dict[Kind, list[Child]] = field(default_factory=dict)
     named: dict[tuple[type, ObjectKey], Secret | ConfigMap | Child | Unread] = field(default_factory=dict)
-    served: set[Kind] = field(default_factory=lambda: {KUBE_NODE})
+    served: set[Kind] = field(default_factory=lambda: {KUBE_NODE, NodeSetPowerState.KIND})
     slurms: dict[ObjectKey, Snapshot | Unreachable] = field(default_factory=dict)
     job_ends: dict[int, tuple[EndedJob, ...] | Unread] = field(default_factory=dict)
     undecoded: list[tuple[type, ObjectKey]] = field(default_factory=list)

@@ -14,6 +14,7 @@ from . import database, passive_checks, ssh, submit_check
 from .follow import follow
 from .leave import leave
 from .options import argument_words, machine, resource_items, with_node_items, words
+from .power import power
 from .reach import wait_for_slurmctld
 from .saved import forgive_unsaved_usage
 from .shared_root import check, joining, populate
@@ -134,6 +135,11 @@ def run_checks(_arguments: Sequence[str]) -> int:
     return passive_checks.main(os.environ)
 
 
+def power_call(arguments: Sequence[str]) -> int:
+    """For slurmctld: hands a wish of its power saving over to power-manager."""
+    return power(arguments, os.environ)
+
+
 ENTRIES: Mapping[str, Callable[[Sequence[str]], int]] = {
     "slurmctld": slurmctld,
     "slurmd": slurmd,
@@ -149,6 +155,7 @@ ENTRIES: Mapping[str, Callable[[Sequence[str]], int]] = {
     "complement-root": complement_root,
     "submit-check": submitting,
     "run-checks": run_checks,
+    "power": power_call,
 }
 
 

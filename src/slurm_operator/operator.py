@@ -20,7 +20,7 @@ from slurm_operator.manifests.platform import Namespace, PodTemplate, StorageCla
 from slurm_operator.plan.belonging import Scope
 from slurm_operator.plan.reconciler import Reconciler
 from slurm_operator.reconcilers import accounting, cluster, controller, loginset, nodeset, restapi, token
-from slurm_operator.reconcilers.nebius import activecheck, slurmcluster
+from slurm_operator.reconcilers.nebius import activecheck, powerstate, slurmcluster
 from slurm_operator.reconcilers.nebius import nodeset as nebius_nodeset
 from slurm_operator.reconcilers.shared.slurm_servers import slurm_servers
 from slurm_operator.runtime.manager import Program
@@ -98,6 +98,7 @@ def _made(settings: Settings) -> dict[str, Reconciler[Any]]:
         slurmcluster.RECONCILER,
         nebius_nodeset.RECONCILER,
         activecheck.RECONCILER,
+        powerstate.RECONCILER,
     )
     return {one.name: one for one in every}
 

@@ -57,6 +57,11 @@ class SharedRootSlurm:
         conditions = [one for each in found for one in each.get("status", {}).get("conditions", ())]
         return json.dumps({one["type"]: (one["status"], one.get("message", "")) for one in conditions})
 
+    def power(self) -> str:
+        """What power states and nodes say; for messages of tests."""
+        found = self.get(f"nodesetpowerstates.{GROUP}")["items"]
+        return f"{json.dumps([(one['spec'], one.get('status')) for one in found])} {self.node_states()}"
+
     def patch(self, kind: str, name: str, spec: dict) -> None:
         body = json.dumps({"spec": spec})
         self.kubectl("patch", f"{kind}.{GROUP}", name, "--type=merge", "-p", body)

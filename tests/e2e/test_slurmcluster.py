@@ -1,5 +1,6 @@
 """A SlurmCluster of the second API, with real daemons: one root for all nodes, and no job is ended."""
 
+import json
 import os
 from dataclasses import replace
 
@@ -19,7 +20,7 @@ from slurmcluster_rig import (
     SharedRootSlurm,
 )
 
-from slurm_local import image, stop
+from slurm_local import image, shared_root_cluster, stop
 from slurm_local.progress import PlainProgress, Quiet
 from slurm_local.slurm_cluster import install
 from slurm_local.start import up
@@ -276,3 +277,27 @@ def test_a_cluster_that_is_deleted_leaves_its_root_and_its_keys(slurm):
     # The same manifests find both again.
     slurm.start()
     assert slurm.run("cat", "/home/stays") == "stays\n"
+
+
+@pytest.mark.full
+def test_a_job_starts_only_its_own_ephemeral_worker_and_idle_time_removes_it(slurm):
+    """The pods of other workers stay, and so does the record of the one that is switched off."""
+    wanted = shared_root_cluster.nodeset(5, name="burst")
+    wanted["spec"] |= {"ephemeralNodes": True, "initialNumberEphemeralNodes": 0}
+    power = {"suspendTime": 20, "resumeTimeout": 300}
+    slurm.kubectl("patch", f"slurmclusters.{GROUP}", CLUSTER, "--type=merge", "-p", json.dumps({"spec": {"slurmConfig": power}}))  # fmt: skip
+    slurm.cluster.apply([wanted])
+    every = {f"burst-{number}": "idle~" for number in range(5)}
+    off = {FIRST: "idle", SECOND: "idle", **every}
+    until(lambda: slurm.node_states() == off, 300, lambda: f"{slurm.node_states()} {slurm.told()}")
+    # slurmctld starts again once, with programs to call, and power-manager beside it.
+    until(lambda: "power_resume.sh" in slurm.beside_slurmctld("scontrol", "show", "config"), 300, slurm.told)
+
+    job = slurm.submit("burst-3", "sleep 5")
+    until(lambda: "burst-3" in slurm.pods(), 60, slurm.power)
+    assert slurm.pods() == {FIRST, SECOND, "burst-3"}
+    until(lambda: slurm.job_state(job) == "COMPLETED", 180, slurm.power)
+
+    until(lambda: slurm.pods() == {FIRST, SECOND}, 180, slurm.power)
+    until(lambda: slurm.node_states() == off, 180, lambda: str(slurm.node_states()))
+    assert slurm.get(f"nodesetpowerstates.{GROUP}/burst")["spec"]["activeNodes"] == []

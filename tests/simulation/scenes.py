@@ -57,10 +57,13 @@ WORKERS_ON_A_ROOT = replace(
     reconcilers=tuple(
         found
         for found in _BOTH.reconcilers
-        if found.name in ("nodeset", "slurmcluster", "slurmcluster-nodeset")
+        if found.name in ("nodeset", "nodesetpowerstate", "slurmcluster", "slurmcluster-nodeset")
     ),
     slurm_servers=WORKERS_ONLY.slurm_servers,
 )
+
+# Fields of a NodeSet of the second API that a story may begin with.
+EPHEMERAL = ("ephemeralNodes", "initialNumberEphemeralNodes")
 
 Wish = tuple[Kind, Object]
 
@@ -137,8 +140,10 @@ class Scene:
         meta = {"name": "slurm", "namespace": NAMESPACE, "ownerReferences": [reference]}
         server.create(Controller.KIND, {"metadata": meta, "spec": {}}, HUMAN)
         server.create(kinds.SECRET, {**_meta("jwt"), "data": {"key": PASSWORD}}, HUMAN)
-        replicas = int(str(dict(self.nodeset)["replicas"]))
-        server.create(shared_root.Front.KIND, shared_root.nodeset("gpu", replicas), HUMAN)
+        wanted = shared_root.nodeset("gpu", int(str(dict(self.nodeset)["replicas"])))
+        more = {name: value for name, value in self.nodeset if name in EPHEMERAL}
+        wanted["spec"] |= more
+        server.create(shared_root.Front.KIND, wanted, HUMAN)
 
     def wishes(self) -> list[Wish]:
         """What people ask for, in the order of the manual; they rarely keep to it."""

@@ -126,6 +126,7 @@ def test_the_operators_image_has_the_operator_alone() -> None:
         *(f"{program}/slurm_operator/{name}" for name in files(ROOT / "src" / "slurm_operator")),
         f"{program}/{ABOUT}/METADATA",
         "/usr/local/bin/slurm-operator",
+        "/opt/soperator/bin/power-manager",
         "/usr/bin/slurm_operator",  # As Soperator's chart names it.
     }
 

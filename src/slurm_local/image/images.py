@@ -34,6 +34,8 @@ POPULATE = "populate-jail"
 _KEPT_ARCHIVES = 2
 
 _HOME = "/usr/lib/slurm-operator"
+_POWER = "/opt/soperator/bin"  # Where slurm.conf of a SlurmCluster looks for its programs.
+_POWER_VERBS = ("resume", "suspend", "resume-fail")
 _ENTRY = ("tini", "--", f"{_HOME}/entry")
 _LAUNCHER = f"""\
 #!/usr/bin/python3 -I
@@ -109,7 +111,17 @@ def entry_layer() -> dict[str, Entry]:
     """The entry points, with `slurm-entry` on everybody's path for the pod's preStop."""
     package = files_below(image_files("entry"), f"{_HOME}/slurm_entry")
     launcher = File(_LAUNCHER.encode(), 0o755)
-    return {**package, f"{_HOME}/entry": launcher, "/usr/local/bin/slurm-entry": Link(f"{_HOME}/entry")}
+    return {
+        **package,
+        f"{_HOME}/entry": launcher,
+        "/usr/local/bin/slurm-entry": Link(f"{_HOME}/entry"),
+        **{f"{_POWER}/power_{verb.replace('-', '_')}.sh": _power_script(verb) for verb in _POWER_VERBS},
+    }
+
+
+def _power_script(verb: str) -> File:
+    """slurmctld starts it without a PATH."""
+    return File(f'#!/bin/sh\nexec {_HOME}/entry power {verb} "$1"\n'.encode(), 0o755)
 
 
 def program_layer() -> dict[str, Entry]:
@@ -120,6 +132,7 @@ def program_layer() -> dict[str, Entry]:
         **files_below(Path(slurm_operator.__file__).parent, f"{_HOME}/program/slurm_operator"),
         f"{_HOME}/program/slurm_operator-{version}.dist-info/METADATA": File(metadata.encode()),
         "/usr/local/bin/slurm-operator": _script(""),
+        f"{_POWER}/power-manager": _script("power-manager "),
         "/usr/bin/slurm_operator": _script("soperator "),  # Soperator's charts name it as the command.
     }
 

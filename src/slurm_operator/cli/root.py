@@ -12,6 +12,11 @@ COMMANDS: Table = {
     "local": ("slurm_operator.cli.local", "local", "A real Kubernetes and Slurm on this machine."),
     "manager": ("slurm_operator.cli.manager", "manager", "Run the reconcilers."),
     "manifests": ("slurm_operator.cli.manifests", "manifests", "Print the whole installation as YAML."),
+    "power-manager": (
+        "slurm_operator.cli.power_manager",
+        "power_manager",
+        "Tell the API server which nodes Slurm wants to run.",
+    ),
     "sconfigcontroller": (
         "slurm_operator.cli.sconfigcontroller",
         "sconfigcontroller",

@@ -143,11 +143,16 @@ def chosen_controllers(text: str) -> frozenset[str]:
     return frozenset(CONTROLLERS if everything else named) - less
 
 
+# Kinds that go with another one: Soperator has no controller of its own for them.
+_TOGETHER: Final[Mapping[str, type[Any]]] = {"nodeset": nebius.NodeSetPowerState}
+
+
 def _left_out(chosen: frozenset[str]) -> Iterator[str]:
     for name, model in CONTROLLERS.items():
-        found = registry.ALL.find(names.GROUP, model.KIND.kind) if model is not None else None
-        if found is not None and name not in chosen:
-            yield found.resource
+        for one in (model, _TOGETHER.get(name)):
+            found = registry.ALL.find(names.GROUP, one.KIND.kind) if one is not None else None
+            if found is not None and name not in chosen:
+                yield found.resource
 
 
 def _check_duration(text: str) -> None:

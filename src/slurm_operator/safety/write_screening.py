@@ -15,6 +15,7 @@ from slurm_operator.slurm.writes import (
     Answer,
     DeleteNodes,
     DrainNodes,
+    ExplainNodes,
     NodeWrite,
     PowerNodes,
     ResumeNodes,
@@ -70,6 +71,10 @@ def _answer(write: NodeWrite, name: str, node: SlurmNode | None) -> Answer | Non
             return _foreign(node, over) if node.is_drained_by_others or node.reason else None
         case ResumeNodes(over=over, from_down=from_down):
             if not (node.state.is_drain or (from_down and node.state.is_down)):
+                return Answer(verdict=Verdict.ALREADY)
+            return _foreign(node, over)
+        case ExplainNodes(reason=reason, over=over):
+            if node.reason == reason or not node.state.is_down:
                 return Answer(verdict=Verdict.ALREADY)
             return _foreign(node, over)
         case AddNodes():

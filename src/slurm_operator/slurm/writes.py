@@ -79,6 +79,17 @@ class SetNodesDown(wire.Record, tag="SetNodesDown"):
     over: frozenset[str] = frozenset()
 
 
+class ExplainNodes(wire.Record, tag="ExplainNodes"):
+    """Say why these nodes are down, in place of a reason that stands in `over`, word for word.
+
+    No state changes. A node that is up by now, or of which somebody else has said something, is left alone.
+    """
+
+    nodes: tuple[str, ...]
+    reason: str
+    over: frozenset[str] = frozenset()
+
+
 class PowerNodes(wire.Record, tag="PowerNodes"):
     """Power these nodes up, or down once they are idle."""
 
@@ -172,7 +183,9 @@ class CancelJob(wire.Record, tag="CancelJob"):
     address: str
 
 
-NodeWrite = DrainNodes | ResumeNodes | UpdateNodes | SetNodesDown | PowerNodes | DeleteNodes | AddNodes
+NodeWrite = (
+    DrainNodes | ResumeNodes | UpdateNodes | SetNodesDown | ExplainNodes | PowerNodes | DeleteNodes | AddNodes
+)
 JobWrite = UpdateJob | SignalJob | RequeueJob | CancelJob
 SlurmWrite = NodeWrite | JobWrite | Reconfigure | Reserve | Unreserve
 
@@ -224,9 +237,9 @@ class WriteResult(wire.Record):
 def subjects(write: SlurmWrite) -> tuple[str, ...]:
     """What the write is about; the keys of its result."""
     match write:
-        case DrainNodes() | ResumeNodes() | UpdateNodes() | SetNodesDown() | PowerNodes():
+        case DrainNodes() | ResumeNodes() | UpdateNodes() | SetNodesDown() | ExplainNodes():
             return write.nodes
-        case DeleteNodes() | AddNodes():
+        case PowerNodes() | DeleteNodes() | AddNodes():
             return write.nodes
         case UpdateJob() | SignalJob() | RequeueJob() | CancelJob():
             return (str(write.job_id),)

@@ -143,6 +143,8 @@ def node_fields(write: writes.NodeWrite) -> dict[str, object]:
             return {"state": ["DRAIN"], "reason": reason}
         case writes.SetNodesDown(reason=reason):
             return {"state": ["DOWN"], "reason": reason}
+        case writes.ExplainNodes(reason=reason):
+            return {"reason": reason}
         case writes.ResumeNodes(from_down=from_down):
             # UNDRAIN leaves DOWN as it is, and RESUME is refused for a node that is neither down nor drained.
             return {"state": ["RESUME" if from_down else "UNDRAIN"]}

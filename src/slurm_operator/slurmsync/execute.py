@@ -44,6 +44,7 @@ _VERBS: dict[type[NodeWrite], str] = {
     writes.ResumeNodes: "resume",
     writes.UpdateNodes: "update",
     writes.SetNodesDown: "set down",
+    writes.ExplainNodes: "explain",
     writes.PowerNodes: "power",
     writes.DeleteNodes: "delete",
     writes.AddNodes: "add",

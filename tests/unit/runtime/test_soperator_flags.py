@@ -147,7 +147,11 @@ def test_controllers_are_chosen_in_their_syntax(text, run):
 def test_what_is_left_out_is_not_reconciled():
     left = chosen("--controllers=cluster").left_out
 
-    assert left == ("nodeconfigurators.slurm.nebius.ai", "nodesets.slurm.nebius.ai")
+    assert left == (
+        "nodeconfigurators.slurm.nebius.ai",
+        "nodesets.slurm.nebius.ai",
+        "nodesetpowerstates.slurm.nebius.ai",
+    )
     about = {
         one.kind for one in program(chosen("--controllers=-cluster,-nodeset", "--checks=false")).reconcilers
     }

@@ -8,6 +8,7 @@ from slurm_operator.slurm.writes import (
     AddNodes,
     DeleteNodes,
     DrainNodes,
+    ExplainNodes,
     NodeWrite,
     PowerNodes,
     ResumeNodes,
@@ -43,6 +44,7 @@ DRAIN_IDLE = DrainNodes(nodes=("n",), reason=OURS, unless_in_use=True)
 DRAIN_LOST = DrainNodes(nodes=("n",), reason=OURS, over=frozenset({LOST}))
 DRAIN_ANEW = DrainNodes(nodes=("n",), reason=OURS, over=frozenset({"slurm-operator: NodeCordon"}))
 DOWN = SetNodesDown(nodes=("n",), reason=OURS)
+EXPLAIN = ExplainNodes(nodes=("n",), reason=OURS, over=frozenset({LOST}))
 RESUME = ResumeNodes(nodes=("n",))
 RESUME_LOST = ResumeNodes(nodes=("n",), over=frozenset({LOST}), from_down=True)
 RESUME_KILL = ResumeNodes(nodes=("n",), over=frozenset({"Kill task failed"}))
@@ -55,6 +57,11 @@ SEND = None
 @pytest.mark.parametrize(
     ("write", "seen", "verdict"),
     [
+        pytest.param(EXPLAIN, node("DOWN", reason=LOST, by="slurm"), SEND, id="explain: Slurm's own word"),
+        pytest.param(EXPLAIN, node("DOWN", reason=THEIRS), Verdict.FOREIGN, id="explain: a human's word"),
+        pytest.param(EXPLAIN, node("DOWN"), Verdict.FOREIGN, id="explain: down by somebody, without a word"),
+        pytest.param(EXPLAIN, node("IDLE", reason=LOST), Verdict.ALREADY, id="explain: it is up again"),
+        pytest.param(EXPLAIN, node("DOWN", reason=OURS), Verdict.ALREADY, id="explain: said before"),
         pytest.param(DRAIN, node("IDLE"), SEND, id="drain: an idle node"),
         pytest.param(DRAIN, node("MIXED"), SEND, id="drain: a busy node"),
         pytest.param(

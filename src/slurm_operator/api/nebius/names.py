@@ -177,6 +177,11 @@ def controller(cluster: str) -> str:
     return f"{cluster}-controller"
 
 
+def slurm_controller(cluster: str) -> str:
+    """The account of slurmctld's pod, where Slurm powers nodes up and down."""
+    return f"{cluster}-slurm-controller"
+
+
 def controller_service(cluster: str) -> str:
     return f"{cluster}-controller-svc"
 

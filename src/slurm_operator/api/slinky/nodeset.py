@@ -171,6 +171,14 @@ class NodeSetSettings:
         return range(self.replicas) if self.ordinals is None else sorted(set(self.ordinals))
 
     @property
+    def known_numbers(self) -> Collection[int]:
+        """The numbers that Slurm knows, also while no worker has them.
+
+        Where `ordinals` say which workers run, those below `replicas` are switched off, and known as well.
+        """
+        return self.numbers if self.ordinals is None else sorted({*self.ordinals, *range(self.replicas)})
+
+    @property
     def has_fixed_numbers(self) -> bool:
         """Whether it is said which workers run, not only how many: by a list, or by lines of slurm.conf."""
         return self.ordinals is not None or self.records is Records.STATIC

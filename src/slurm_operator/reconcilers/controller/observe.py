@@ -170,8 +170,8 @@ def observe(key: ObjectKey, world: World) -> Seen | None:
 
 
 def _static_nodes(nodeset: NodeSet, world: World) -> tuple[str, ...]:
-    """Workers with a line in slurm.conf: those that are wanted, and whoever has not gone yet."""
-    wanted = () if nodeset.metadata.is_terminating else nodeset.spec.numbers
+    """Workers with a line in slurm.conf: those that may be wanted, and whoever has not gone yet."""
+    wanted = () if nodeset.metadata.is_terminating else nodeset.spec.known_numbers
     there = (slurm_node_name(pod) for pod in world.find(Pod, OWNER, nodeset.metadata.uid))
     return tuple(sorted({*there, *(nodeset.host_name(ordinal) for ordinal in wanted)}))
 

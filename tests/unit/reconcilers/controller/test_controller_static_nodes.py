@@ -71,8 +71,8 @@ def waits(made: Play) -> dict[str, str]:
         ),
         pytest.param(
             {"ordinals": [1, 4, 5]},
-            "NodeName=gpu-[1,4-5] CPUs=2 Features=gpu RealMemory=2000 State=CLOUD",
-            id="by a list",
+            "NodeName=gpu-[0-2,4-5] CPUs=2 Features=gpu RealMemory=2000 State=CLOUD",
+            id="by a list, and those below replicas",
         ),
         pytest.param(
             {"ordinalPadding": 3, "template": {"spec": {"hostname": "w-"}}},

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from slurm_operator.api.nebius import names
 from slurm_operator.api.nebius.jailedconfig import JailedConfig
 from slurm_operator.api.nebius.nodeset import NodeSet
+from slurm_operator.api.nebius.powerstate import NodeSetPowerState
 from slurm_operator.api.nebius.slurmcluster import SlurmCluster
 from slurm_operator.api.shared.meta import ObjectKey, key_of
 from slurm_operator.api.slinky.nodeset import NodeSet as WorkerPart
@@ -47,6 +48,16 @@ def of_part(part: WorkerPart, world: World) -> Iterator[ObjectKey]:
     yield key_of(part)
 
 
+def of_power_state(power: NodeSetPowerState, world: World) -> Iterator[ObjectKey]:
+    """Only the object of its name counts for a NodeSet."""
+    yield key_of(power)
+
+
+def is_same_wish(old: NodeSetPowerState, new: NodeSetPowerState) -> bool:
+    """Whether only its status changed."""
+    return old.spec == new.spec and old.metadata.is_terminating == new.metadata.is_terminating
+
+
 # Secrets and ConfigMaps are asked for by name, so their changes wake us too.
 RECONCILER = Reconciler[Seen](
     name="slurmcluster-nodeset",
@@ -60,6 +71,7 @@ RECONCILER = Reconciler[Seen](
         Wake(SlurmCluster, of_cluster, is_no_news),
         Wake(JailedConfig, of_files),
         Wake(WorkerPart, of_part),
+        Wake(NodeSetPowerState, of_power_state, is_same_wish),
     ),
     children=(kinds.CONFIG_MAP,),
     urgent_status_fields=("phase",),

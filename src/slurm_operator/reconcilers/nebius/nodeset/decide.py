@@ -1,21 +1,22 @@
 """What is missing of a NodeSet's part, what it waits for, and how its workers leave."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Final
 
 from slurm_operator.api.nebius.nodeset import NodeSet
+from slurm_operator.api.nebius.powerstate import NodeSetPowerState
 from slurm_operator.api.schema.problems import Problem, References, Severity
 from slurm_operator.api.shared.meta import ObjectKey
 from slurm_operator.manifests.objects import ConfigMap, Unread
-from slurm_operator.plan.actions import Action, Wait
+from slurm_operator.plan.actions import Action, Create, Wait
 from slurm_operator.plan.plan import Plan, lane, plan
 from slurm_operator.reconcilers.nebius.nodeset import desired
 from slurm_operator.reconcilers.nebius.nodeset.observe import Seen
 from slurm_operator.reconcilers.shared.children import missing_among, missing_secret
-from slurm_operator.reconcilers.shared.composed import ORPHAN, next_removal_step, part_name, said_by
+from slurm_operator.reconcilers.shared.composed import ORPHAN, deletion, next_removal_step, part_name, said_by
 from slurm_operator.reconcilers.shared.deletion_hold import holding
-from slurm_operator.reconcilers.shared.parts import missing_part
+from slurm_operator.reconcilers.shared.parts import is_owned, missing_part
 
 SPEC_REFUSED: Final = "SpecRefused"
 CLUSTER_NOT_FOUND: Final = "ClusterNotFound"
@@ -40,6 +41,7 @@ def decide(seen: Seen, now: datetime) -> Plan:
     return plan(
         held,
         lane("files", missing_among([desired.limits_map(seen)], seen.children), _sssd(seen)),
+        lane("power state", _power_state(seen)),
         lane("workers", _workers(seen)),
         lane("waiting", _waits(seen)),
         waits_on=(ObjectKey(seen.meta.namespace, seen.nodeset.cluster),) if seen.is_down else (),
@@ -101,7 +103,7 @@ def _workers(seen: Seen) -> list[Action]:
     waits = [*_absent_files(seen)]
     if waits and seen.own is None:
         return [*waits]
-    step = missing_part(desired.part(seen, replicas(seen)), seen.part, seen.meta)
+    step = missing_part(desired.part(seen, replicas(seen), running(seen)), seen.part, seen.meta)
     return [*waits, *([step] if step is not None else [])]
 
 
@@ -132,6 +134,35 @@ def replicas(seen: Seen) -> int:
     has_started = seen.own is not None and seen.own.spec.replicas > 0
     is_wanted = not seen.is_down and (has_started or may_start(seen))
     return seen.spec.replicas if is_wanted else 0
+
+
+def running(seen: Seen) -> list[int]:
+    """The numbers of the workers that should run: where Slurm decides, those that its power state names.
+
+    Numbers from `replicas` on are nobody's. While there is no power state, or none has been read yet, nothing
+    changes.
+    """
+    most = replicas(seen)
+    if not seen.is_ephemeral:
+        return [*range(most)]
+    if seen.power is not None and seen.power.spec is not None:
+        active: Iterable[int] = seen.power.spec.active_nodes
+    else:
+        active = seen.own.spec.numbers if seen.own is not None else range(desired.first_active(seen))
+    return sorted({number for number in active if 0 <= number < most})
+
+
+def _power_state(seen: Seen) -> list[Action]:
+    """Made once. What it says afterwards is Slurm's, by power-manager, and the user's."""
+    name, found = f"NodeSetPowerState {seen.name}", seen.power
+    if seen.is_ephemeral and seen.has_power_states and found is None:
+        message = f"made {name}: from now on Slurm says which workers run"
+        return [Create(manifest=desired.power_state(seen), reason="Created", message=message, may_exist=True)]
+    if found is not None and not seen.is_ephemeral and is_owned(found, seen.meta):
+        return (
+            [] if found.metadata.is_terminating else [deletion(NodeSetPowerState.KIND, found, NodeSet.KIND)]
+        )
+    return []
 
 
 def may_start(seen: Seen) -> bool:

@@ -1,12 +1,13 @@
 """The part that a NodeSet becomes: numbered workers of the engine on the shared root."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from slurm_operator.api.nebius import names
 from slurm_operator.api.nebius.amounts import amount_in
 from slurm_operator.api.nebius.nodeset import NodeSet, Sidecar, UpdateStrategy
 from slurm_operator.api.nebius.older_worker import CgroupVersion
+from slurm_operator.api.nebius.powerstate import NodeSetPowerState
 from slurm_operator.api.nebius.volumes import WorkerVolumeMount, given
 from slurm_operator.api.shared import names as shared_names
 from slurm_operator.api.shared.images import cluster_domain
@@ -63,7 +64,20 @@ def selector(seen: Seen) -> str:
     return ",".join(f"{key}={value}" for key, value in sorted(wanted.items()))
 
 
-def part(seen: Seen, replicas: int) -> Manifest:
+def first_active(seen: Seen) -> int:
+    """How many ephemeral workers run before Slurm has asked for any."""
+    return min(seen.spec.initial_number_ephemeral_nodes, seen.spec.replicas)
+
+
+def power_state(seen: Seen) -> Manifest:
+    """Which ephemeral workers run at first. Whoever runs already goes on: Slurm says when it may stop."""
+    there = seen.own.spec.numbers if seen.own is not None else ()
+    spec = {"nodeSetRef": seen.name, "activeNodes": sorted({*range(first_active(seen)), *there})}
+    return maker(seen).part(NodeSetPowerState.KIND, seen.name, WORKER, spec)
+
+
+def part(seen: Seen, replicas: int, running: Sequence[int]) -> Manifest:
+    """The workers that are `running`, out of so many that Slurm knows."""
     spec, cluster = seen.spec, seen.nodeset.cluster
     is_aware = spec.update_strategy is UpdateStrategy.SLURM_AWARE
     labels = {
@@ -76,7 +90,7 @@ def part(seen: Seen, replicas: int) -> Manifest:
     body: Manifest = {
         "controllerRef": {"name": cluster},
         "replicas": replicas,
-        **_numbers(replicas),
+        **({"ordinals": [*running]} if seen.is_ephemeral else _numbers(replicas)),
         "records": str(records(seen)),
         "configSource": "files" if seen.reads_files else "configless",
         "slurmd": _slurmd(seen),

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from slurm_operator.api.nebius import names
 from slurm_operator.api.nebius.jailedconfig import JailedConfig
 from slurm_operator.api.nebius.nodeset import NodeSet, NodeSetSpec
+from slurm_operator.api.nebius.powerstate import NodeSetPowerState
 from slurm_operator.api.nebius.slurmcluster import Maintenance, SlurmCluster, SlurmClusterSpec
 from slurm_operator.api.schema.kind import Kind
 from slurm_operator.api.shared.config_source import ConfigSource
@@ -37,6 +38,8 @@ class Seen:
     has_files: bool = False  # Whether the root has had Slurm's files once.
     has_user_namespaces: bool = False  # Whether every Kubernetes node can give a pod its own.
     is_namespace_refused: bool = False  # Whether a worker could not start in one, because of a volume.
+    power: NodeSetPowerState | None = None  # Which of its workers should run, where Slurm decides that.
+    has_power_states: bool = True  # Whether this Kubernetes knows the kind.
 
     @property
     def meta(self) -> Meta:
@@ -79,6 +82,11 @@ class Seen:
         """Whose image this is, by its name or by an annotation."""
         notes = self.cluster.metadata.annotations if self.cluster is not None else {}
         return family(self.spec.slurmd.image.reference, {**notes, **self.meta.annotations})
+
+    @property
+    def is_ephemeral(self) -> bool:
+        """Whether Slurm decides which of its workers run."""
+        return self.spec.ephemeral_nodes
 
     @property
     def is_down(self) -> bool:
@@ -132,6 +140,8 @@ def observe(key: ObjectKey, world: World) -> Seen | None:
         children={limits: child} if child is not None else {},
         has_files=jailed is not None and jailed.status.is_written,
         has_user_namespaces=_has_user_namespaces(world),
+        power=world.get(NodeSetPowerState, key.namespace, key.name),
+        has_power_states=world.serves(NodeSetPowerState.KIND),
     )
     return _with_named(seen, world)
 
@@ -154,7 +164,7 @@ def _is_namespace_refused(seen: Seen, world: World) -> bool:
     if own is None or own.spec.template.spec.get("hostUsers") is not False:
         return False
     # Thousands of pods are looked through only where some are not ready.
-    is_asked = own.status.ready_replicas < own.spec.replicas
+    is_asked = own.status.ready_replicas < len(own.spec.numbers)
     return is_asked and was_refused(world.find(Pod, OWNER, own.metadata.uid))
 
 

@@ -10,7 +10,12 @@ from slurm_operator.plan.conditions import DEGRADED, PROGRESSING, READY, Conditi
 from slurm_operator.plan.plan import Outcome, Plan
 from slurm_operator.plan.reconciler import StatusReport
 from slurm_operator.reconcilers.nebius.nodeset import desired
-from slurm_operator.reconcilers.nebius.nodeset.decide import CLUSTER_CHANGED, CLUSTER_NOT_FOUND, SPEC_REFUSED
+from slurm_operator.reconcilers.nebius.nodeset.decide import (
+    CLUSTER_CHANGED,
+    CLUSTER_NOT_FOUND,
+    SPEC_REFUSED,
+    running,
+)
 from slurm_operator.reconcilers.nebius.nodeset.observe import Seen
 from slurm_operator.reconcilers.nebius.nodeset.unsupported import unsupported
 from slurm_operator.reconcilers.shared.composed import State, state
@@ -66,7 +71,7 @@ def their_conditions(seen: Seen) -> Iterator[Condition]:
     is_read = part.status.observed_generation >= part.metadata.generation
     for type_ in (CONFIG_UPDATED, CONFIG_DYNAMIC_UPDATED):
         yield true(type_, "Updated") if is_read else false(type_, "Updating", "The workers follow the spec.")
-    wanted, told = part.spec.replicas, part.status
+    wanted, told = len(part.spec.numbers), part.status
     is_updated = is_read and told.updated_replicas >= wanted
     yield (
         true(STATEFUL_SET_UPDATED, "Updated")
@@ -80,13 +85,24 @@ def their_conditions(seen: Seen) -> Iterator[Condition]:
 
 
 def _pods_ready(seen: Seen, ready: int) -> Condition:
-    message = f"{ready} of {seen.spec.replicas} workers are ready."
-    is_ready = ready >= seen.spec.replicas
+    wanted = _wanted(seen)
+    message = f"{ready} of {wanted} workers are ready."
+    is_ready = ready >= wanted
     return (
         true(PODS_READY, NODESET_READY, message)
         if is_ready
         else false(PODS_READY, NODESET_NOT_READY, message)
     )
+
+
+def _wanted(seen: Seen) -> int:
+    """How many workers should be ready; of ephemeral ones those that run, and all of them in maintenance."""
+    has_cluster = seen.cluster is not None and seen.cluster.spec is not None
+    if not seen.is_ephemeral or (has_cluster and seen.is_down):
+        return seen.spec.replicas
+    if has_cluster:
+        return len(running(seen))
+    return len(seen.own.spec.numbers) if seen.own is not None else 0
 
 
 def _terminated(seen: Seen) -> Condition:

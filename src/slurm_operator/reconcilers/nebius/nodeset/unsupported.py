@@ -15,13 +15,17 @@ _SSSD: Final = "sssd runs inside the slurmd container of our images"
 
 # Everything that no part, file or object follows from, with every image or with those of one family.
 IGNORED: Final = (
-    Ignored("initialNumberEphemeralNodes", "all replicas run all the time"),
     Ignored("ephemeralTopologyWaitTimeout", "workers do not wait for a place in the network"),
     Ignored("munge.security.limitsConfig", "it gets the limits of the container runtime"),
     Ignored("sssd.security.limitsConfig", "it gets the limits of the container runtime", Family.SOPERATOR),
     Ignored("sssd", _SSSD, Family.OURS),
     Ignored("sssdDebugLevel", f"{_SSSD}; write it into sssd.conf", Family.OURS),
     Ignored("topology.fabric", "Slurm plans as if all nodes were on one switch"),
+)
+
+# What counts only where Slurm powers workers up and down.
+_OF_EPHEMERAL: Final = (
+    Ignored("initialNumberEphemeralNodes", "all replicas run all the time, as ephemeralNodes is false"),
 )
 
 
@@ -39,8 +43,10 @@ def unsupported(seen: Seen) -> Iterator[str]:
             yield "slurmd.volumes.jail: it is another volume than that of the SlurmCluster, and not populated"
     if spec.docker.enabled:
         yield "docker.enabled: jobs cannot use Docker"
-    if spec.ephemeral_nodes:
-        yield "ephemeralNodes: all replicas run all the time"
+    if spec.ephemeral_nodes and not seen.has_power_states:
+        yield "ephemeralNodes: no worker is started or stopped, because NodeSetPowerState is not served here"
+    if not spec.ephemeral_nodes:
+        yield from used(spec, _OF_EPHEMERAL, seen.family)
     if spec.slurmd.port != shared_names.SLURMD_PORT:
         yield f"slurmd.port: slurmd listens on {shared_names.SLURMD_PORT}"
     if spec.slurmd.liveness_probe:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from slurm_operator.api.nebius import names
+from slurm_operator.api.nebius.nodeset import NodeSet
 from slurm_operator.api.nebius.slurmcluster import Maintenance
 from slurm_operator.api.shared.conditions import MOST_CHARACTERS, Truth
 from slurm_operator.manifests import kinds
@@ -105,14 +106,23 @@ def _controllers(seen: Seen) -> Condition:
 def _workers(seen: Seen) -> Condition:
     if seen.is_down:
         return false(WORKERS, MAINTENANCE, "Slurm workers are in maintenance")
-    wanted = sum(one.spec.replicas for one in seen.nodesets if one.spec is not None)
-    if not wanted:
+    if not any(one.spec.replicas for one in seen.nodesets if one.spec is not None):
         return false(WORKERS, NOT_AVAILABLE, "Slurm workers are disabled")
-    ready = ready_workers(seen)
+    ready, wanted = ready_workers(seen), sum(wanted_workers(one, seen) for one in seen.nodesets)
     if ready >= wanted:
         return true(WORKERS, AVAILABLE, "Slurm workers are available")
     message = f"Slurm workers are not available yet: {ready} of {wanted} are ready"
     return false(WORKERS, NOT_AVAILABLE, message)
+
+
+def wanted_workers(nodeset: NodeSet, seen: Seen) -> int:
+    """How many workers of a NodeSet should run: where Slurm decides that, those that it wants now."""
+    part = seen.workers.get(nodeset.metadata.name)
+    if nodeset.spec is None:
+        return 0
+    if nodeset.spec.ephemeral_nodes and part is not None:
+        return len(part.spec.numbers)
+    return nodeset.spec.replicas
 
 
 def ready_workers(seen: Seen) -> int:

@@ -28,6 +28,7 @@ from slurm_operator.reconcilers.nebius.slurmcluster import (
     partitions,
     parts,
     populate,
+    power,
 )
 from slurm_operator.reconcilers.nebius.slurmcluster.accounting import accounting
 from slurm_operator.reconcilers.nebius.slurmcluster.mariadb import MadeBy
@@ -191,7 +192,14 @@ def _lanes(seen: Seen, populating: Lane) -> Iterator[Lane]:
     nodes = seen.spec.slurm_nodes
     yield lane("keys", objects.generated_keys(seen), _sssd_secret(seen), _family_note(seen))
     yield populating
-    yield lane("controller", _maps(seen, objects.controller_maps(seen)), _part(seen, parts.controller(seen)))
+    yield lane(
+        "controller",
+        [
+            *_maps(seen, objects.controller_maps(seen)),
+            *_maps(seen, power.rights(seen, parts.maker(seen))),
+        ],
+        _part(seen, parts.controller(seen)),
+    )
     if nodes.accounting.enabled:
         yield lane("accounting", *_database(seen), _part(seen, accounting(seen)))
     yield lane("operator rest", _part(seen, parts.operator_rest(seen)))

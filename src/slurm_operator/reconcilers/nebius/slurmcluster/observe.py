@@ -234,6 +234,7 @@ def _children(key: ObjectKey, world: World) -> Iterator[tuple[tuple[Kind, str], 
     wanted = [(kinds.CONFIG_MAP, name) for name in config_map_names(key.name)]
     writer = (kinds.DEPLOYMENT, kinds.SERVICE_ACCOUNT, kinds.ROLE, kinds.ROLE_BINDING)
     wanted += [(kind, names.sconfigcontroller(key.name)) for kind in writer]
+    wanted += [(kind, names.slurm_controller(key.name)) for kind in writer[1:]]
     wanted += [(kind, names.database(key.name)) for kind in (kinds.MARIADB, kinds.MARIADB_GRANT)]
     for kind, name in wanted:
         child = world.child(kind, key.namespace, name)

@@ -25,7 +25,7 @@ from slurm_operator.reconcilers.nebius.shared.places import (
     below,
     slurm_conf_mount,
 )
-from slurm_operator.reconcilers.nebius.slurmcluster import partitions, slurm_lines
+from slurm_operator.reconcilers.nebius.slurmcluster import partitions, power, slurm_lines
 from slurm_operator.reconcilers.nebius.slurmcluster.observe import Seen
 
 # As which user Soperator runs slurmctld and slurmdbd, and whom their volumes belong to.
@@ -93,6 +93,7 @@ def extra_conf(seen: Seen) -> str:
             seen.family,
             workers=sum(one.spec.replicas for one in seen.nodesets if one.spec is not None),
             has_gpus=any(one.spec.gpu.enabled for one in seen.nodesets if one.spec is not None),
+            power=power.of(seen),
         ),
         partitions.BEGIN,
         *partitions.lines(seen),
@@ -116,7 +117,7 @@ def _controller_mounts(seen: Seen) -> list[Manifest]:
     volumes = seen.spec.slurm_nodes.controller.volumes
     _, custom = pods.custom_mounts(volumes.custom_mounts, seen.spec.sources)
     sssd = pods.SSSD_MOUNTS if pods.present(seen.spec.slurm_nodes.controller.sssd) is not None else ()
-    return [pods.JAIL_MOUNT, _limits_mount(), *sssd, *custom]
+    return [pods.JAIL_MOUNT, _limits_mount(), *power.mounts(seen), *sssd, *custom]
 
 
 def _slurmctld(seen: Seen) -> Manifest:
@@ -140,12 +141,13 @@ def _controller_template(seen: Seen, wished: SlurmNodeController, state: list[Ma
         "spec": {
             **pods.place(seen.spec.filters.get(wished.k8s_node_filter_name)),
             **_pod_fields(wished, wished.slurmctld, wished.munge, wished.sssd),
-            **pods.filled({"serviceAccountName": wished.service_account_name}),
-            "initContainers": [*wished.custom_init_containers, *sidecars],
+            **pods.filled({"serviceAccountName": wished.service_account_name or power.account(seen)}),
+            "initContainers": [*wished.custom_init_containers, *sidecars, *power.sidecars(seen)],
             "volumes": [
                 pods.volume(names.JAIL, wished.volumes.jail, seen.spec.sources),
                 pods.config_map_volume("security-limits", names.controller_limits(seen.name)),
                 *state,
+                *power.volumes(seen),
                 *sssd,
                 *custom,
             ],

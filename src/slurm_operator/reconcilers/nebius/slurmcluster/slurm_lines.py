@@ -5,6 +5,7 @@ log files, slurmdbd's address. docs/guides/soperator-api.md lists every other di
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Final
 
 from slurm_operator.api.nebius.accounting import AccountingSlurmConfig
@@ -49,7 +50,25 @@ _SCHEDULING: Final = (
 )
 
 
-def lines(spec: SlurmClusterSpec, family: Family, *, workers: int, has_gpus: bool) -> Iterator[str]:
+# Where slurmctld's image has the programs that it calls to power nodes up and down.
+_PROGRAMS: Final = (
+    "ResumeProgram=/opt/soperator/bin/power_resume.sh",
+    "ResumeFailProgram=/opt/soperator/bin/power_resume_fail.sh",
+    "SuspendProgram=/opt/soperator/bin/power_suspend.sh",
+)
+
+
+@dataclass(frozen=True)
+class Power:
+    """Nodes that Slurm powers up and down, and those that it must leave alone, as hostlists."""
+
+    is_used: bool = False
+    excluded: tuple[str, ...] = ()
+
+
+def lines(
+    spec: SlurmClusterSpec, family: Family, *, workers: int, has_gpus: bool, power: Power
+) -> Iterator[str]:
     """The lines before the partitions. `workers` is how many there may be."""
     is_theirs = family is Family.SOPERATOR
     yield from _settings(spec.slurm_config)
@@ -69,11 +88,11 @@ def lines(spec: SlurmClusterSpec, family: Family, *, workers: int, has_gpus: boo
     yield "PropagateResourceLimits=NONE"
     yield from _health_check(spec)
     yield from _CONSTANT
-    yield _slurmctld_parameters(workers)
+    yield _slurmctld_parameters(workers, has_cloud_names=power.is_used and is_theirs)
     yield "PrologFlags=contain"
     if is_theirs:
         yield "RebootProgram=/opt/bin/slurm/reboot.sh"
-    yield from _POWER
+    yield from _power(power)
     yield from _SCHEDULING
     yield f"MaxNodeCount={_room(workers)}"
     yield f"MaxArraySize={max(_OFTEN, power_of_two(5 * workers))}"
@@ -112,12 +131,22 @@ def _health_check(spec: SlurmClusterSpec) -> Iterator[str]:
         yield f"HealthCheckNodeState={states}"
 
 
-def _slurmctld_parameters(workers: int) -> str:
+def _power(power: Power) -> Iterator[str]:
+    """Without `idle_on_node_suspend`, which Soperator sets: it also lifts drains."""
+    if power.is_used:
+        yield from _PROGRAMS
+    yield from _POWER
+    if power.is_used and power.excluded:
+        yield f"SuspendExcNodes={','.join(power.excluded)}"
+
+
+def _slurmctld_parameters(workers: int, *, has_cloud_names: bool) -> str:
     words = (
         f"conmgr_max_connections={_room(workers)}",
         "conmgr_threads=32",
         "validate_nodeaddr_threads=32",
         "enable_stepmgr",
+        *(("cloud_dns",) if has_cloud_names else ()),
     )
     return f"SlurmctldParameters={','.join(words)}"
 

@@ -50,13 +50,13 @@ def _before_its_line(slurm_node: str, seen: Seen) -> list[Action]:
 def known_names(nodeset: NodeSet) -> set[str]:
     """Records that are to be there, with or without a pod.
 
-    Where `ordinals` say which workers run, those below `replicas` are known to Slurm as well: switched off.
     Without a list nobody says which numbers stay, and records follow the workers.
     """
     spec = nodeset.spec
-    if not is_created(nodeset) or nodeset.metadata.is_terminating or spec.ordinals is None:
+    is_listed = spec.records is not Records.REGISTERED and spec.ordinals is not None
+    if not is_listed or nodeset.metadata.is_terminating:
         return set()
-    return {identity.hostname(ordinal, nodeset) for ordinal in {*spec.numbers, *range(spec.replicas)}}
+    return {identity.hostname(ordinal, nodeset) for ordinal in spec.known_numbers}
 
 
 def without_pods(seen: Seen, coming: set[str]) -> list[Lane]:
@@ -65,11 +65,12 @@ def without_pods(seen: Seen, coming: set[str]) -> list[Lane]:
     Not before Slurm itself has given such a node up: until then it would send jobs there.
     """
     slurm = seen.slurm
-    if not isinstance(slurm, Snapshot) or not slurm.can_add_nodes:
+    if not isinstance(slurm, Snapshot):
         return []
     there = {worker.slurm_node for worker in seen.workers}
     absent = sorted(known_names(seen.nodeset) - there - coming)
-    missing = tuple(name for name in absent if name not in slurm.nodes)
+    can_add = is_created(seen.nodeset) and slurm.can_add_nodes
+    missing = tuple(name for name in absent if can_add and name not in slurm.nodes)
     off = tuple(name for name in absent if name in slurm.nodes and _is_stopped_by_us(name, slurm))
     made = [lane(KNOWN, [add(missing, seen)])] if missing else []
     return [*made, *([lane("records of stopped workers", [_back(off, seen)])] if off else [])]
