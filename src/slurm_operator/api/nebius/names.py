@@ -125,6 +125,15 @@ def sconfigcontroller(cluster: str) -> str:
     return f"{cluster}-sconfigcontroller"
 
 
+def exporter(cluster: str) -> str:
+    """The Deployment of the exporter, and its account where it needs one and the manifest names none."""
+    return f"{cluster}-slurm-exporter"
+
+
+def pod_monitor(cluster: str) -> str:
+    return cluster
+
+
 def login(cluster: str) -> str:
     """The LoginSet, and its workload."""
     return f"{cluster}-login"
