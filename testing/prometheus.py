@@ -35,6 +35,9 @@ exec chroot "$root" "$@"
 """
 
 
+Points = list[tuple[float, float]]
+
+
 class Sample(NamedTuple):
     """One series of an answer."""
 
@@ -70,6 +73,7 @@ class Prometheus:
         (work / "prometheus.yml").write_text(
             yaml.safe_dump(_configuration(targets, [rule.name for rule in rules]))
         )
+        self._started_at = time.time()
         self._log = (work / "prometheus.log").open("w")
         self._process = subprocess.Popen(
             _entering(
@@ -107,6 +111,21 @@ class Prometheus:
         if found["resultType"] == "scalar":
             return [Sample({}, float(found["result"][1]))]
         return [Sample(one["metric"], float(one["value"][1])) for one in found["result"]]
+
+    def history(self, expression: str, seconds: float, step: float) -> list[tuple[dict[str, str], Points]]:
+        """What it gave in the last so many seconds: labels of each series, and (time, value)."""
+        end = time.time()
+        found = self.ask(
+            "query_range", query=expression, start=f"{end - seconds}", end=f"{end}", step=f"{step}"
+        )
+        return [
+            (one["metric"], [(float(at), float(value)) for at, value in one["values"]])
+            for one in found["result"]
+        ]
+
+    def since_start(self, expression: str) -> list[tuple[dict[str, str], Points]]:
+        """The same, of all the time that it has run."""
+        return self.history(expression, time.time() - self._started_at, 1)
 
     def firing(self) -> set[str]:
         return {

@@ -1,6 +1,7 @@
 """The exporter by a switch of a Cluster, and a real Prometheus that reads operator, exporter and slurmctld."""
 
 import json
+import os
 import re
 import socket
 import time
@@ -12,7 +13,7 @@ from test_cluster_kind import Demo
 
 from slurm_local.errors import LocalError
 from slurm_local.slurm_cluster import OPERATOR_NAMESPACE
-from testing import dashboards
+from testing import dashboard_pictures, dashboards
 from testing.prometheus import rootfs, running
 
 pytestmark = [pytest.mark.timeout(900), pytest.mark.full]
@@ -87,14 +88,18 @@ def test_every_panel_and_alert_of_the_chart_is_evaluated_on_a_real_cluster(demo,
         demo.run("sbatch", "--wrap", "sleep 600", "--output=/dev/null", "--exclusive")
 
         asked = [pair for path in dashboards.files() for pair in dashboards.expressions(path)]
-        left = {title: one for title, one in asked if title not in ELSEWHERE}
+        left = {(title, one): one for title, one in asked if title not in ELSEWHERE}
         end = time.monotonic() + 120
         while left and time.monotonic() < end:
-            left = {title: one for title, one in left.items() if not prometheus.value(one)}
+            left = {key: one for key, one in left.items() if not prometheus.value(one)}
             time.sleep(1)
         assert not left, f"no value for {left}"
         for _, expression in asked:
             prometheus.value(expression)
+        for alert in dashboards.alerts():
+            prometheus.value(alert["expr"])  # Raises when it is no expression.
+        if os.environ.get("SLURM_OPERATOR_GOLDEN") == "write":
+            dashboard_pictures.write(dashboards.files()[0], prometheus.since_start)
 
         pods = prometheus.value("slurm_node_pod_info")
         assert {one.labels["pool"] for one in pods} == {"demo-cpu"}
