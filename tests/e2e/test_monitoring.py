@@ -14,7 +14,7 @@ from test_cluster_kind import Demo
 from slurm_local.errors import LocalError
 from slurm_local.slurm_cluster import OPERATOR_NAMESPACE
 from testing import dashboard_pictures, dashboards
-from testing.prometheus import rootfs, running
+from testing.prometheus import running
 
 pytestmark = [pytest.mark.timeout(900), pytest.mark.full]
 
@@ -32,7 +32,6 @@ ELSEWHERE = {
 
 @pytest.fixture
 def demo(cluster, operator_image):
-    rootfs()
     install(cluster, operator_image)
     made = Demo(
         cluster,

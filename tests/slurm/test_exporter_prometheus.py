@@ -19,7 +19,7 @@ from slurm_operator.exporter.facts import Facts
 from slurm_operator.exporter.options import Compat, Options
 from testing import dashboard_pictures, dashboards
 from testing.daemons import SlurmDaemons
-from testing.prometheus import Prometheus, promtool, rootfs, running
+from testing.prometheus import Prometheus, promtool, running
 from unit.exporter.pages import jobs, nodes, page
 from unit.exporter.test_exporter_caps import HOSTILE
 
@@ -31,11 +31,6 @@ def free_port() -> int:
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         return int(listening.getsockname()[1])
-
-
-@pytest.fixture(scope="session", autouse=True)
-def prometheus_root() -> None:
-    rootfs()
 
 
 @pytest.fixture

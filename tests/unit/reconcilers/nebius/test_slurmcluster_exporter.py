@@ -5,12 +5,12 @@ import pytest
 from slurm_operator import operator
 from slurm_operator.api import registry
 from slurm_operator.api.nebius import SlurmCluster
-from slurm_operator.api.schema import durations
 from slurm_operator.api.shared.children import APP_NAMES
 from slurm_operator.install import rights
 from slurm_operator.manifests import kinds
 from slurm_operator.plan.actions import Apply, DeleteObject
 from testing.slurmclusters import decide, manifest, report, settled, with_our_images, world
+from unit.exporter.test_exporter_flags import settings
 
 NAME, POD = "smallest", "smallest-slurm-exporter"
 ON = {
@@ -103,15 +103,17 @@ def test_soperators_exporter_starts_as_its_image_says_and_reads_its_key_itself()
     assert set(made(there_is(ours=False, serviceAccountName="mine"))) == {"Deployment", "PodMonitor"}
 
 
-def test_its_settings_are_those_of_the_manifest():
-    [container] = pod(collectionInterval="1d12h", maxCollectorInflight=3, accountingJobsLookback="2w")[
-        "containers"
-    ]
-    found = environment(container)
+def test_our_exporter_understands_the_settings_of_the_manifest():
+    wished = {"collectionInterval": "1d12h", "maxCollectorInflight": 30, "accountingJobsLookback": "2w"}
+    [container] = pod(**wished)["containers"]
 
-    assert durations.parse(found["SLURM_EXPORTER_COLLECTION_INTERVAL"]).total_seconds() == 36 * 3600
-    assert durations.parse(found["SLURM_EXPORTER_ACCOUNTING_JOBS_LOOKBACK"]).days == 14
-    assert found["SLURM_EXPORTER_MAX_COLLECTOR_INFLIGHT"] == "3"
+    found = settings(*container["args"], environ=environment(container))
+
+    assert found.plan.interval_seconds == 36 * 3600
+    assert found.plan.lookback.days == 14
+    assert found.plan.most_in_flight == 30
+    assert (found.plan.cluster, found.login.user) == (NAME, "root")
+    assert str(found.login.key_file) == "/etc/slurm-exporter/jwt.key"
 
 
 def test_jobs_are_read_from_slurmctld_where_there_is_no_accounting():
