@@ -81,7 +81,8 @@ def test_every_panel_and_alert_of_the_chart_is_evaluated_on_a_real_cluster(demo,
     rules.write_text(
         re.sub(r"^( +for:) .*$", r"\1 0s", (dashboards.FILES / "alerts.yaml").read_text(), flags=re.MULTILINE)
     )
-    with running(tmp_path / "prometheus", free_port(), targets, [rules]) as prometheus:
+    network = Path(f"/proc/{demo.cluster.state.cell.first.pid}/ns/net")  # Only there pods have addresses.
+    with running(tmp_path / "prometheus", free_port(), targets, [rules], network) as prometheus:
         prometheus.wait_for_targets()
         demo.run("sbatch", "--wrap", "sleep 600", "--output=/dev/null", "--exclusive")
         demo.run("sbatch", "--wrap", "sleep 600", "--output=/dev/null", "--exclusive")
