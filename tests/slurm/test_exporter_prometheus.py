@@ -54,6 +54,7 @@ class Exporter:
         key.write_bytes(slurm.jwt_key)
         self.metrics, self.monitoring = free_port(), free_port()
         self.log = directory / "exporter.log"
+        self._stderr = self.log.open("w")
         self._process = subprocess.Popen(
             [
                 *(sys.executable, "-m", "slurm_operator.cli", "exporter", "--cluster-name=test"),
@@ -65,7 +66,7 @@ class Exporter:
                 *(f"--metrics-bind-address=127.0.0.1:{self.metrics}", *flags),
                 f"--monitoring-bind-address=127.0.0.1:{self.monitoring}",
             ],
-            stderr=self.log.open("w"),
+            stderr=self._stderr,
         )
 
     @property
@@ -89,6 +90,7 @@ class Exporter:
 
     def stop(self) -> int:
         self._process.send_signal(signal.SIGTERM)
+        self._stderr.close()
         return self._process.wait(timeout=20)
 
 
