@@ -157,10 +157,12 @@ def expressions(path: Path) -> list[tuple[str, str]]:
     """(title, expression) of each panel, with every cluster chosen."""
     found = json.loads(path.read_text())["panels"]
     return [
-        (panel["title"], re.sub(r"\$cluster", ".+", target["expr"]))
-        for panel in found
-        for target in panel["targets"]
+        (panel["title"], with_every_cluster(target["expr"])) for panel in found for target in panel["targets"]
     ]
+
+
+def with_every_cluster(expression: str) -> str:
+    return re.sub(r"\$cluster", ".+", expression)
 
 
 def alerts() -> list[dict[str, Any]]:

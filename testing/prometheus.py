@@ -4,10 +4,9 @@ import contextlib
 import json
 import shutil
 import subprocess
+import sys
 import time
-import urllib.error
 import urllib.parse
-import urllib.request
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -35,6 +34,20 @@ exec chroot "$root" "$@"
 """
 
 
+Points = list[tuple[float, float]]
+
+
+# A program of its own, because its network may be another one than ours. Refusals are answers too.
+_FETCH = """
+import sys, urllib.error, urllib.request
+try:
+    answer = urllib.request.urlopen(sys.argv[1], timeout=20)
+except urllib.error.HTTPError as error:
+    answer = error
+sys.stdout.write(answer.read().decode())
+"""
+
+
 class Sample(NamedTuple):
     """One series of an answer."""
 
@@ -58,11 +71,20 @@ def promtool(work: Path, *arguments: str, given: str | None = None) -> subproces
 
 
 class Prometheus:
-    """One that scrapes every second. `targets` are pages by the name of their job."""
+    """One that scrapes every second. `targets` are pages by the name of their job.
+
+    `network` is the file of the network namespace that it runs in, where the targets can only be reached there.
+    """
 
     def __init__(
-        self, work: Path, port: int, targets: Mapping[str, Iterable[str]], rules: Iterable[Path] = ()
+        self,
+        work: Path,
+        port: int,
+        targets: Mapping[str, Iterable[str]],
+        rules: Iterable[Path] = (),
+        network: Path | None = None,
     ) -> None:
+        self._inside = [] if network is None else ["nsenter", f"--net={network}", "--"]
         work.mkdir(parents=True, exist_ok=True)
         self._work, self.url = work, f"http://127.0.0.1:{port}"
         for rule in rules:
@@ -70,15 +92,15 @@ class Prometheus:
         (work / "prometheus.yml").write_text(
             yaml.safe_dump(_configuration(targets, [rule.name for rule in rules]))
         )
+        self._started_at = time.time()
         self._log = (work / "prometheus.log").open("w")
+        flags = (
+            f"--config.file={_INSIDE}/prometheus.yml",
+            f"--storage.tsdb.path={_INSIDE}/data",
+            f"--web.listen-address=127.0.0.1:{port}",
+        )
         self._process = subprocess.Popen(
-            _entering(
-                work,
-                "prometheus",
-                f"--config.file={_INSIDE}/prometheus.yml",
-                f"--storage.tsdb.path={_INSIDE}/data",
-                f"--web.listen-address=127.0.0.1:{port}",
-            ),
+            [*self._inside, *_entering(work, "prometheus", *flags)],
             stdout=self._log,
             stderr=subprocess.STDOUT,
         )
@@ -94,12 +116,13 @@ class Prometheus:
 
     def ask(self, path: str, **query: str) -> Any:
         url = f"{self.url}/api/v1/{path}?{urllib.parse.urlencode(query)}"
-        try:
-            with urllib.request.urlopen(url, timeout=20) as answer:
-                return json.load(answer)["data"]
-        except urllib.error.HTTPError as error:
-            with error:
-                raise AssertionError(f"{query or path}: {error.read().decode()}") from error
+        asked = [*self._inside, sys.executable, "-IS", "-c", _FETCH, url]
+        done = subprocess.run(asked, capture_output=True, text=True, check=False, timeout=60)
+        if done.returncode != 0:
+            raise ConnectionError(done.stderr[-300:])
+        answer = json.loads(done.stdout)
+        assert answer["status"] == "success", f"{query or path}: {answer.get('error')}"
+        return answer["data"]
 
     def value(self, expression: str) -> list[Sample]:
         """What an expression gives now."""
@@ -107,6 +130,21 @@ class Prometheus:
         if found["resultType"] == "scalar":
             return [Sample({}, float(found["result"][1]))]
         return [Sample(one["metric"], float(one["value"][1])) for one in found["result"]]
+
+    def history(self, expression: str, seconds: float, step: float) -> list[tuple[dict[str, str], Points]]:
+        """What it gave in the last so many seconds: labels of each series, and (time, value)."""
+        end = time.time()
+        found = self.ask(
+            "query_range", query=expression, start=f"{end - seconds}", end=f"{end}", step=f"{step}"
+        )
+        return [
+            (one["metric"], [(float(at), float(value)) for at, value in one["values"]])
+            for one in found["result"]
+        ]
+
+    def since_start(self, expression: str) -> list[tuple[dict[str, str], Points]]:
+        """The same, of all the time that it has run."""
+        return self.history(expression, time.time() - self._started_at, 1)
 
     def firing(self) -> set[str]:
         return {
@@ -135,9 +173,13 @@ class Prometheus:
 
 @contextlib.contextmanager
 def running(
-    work: Path, port: int, targets: Mapping[str, Iterable[str]], rules: Iterable[Path] = ()
+    work: Path,
+    port: int,
+    targets: Mapping[str, Iterable[str]],
+    rules: Iterable[Path] = (),
+    network: Path | None = None,
 ) -> Iterator[Prometheus]:
-    made = Prometheus(work, port, targets, tuple(rules))
+    made = Prometheus(work, port, targets, tuple(rules), network)
     try:
         yield made
     finally:

@@ -125,7 +125,7 @@ def sources(ours: Registry) -> Sources:
     """What an operator for these kinds watches."""
     has_nebius = nebius_names.GROUP in ours.groups
     of_clusters = NEBIUS_CHILD_KINDS if has_nebius else ()
-    databases = (kinds.MARIADB, kinds.MARIADB_GRANT) if has_nebius else ()
+    others = (kinds.MARIADB, kinds.MARIADB_GRANT, kinds.POD_MONITOR) if has_nebius else ()
     return Sources(
         records=(
             *(_source(one) for one in _in_order(ours) if not one.is_optional),
@@ -164,10 +164,10 @@ def sources(ours: Registry) -> Sources:
                 else []
             ),
         ),
-        children=(*OUR_CHILD_KINDS, *of_clusters, *databases),
+        children=(*OUR_CHILD_KINDS, *of_clusters, *others),
         child_selector=OUR_CHILDREN,
         # They come with the Prometheus operator and the MariaDB operator, maybe long after us.
-        optional_children=(kinds.SERVICE_MONITOR, *databases),
+        optional_children=(kinds.SERVICE_MONITOR, *others),
         # Those of the operator before us have no label of ours until we have found them by their name.
         other_children={
             kinds.CONTROLLER_REVISION: ChildSource(names.LABEL_REVISION, decode_of_owner(NodeSet.KIND))

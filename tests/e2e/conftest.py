@@ -16,7 +16,7 @@ from slurm_local.machine.cell import born
 from slurm_local.paths import Paths
 from slurm_local.progress import PlainProgress, Progress, Quiet
 from slurm_local.start import Wanted, prepare, up
-from testing import rights
+from testing import prometheus, rights
 from testing.audit import audit_flags
 
 _MARK = "e2e"
@@ -30,6 +30,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
             prepare(Wanted(_MARK, fake_nodes=1), paths, progress)
             containerd.seed(_archives(paths, progress), paths, progress)
             image.operator_archive(paths, progress)
+            if any("monitoring" in item.path.stem for item in session.items):
+                prometheus.rootfs()
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,7 @@
 """The exporter by a switch of a Cluster, and a real Prometheus that reads operator, exporter and slurmctld."""
 
 import json
+import os
 import re
 import socket
 import time
@@ -12,8 +13,8 @@ from test_cluster_kind import Demo
 
 from slurm_local.errors import LocalError
 from slurm_local.slurm_cluster import OPERATOR_NAMESPACE
-from testing import dashboards
-from testing.prometheus import rootfs, running
+from testing import dashboard_pictures, dashboards
+from testing.prometheus import running
 
 pytestmark = [pytest.mark.timeout(900), pytest.mark.full]
 
@@ -31,7 +32,6 @@ ELSEWHERE = {
 
 @pytest.fixture
 def demo(cluster, operator_image):
-    rootfs()
     install(cluster, operator_image)
     made = Demo(
         cluster,
@@ -81,20 +81,25 @@ def test_every_panel_and_alert_of_the_chart_is_evaluated_on_a_real_cluster(demo,
     rules.write_text(
         re.sub(r"^( +for:) .*$", r"\1 0s", (dashboards.FILES / "alerts.yaml").read_text(), flags=re.MULTILINE)
     )
-    with running(tmp_path / "prometheus", free_port(), targets, [rules]) as prometheus:
+    network = Path(f"/proc/{demo.cluster.state.cell.first.pid}/ns/net")  # Only there pods have addresses.
+    with running(tmp_path / "prometheus", free_port(), targets, [rules], network) as prometheus:
         prometheus.wait_for_targets()
         demo.run("sbatch", "--wrap", "sleep 600", "--output=/dev/null", "--exclusive")
         demo.run("sbatch", "--wrap", "sleep 600", "--output=/dev/null", "--exclusive")
 
         asked = [pair for path in dashboards.files() for pair in dashboards.expressions(path)]
-        left = {title: one for title, one in asked if title not in ELSEWHERE}
+        left = {(title, one): one for title, one in asked if title not in ELSEWHERE}
         end = time.monotonic() + 120
         while left and time.monotonic() < end:
-            left = {title: one for title, one in left.items() if not prometheus.value(one)}
+            left = {key: one for key, one in left.items() if not prometheus.value(one)}
             time.sleep(1)
         assert not left, f"no value for {left}"
         for _, expression in asked:
             prometheus.value(expression)
+        for alert in dashboards.alerts():
+            prometheus.value(alert["expr"])  # Raises when it is no expression.
+        if os.environ.get("SLURM_OPERATOR_GOLDEN") == "write":
+            dashboard_pictures.write(dashboards.files()[0], prometheus.since_start)
 
         pods = prometheus.value("slurm_node_pod_info")
         assert {one.labels["pool"] for one in pods} == {"demo-cpu"}

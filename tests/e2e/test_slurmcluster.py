@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 from dataclasses import replace
 
 import directory_service
@@ -163,6 +164,31 @@ def test_a_changed_setting_reaches_slurmctld_workers_and_the_root(slurm):
 
     slurm.patch("slurmclusters", CLUSTER, {"customSlurmConfig": spec})
     until(lambda: "JobFileAppend=1" not in slurm.run("cat", "/etc/slurm/slurm.conf"), 120, slurm.told)
+    slurm.wait_idle(FIRST, SECOND)
+
+
+@pytest.mark.full
+def test_the_exporter_shows_workers_and_jobs_and_is_deleted_with_its_switch(slurm):
+    container = {"image": image.OPERATOR_IMAGE, "imagePullPolicy": "Never"}
+    on = {"enabled": True, "exporterContainer": container, "collectionInterval": "1s"}
+    slurm.patch("slurmclusters", CLUSTER, {"slurmNodes": {"exporter": on}})
+    slurm.kubectl("wait", "--for=create", f"deployment/{CLUSTER}-slurm-exporter", "--timeout=60s")
+    slurm.kubectl("rollout", "status", f"deployment/{CLUSTER}-slurm-exporter", "--timeout=120s")
+    [pod] = json.loads(
+        slurm.kubectl("get", "pods", "-l", "app.kubernetes.io/component=exporter", "-o", "json")
+    )["items"]
+
+    def page() -> str:
+        fetch = "import sys, urllib.request as r; sys.stdout.write(r.urlopen(sys.argv[1]).read().decode())"
+        url = f"http://{pod['status']['podIP']}:8080/metrics"
+        return slurm.cluster.state.cell.run(sys.executable, "-IS", "-c", fetch, url)
+
+    until(lambda: f'node_name="{FIRST}"' in page(), 60, slurm.told)
+    slurm.run("sbatch", "--chdir=/", "--output=/dev/null", "--job-name=seen", "--wrap", "sleep 1")
+    until(lambda: 'job_name="seen"' in page(), 60, slurm.told)
+
+    slurm.patch("slurmclusters", CLUSTER, {"slurmNodes": {"exporter": {"enabled": False}}})
+    slurm.kubectl("wait", "--for=delete", f"deployment/{CLUSTER}-slurm-exporter", "--timeout=60s")
     slurm.wait_idle(FIRST, SECOND)
 
 

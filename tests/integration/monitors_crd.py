@@ -1,4 +1,4 @@
-"""What the Prometheus operator's own definition of ServiceMonitors says of the fields that we use."""
+"""What the Prometheus operator's own definitions say of the fields that we use."""
 
 from testing.foreign_kinds import definition
 
@@ -8,7 +8,18 @@ DURATION = {
 }
 ENDPOINT = {
     "port": {"type": "string"}, "path": {"type": "string"}, "interval": DURATION, "scrapeTimeout": DURATION,
-    "scheme": {"type": "string", "enum": ["http", "https"]},
+    "scheme": {"type": "string", "enum": ["http", "https"]}, "honorLabels": {"type": "boolean"},
+}  # fmt: skip
+RULES = {
+    "type": "array",
+    "items": {
+        "type": "object",
+        "properties": {
+            "action": {"type": "string", "enum": ["drop", "keep", "labeldrop", "labelkeep", "replace"]},
+            "regex": {"type": "string"}, "targetLabel": {"type": "string"}, "replacement": {"type": "string"},
+            "sourceLabels": {"type": "array", "items": {"type": "string"}},
+        },
+    },
 }  # fmt: skip
 SPEC = {
     "type": "object",
@@ -20,4 +31,21 @@ SPEC = {
     },
 }  # fmt: skip
 
+POD_SPEC = {
+    "type": "object",
+    "required": ["podMetricsEndpoints", "selector"],
+    "properties": {
+        "jobLabel": {"type": "string"},
+        "selector": SPEC["properties"]["selector"],
+        "podMetricsEndpoints": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": ENDPOINT | {"relabelings": RULES, "metricRelabelings": RULES},
+            },
+        },
+    },
+}
+
 MONITORS = definition("monitoring.coreos.com", "ServiceMonitor", SPEC)
+POD_MONITORS = definition("monitoring.coreos.com", "PodMonitor", POD_SPEC)

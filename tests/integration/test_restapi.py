@@ -87,3 +87,25 @@ def the_pod(plane, ns: str) -> dict:
 def settled(plane, ns: str) -> bool:
     conditions = {c["type"]: c["status"] for c in get(plane, ns, "restapi", "rest")["status"]["conditions"]}
     return conditions == {"Ready": "True", "Progressing": "False", "Degraded": "False"}
+
+
+def test_an_exporter_follows_its_switch_and_is_written_once(plane, ns, tmp_path):
+    wanted = {"controllerRef": {"name": "slurm"}, "exporter": {"enabled": True}}
+    apply(
+        plane, secret(ns, "slurm-auth-slurm", **{"slurm.key": "x"}), secret(ns, "slurm-auth-jwt", **{"jwt.key": "y"}),
+        ours("Controller", ns, "slurm", {"external": True, "externalConfig": {"host": "c", "port": 6817}, **KEYS}),
+        ours("RestApi", ns, "rest", wanted),
+    )  # fmt: skip
+    made = (("deployment", "rest-metrics"), ("service", "rest-metrics"))
+    with running_manager(operator(plane, f"op-{ns}"), tmp_path / "log", "--namespaces", ns) as manager:
+        manager.wait_ready()
+        for kind, name in made:
+            assert owner_of(wait_for(plane, ns, kind, name)) == ("RestApi", "rest")
+
+    with running_manager(operator(plane, f"again-{ns}"), tmp_path / "again", "--namespaces", ns) as manager:
+        manager.wait_ready()
+        merge(plane, ns, "restapi", "rest", {"spec": {"exporter": {"enabled": False}}})
+        for kind, name in made:
+            until(lambda: get(plane, ns, kind, name) is None, what=f"{kind} {name} to be deleted")  # noqa: B023
+    wrote = [line for line in writes_by(plane, f"again-{ns}") if "rest-metrics" in line]
+    assert {line.split()[0] for line in wrote} == {"delete"}, wrote

@@ -4,13 +4,26 @@ import json
 from collections.abc import Iterator
 
 import pytest
-from kinds_rig import apply, condition, get, merge, ns, operator, owner_of, refusals, serving_kinds, wait_for
+from kinds_rig import (
+    apply,
+    condition,
+    get,
+    merge,
+    ns,
+    operator,
+    owner_of,
+    refusals,
+    serving_kinds,
+    wait_for,
+    writes_by,
+)
+from monitors_crd import POD_MONITORS
 
 from slurm_operator.api import registry
 from testing.control_plane import Plane
 from testing.golden import golden_manifests
 from testing.managers import running_manager, until
-from testing.slurmclusters import manifest, with_our_images
+from testing.slurmclusters import OURS, manifest, with_our_images
 
 __all__ = ["ns"]
 
@@ -49,6 +62,9 @@ CHILDREN = (
 def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
     """A server of their own: with two kinds of the name, `kubectl get nodesets` is ambiguous."""
     with serving_kinds(tmp_path_factory.mktemp("both"), kinds=registry.ALL) as plane:
+        apply(plane, POD_MONITORS)
+        name = POD_MONITORS["metadata"]["name"]
+        plane.kubectl("wait", "--for=condition=Established", "crd", name, "--timeout=60s")
         yield plane
 
 
@@ -142,3 +158,37 @@ def test_deleted_it_takes_its_parts_along_and_keeps_keys(plane, ns, tmp_path):
         until(lambda: get(plane, ns, CLUSTERS, "smallest") is None, what="it is gone")
         assert parts(plane, ns) == set()
         assert get(plane, ns, "secret", "smallest-munge") is not None
+
+
+def exporter(enabled: bool = True) -> dict:
+    container = {"image": OURS.format(daemon="operator")}
+    return {"enabled": enabled, "k8sNodeFilterName": "all", "exporterContainer": container}
+
+
+def test_an_exporter_and_its_podmonitor_follow_the_switch(plane, ns, tmp_path):
+    apply(plane, cluster(ns, spec__slurmNodes__exporter=exporter()))
+    kubeconfig = operator(plane, f"op-{ns}")
+    with running_manager(kubeconfig, tmp_path / "log", "--namespaces", ns, *BOTH) as manager:
+        manager.wait_ready()
+        for kind, name in (("deployment", "smallest-slurm-exporter"), ("podmonitor", "smallest")):
+            assert owner_of(wait_for(plane, ns, kind, name)) == ("SlurmCluster", "smallest")
+        rules = get(plane, ns, "podmonitor", "smallest")["spec"]["podMetricsEndpoints"]
+        merge(plane, ns, "podmonitor", "smallest", {"spec": {"podMetricsEndpoints": []}})
+        until(
+            lambda: get(plane, ns, "podmonitor", "smallest")["spec"]["podMetricsEndpoints"] == rules,
+            what="an edit to be undone",
+        )
+
+    with running_manager(
+        operator(plane, f"again-{ns}"), tmp_path / "again", "--namespaces", ns, *BOTH
+    ) as manager:
+        manager.wait_ready()
+        merge(
+            plane, ns, CLUSTERS, "smallest", {"spec": {"slurmNodes": {"exporter": exporter(enabled=False)}}}
+        )
+        for kind, name in (("deployment", "smallest-slurm-exporter"), ("podmonitor", "smallest")):
+            until(lambda: get(plane, ns, kind, name) is None, what=f"{kind} {name} to be deleted")  # noqa: B023
+    wrote = [
+        line for line in writes_by(plane, f"again-{ns}") if "slurm-exporter" in line or "podmonitors" in line
+    ]
+    assert {line.split()[0] for line in wrote} == {"delete"}, wrote

@@ -131,7 +131,12 @@ CASES = [
     Case("SlurmNodesDown", {_series("slurm_pool_nodes", **_POOL, state="down"): "1x90"}, "14m", "16m", _POOL),
     Case(
         "SlurmExporterStale",
-        {_series("slurm_exporter_last_success_timestamp_seconds", cluster="c", collector="nodes"): "0x90"},
+        {
+            _series("slurm_exporter_last_success_timestamp_seconds", cluster="c", collector="nodes"): "0x90",
+            _series(
+                "slurm_exporter_last_success_timestamp_seconds", cluster="c", collector="topology"
+            ): "0x90",
+        },
         "6m",
         "8m",
         {"cluster": "c", "collector": "nodes"},

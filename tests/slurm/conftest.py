@@ -14,6 +14,7 @@ import pytest
 from slurm_local.image.roots import slurm_rootfs
 from slurm_local.paths import Paths
 from slurm_local.progress import PlainProgress
+from testing import prometheus
 from testing.daemons import SlurmDaemons
 
 WORKERS = ("w-0", "w-1")
@@ -24,6 +25,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     if session.items and not session.config.option.collectonly:
         with session.config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
             slurm_rootfs(Paths.of(), PlainProgress())
+            if any("prometheus" in item.path.stem for item in session.items):
+                prometheus.rootfs()
 
 
 @pytest.fixture(scope="session")

@@ -1,5 +1,6 @@
 """A real Prometheus reads the exporter and slurmctld, and evaluates what dashboards and alerts ask."""
 
+import os
 import re
 import signal
 import socket
@@ -16,9 +17,9 @@ import yaml
 from slurm.alert_cases import CASES, cases_file, rules_without_texts
 from slurm_operator.exporter.facts import Facts
 from slurm_operator.exporter.options import Compat, Options
-from testing import dashboards
+from testing import dashboard_pictures, dashboards
 from testing.daemons import SlurmDaemons
-from testing.prometheus import Prometheus, promtool, rootfs, running
+from testing.prometheus import Prometheus, promtool, running
 from unit.exporter.pages import jobs, nodes, page
 from unit.exporter.test_exporter_caps import HOSTILE
 
@@ -30,11 +31,6 @@ def free_port() -> int:
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         return int(listening.getsockname()[1])
-
-
-@pytest.fixture(scope="session", autouse=True)
-def prometheus_root() -> None:
-    rootfs()
 
 
 @pytest.fixture
@@ -58,6 +54,7 @@ class Exporter:
         key.write_bytes(slurm.jwt_key)
         self.metrics, self.monitoring = free_port(), free_port()
         self.log = directory / "exporter.log"
+        self._stderr = self.log.open("w")
         self._process = subprocess.Popen(
             [
                 *(sys.executable, "-m", "slurm_operator.cli", "exporter", "--cluster-name=test"),
@@ -69,7 +66,7 @@ class Exporter:
                 *(f"--metrics-bind-address=127.0.0.1:{self.metrics}", *flags),
                 f"--monitoring-bind-address=127.0.0.1:{self.monitoring}",
             ],
-            stderr=self.log.open("w"),
+            stderr=self._stderr,
         )
 
     @property
@@ -93,6 +90,7 @@ class Exporter:
 
     def stop(self) -> int:
         self._process.send_signal(signal.SIGTERM)
+        self._stderr.close()
         return self._process.wait(timeout=20)
 
 
@@ -126,7 +124,12 @@ def test_every_panel_about_slurm_gives_a_value_and_an_alert_fires_and_ends(
         scene.submit("exit 1", "--nodelist=w-1")
         scene.submit("sleep 600", "--nodelist=w-0", "--exclusive")
         scene.wait_for(lambda: scene.job_state(busy) == "RUNNING", "a job to run")
+        for _ in range(5):
+            scene.submit("sleep 3", "--nodelist=w-1", "--exclusive")
         prometheus.until(lambda: bool(prometheus.value('slurm_queue_jobs{state="FAILED"}')), "the failed job")
+        prometheus.until(
+            lambda: bool(prometheus.value('slurm_queue_jobs{state="COMPLETED"} >= 5')), "jobs that took turns"
+        )
         scene.run("scontrol", "update", "nodename=w-1", "state=down", "reason=broken disk")
 
         prometheus.until(
@@ -138,15 +141,18 @@ def test_every_panel_about_slurm_gives_a_value_and_an_alert_fires_and_ends(
 
         asked = [pair for path in dashboards.files()[1:] for pair in dashboards.expressions(path)]
         assert len(asked) > 20
-        empty = dict(asked)
+        empty = {(title, one): one for title, one in asked}
         for _ in range(60):
-            empty = {title: one for title, one in empty.items() if not prometheus.value(one)}
+            empty = {key: one for key, one in empty.items() if not prometheus.value(one)}
             if not empty:
                 break
             time.sleep(1)
         assert not empty, f"no value for {empty}"
         assert prometheus.value("slurm_jobs_running")[0].value == 1, "slurmctld's own"
         _same_numbers(prometheus)
+        if os.environ.get("SLURM_OPERATOR_GOLDEN") == "write":
+            for path in dashboards.files()[1:]:
+                dashboard_pictures.write(path, prometheus.since_start)
         for alert in dashboards.alerts():
             prometheus.value(alert["expr"])  # Raises when it is no expression.
 

@@ -44,7 +44,7 @@ _OPTIONS: Final[tuple[Decorator, ...]] = (
     _flag("--slurm-api-server", "http://localhost:6820", "URL of slurmrestd; several with commas."),
     _flag("--collection-interval", "30s", "How often Slurm is read. Scrapes never ask Slurm."),
     _flag(
-        "--max-collector-inflight", "1", "How often a part may be read at once.", type=click.IntRange(1, 16)
+        "--max-collector-inflight", "1", "How often a part may be read at once.", type=click.IntRange(min=1)
     ),
     _flag(
         "--job-source",

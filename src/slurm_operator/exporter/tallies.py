@@ -49,6 +49,10 @@ WAITS: Final = (
     604800.0,
 )
 
+# Reasons are anybody's words, and may differ each time. Of one node so many are told apart.
+MOST_REASONS: Final = 50
+OTHER_REASONS: Final = "others"
+
 _Labels = tuple[str, ...]
 
 
@@ -65,6 +69,7 @@ class Tallies:
         self._states: dict[str, NodeState] = {}
         self._unavailable_since: dict[str, float] = {}
         self._draining_since: dict[str, float] = {}
+        self._reasons: dict[str, set[str]] = {}
         self._read_at: float | None = None
         self._started: set[tuple[int, datetime]] | None = None
 
@@ -118,10 +123,17 @@ class Tallies:
         name, state = node.record.name, node.record.state
         before = self._states.get(name)
         if before is not None and classes.is_failed(state) and not classes.is_failed(before):
-            labels = (*state_labels(name, state), clean(node.record.reason))
+            labels = (*state_labels(name, state), self._reason(name, clean(node.record.reason)))
             self.fails[labels] = self.fails.get(labels, 0.0) + 1
         _measure(self._unavailable_since, self.unavailable, name, classes.is_unavailable(state), at)
         _measure(self._draining_since, self.draining, name, classes.is_draining(state), at)
+
+    def _reason(self, name: str, reason: str) -> str:
+        known = self._reasons.setdefault(name, set())
+        if reason not in known and len(known) >= MOST_REASONS:
+            return OTHER_REASONS
+        known.add(reason)
+        return reason
 
     def _forget(self, names: set[str]) -> None:
         for series in (self.gpu_seconds, self.fails):
@@ -131,6 +143,7 @@ class Tallies:
         _keep(self.draining, names)
         _keep(self._unavailable_since, names)
         _keep(self._draining_since, names)
+        _keep(self._reasons, names)
 
 
 def _keep(known: dict[str, T], names: set[str]) -> None:

@@ -65,8 +65,8 @@ _AROUND: Final = (
     Right(group="", resources=("pods",), verbs=(*KEEP, "get")),
     Right(group="", resources=("pods/status",), verbs=("patch",)),
     Right(group="apps", resources=("statefulsets",), verbs=KEEP),
-    # They go with their owner, by Kubernetes' own hand.
-    Right(group="apps", resources=("deployments",), verbs=("create", "list", "patch", "watch")),
+    # Most go with their owner, by Kubernetes' own hand; an exporter that is switched off goes before.
+    Right(group="apps", resources=("deployments",), verbs=KEEP),
     # Those of the operator before us are read by name: many of them in one namespace one by one.
     Right(group="apps", resources=("controllerrevisions",), verbs=(*KEEP, "get")),
     Right(group="events.k8s.io", resources=("events",), verbs=("create", "list", "patch", "watch")),
@@ -93,14 +93,14 @@ _OTHER_INSTALLATIONS: Final = Right(group="coordination.k8s.io", resources=("lea
 _JOBS: Final = Right(group="batch", resources=("cronjobs", "jobs"), verbs=(*KEEP, "get"))
 # What the pods of checks are made from, where a check names one.
 _TEMPLATES: Final = Right(group="", resources=("podtemplates",), verbs=READ)
-# Databases that the MariaDB operator makes, and the writer of files that a SlurmCluster no longer has.
+# Databases that the MariaDB operator makes, and how Prometheus finds the exporter.
 _OF_CLUSTERS: Final = (
     Right(group="k8s.mariadb.com", resources=("grants", "mariadbs"), verbs=KEEP),
-    Right(group="apps", resources=("deployments",), verbs=("delete",)),
+    Right(group="monitoring.coreos.com", resources=("podmonitors",), verbs=KEEP),
 )
 
 
-# For the account of the writer of files in shared roots.
+# For the accounts of the writer of files in shared roots, and of Soperator's exporter.
 _GIVE: Final = ("create", "list", "patch", "watch")
 _ACCOUNTS: Final = (
     Right(group="", resources=("serviceaccounts",), verbs=_GIVE),

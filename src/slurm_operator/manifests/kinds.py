@@ -45,6 +45,7 @@ EVENT = Kind(group="events.k8s.io", version="v1", kind="Event", plural="events")
 SERVICE_MONITOR = Kind(
     group="monitoring.coreos.com", version="v1", kind="ServiceMonitor", plural="servicemonitors"
 )
+POD_MONITOR = Kind(group="monitoring.coreos.com", version="v1", kind="PodMonitor", plural="podmonitors")
 MARIADB = Kind(group="k8s.mariadb.com", version="v1alpha1", kind="MariaDB", plural="mariadbs")
 MARIADB_GRANT = Kind(group="k8s.mariadb.com", version="v1alpha1", kind="Grant", plural="grants")
 STORAGE_CLASS = Kind(

@@ -4,7 +4,7 @@ from slurm_operator.exporter.facts import Facts
 from slurm_operator.exporter.options import MOST_SERIES, Compat, Options
 from slurm_operator.exporter.page import table
 from slurm_operator.exporter.table import Histogram, capped, histogram, text
-from slurm_operator.exporter.tallies import Tallies
+from slurm_operator.exporter.tallies import MOST_REASONS, Tallies
 from unit.exporter.pages import NOW, jobs, labels, nodes, of, page, series
 
 HOSTILE = 'x"} 1\nslurm_forged{a="\\" \x00\x1b[2J\r\u202e' + "é" * 400
@@ -87,3 +87,17 @@ def test_reasons_that_look_the_same_are_one_series():
     found = of(series(page(Facts(nodes=()), Options(), tallies)), "slurm_node_fails_total")
 
     assert list(found.values()) == [2]
+
+
+def test_reasons_that_differ_each_time_do_not_fill_the_memory():
+    tallies, failures = Tallies(), 3 * MOST_REASONS
+    for number in range(failures):
+        tallies.nodes_read(nodes({"state": ["IDLE"], "reason": ""}), number * 60.0)
+        tallies.nodes_read(nodes({"state": ["DOWN"], "reason": f"at {number}"}), number * 60.0 + 30)
+
+    found = of(series(page(Facts(nodes=()), Options(), tallies)), "slurm_node_fails_total")
+
+    assert len(found) == MOST_REASONS + 1
+    assert sum(found.values()) == failures
+    tallies.nodes_read((), 1e6)
+    assert not any((tallies.fails, tallies._reasons))

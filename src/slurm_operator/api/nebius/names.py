@@ -159,6 +159,15 @@ def sbatch_script(check: str) -> str:
     return f"sbatch-script-{check}"
 
 
+def exporter(cluster: str) -> str:
+    """The Deployment of the exporter, and its account where it needs one and the manifest names none."""
+    return f"{cluster}-slurm-exporter"
+
+
+def pod_monitor(cluster: str) -> str:
+    return cluster
+
+
 def login(cluster: str) -> str:
     """The LoginSet, and its workload."""
     return f"{cluster}-login"

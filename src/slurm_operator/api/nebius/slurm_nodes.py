@@ -239,7 +239,10 @@ class SlurmRest(SlurmNode):
 class PodMonitorConfig:
     """How Prometheus reads the exporter."""
 
-    job_label: str = prop("Value of the label `job`; slurm-exporter if this object is left out.", default="")
+    job_label: str = prop(
+        "Label of the pod that names the job of Prometheus; slurm-exporter if this object is left out.",
+        default="",
+    )
     interval: str = _interval("How often to scrape; 30s if this object is left out.", "")
     scrape_timeout: str = _interval("Time limit of one scrape; 20s if this object is left out.", "")
     relabel_config: list[Json] = prop("Rules for labels of targets, as in a PodMonitor.", default=[])

@@ -26,6 +26,7 @@ APP_NAMES: Final = (
     "login",
     "mariadb",
     "slurm-rehearsal",
+    "slurm-exporter",
     "slurmcluster",
 )
 

@@ -14,7 +14,7 @@ from slurm_operator.manifests.objects import Unread
 from slurm_operator.runtime.report.protection import REMEDY
 
 # Without these the operator works, and leaves something out.
-_SPARE = ("events", "servicemonitors")
+_SPARE = ("events", "podmonitors", "servicemonitors")
 
 
 def rights(facts: Facts) -> Iterator[Finding]:

@@ -15,13 +15,19 @@ from slurm_operator.plan.plan import Lane, lane
 from slurm_operator.reconcilers.restapi.observe import EXPORTER_KINDS, Seen
 from slurm_operator.reconcilers.shared.children import among, missing_among, surplus, taken
 from slurm_operator.reconcilers.shared.dependencies import Need
+from slurm_operator.reconcilers.shared.exporter import (
+    APP,
+    COMMAND,
+    CONFINED,
+    KEY_MOUNT,
+    KEY_PATH,
+    POD_SECURITY,
+    PORTS,
+    endpoints,
+    key_volume,
+    serving,
+)
 from slurm_operator.reconcilers.shared.slurm_servers import url
-
-APP = "slurm-exporter"
-KEY_FOLDER = "/etc/slurm-exporter"
-KEY_FILE = "jwt.key"
-METRICS_PORT, MONITORING_PORT = 8080, 8081
-UID = 65532
 
 
 def exporter(seen: Seen) -> Lane:
@@ -67,7 +73,6 @@ def owner(restapi: RestApi) -> parts.Owner:
 
 def service(seen: Seen) -> Manifest:
     ours = owner(seen.restapi)
-    ports = (("metrics", METRICS_PORT), ("monitoring", MONITORING_PORT))
     return {
         "apiVersion": "v1",
         "kind": "Service",
@@ -75,7 +80,8 @@ def service(seen: Seen) -> Manifest:
         "spec": {
             "selector": ours.selector,
             "ports": [
-                {"name": name, "port": port, "protocol": "TCP", "targetPort": name} for name, port in ports
+                {"name": name, "port": port, "protocol": "TCP", "targetPort": name}
+                for name, port in PORTS.items()
             ],
         },
     }
@@ -86,12 +92,6 @@ def service_monitor(seen: Seen) -> Manifest:
     ours, wished = owner(seen.restapi), seen.restapi.spec.exporter.service_monitor
     metadata = ours.metadata(names.exporter_workload(seen.restapi.metadata.name))
     metadata["labels"] = {**metadata["labels"], **wished.labels, **ours.labels}
-    times = {"interval": wished.interval, "scrapeTimeout": wished.scrape_timeout}
-    said = {key: value for key, value in times.items() if value}
-    # Labels of the page win over those of the target: `namespace` and `pod` there are a worker's.
-    endpoints = [
-        {"path": "/metrics", "port": port, "honorLabels": True, **said} for port in ("metrics", "monitoring")
-    ]
     return {
         "apiVersion": kinds.SERVICE_MONITOR.api_version,
         "kind": kinds.SERVICE_MONITOR.kind,
@@ -99,7 +99,7 @@ def service_monitor(seen: Seen) -> Manifest:
         "spec": {
             "selector": {"matchLabels": ours.selector},
             "namespaceSelector": {"matchNames": [seen.restapi.metadata.namespace]},
-            "endpoints": endpoints,
+            "endpoints": endpoints(wished.interval, wished.scrape_timeout),
         },
     }
 
@@ -139,7 +139,7 @@ def arguments(seen: Seen) -> list[str]:
     return [
         f"--cluster-name={seen.cluster_name}",
         f"--slurm-api-server={url(seen.restapi)}",
-        f"--jwt-key-file={KEY_FOLDER}/{KEY_FILE}",
+        f"--jwt-key-file={KEY_PATH}",
         f"--slurm-user={seen.slurm_user}",
         *compat,
         *wished.args,
@@ -148,15 +148,9 @@ def arguments(seen: Seen) -> list[str]:
 
 def pod(seen: Seen, key: SecretHandle) -> Manifest:
     base: Manifest = {
-        "securityContext": {
-            "runAsNonRoot": True,
-            "runAsUser": UID,
-            "runAsGroup": UID,
-            "fsGroup": UID,
-            "seccompProfile": {"type": "RuntimeDefault"},
-        },
+        "securityContext": POD_SECURITY,
         "containers": [container(seen)],
-        "volumes": [parts.projected("key", 0o400, parts.secret_file(key.name, key.key, KEY_FILE))],
+        "volumes": [key_volume(key)],
     }
     return parts.pod_spec(base, seen.restapi.spec.exporter.template, required=(APP,))
 
@@ -165,19 +159,9 @@ def container(seen: Seen) -> Manifest:
     return {
         "name": APP,
         "image": image(seen),
-        "command": ["slurm-operator", "exporter"],
+        "command": [*COMMAND],
         "args": arguments(seen),
-        "ports": [
-            {"name": "metrics", "containerPort": METRICS_PORT, "protocol": "TCP"},
-            {"name": "monitoring", "containerPort": MONITORING_PORT, "protocol": "TCP"},
-        ],
-        "securityContext": {
-            "allowPrivilegeEscalation": False,
-            "readOnlyRootFilesystem": True,
-            "capabilities": {"drop": ["ALL"]},
-        },
-        "resources": {"requests": {"cpu": "20m", "memory": "96Mi"}, "limits": {"memory": "1Gi"}},
-        "readinessProbe": parts.http_probe("/health", "metrics", period_seconds=5, failures=3),
-        "livenessProbe": parts.http_probe("/health", "metrics", period_seconds=10, failures=6),
-        "volumeMounts": [{"name": "key", "mountPath": KEY_FOLDER, "readOnly": True}],
+        "securityContext": CONFINED,
+        **serving(),
+        "volumeMounts": [KEY_MOUNT],
     }

@@ -19,6 +19,7 @@ from slurm_operator.api.nebius.slurmcluster import SlurmClusterSpec
 from slurm_operator.api.schema import codec
 from slurm_operator.api.schema.model import Field
 from slurm_operator.api.schema.problems import References
+from slurm_operator.manifests import kinds
 from slurm_operator.plan.actions import Action, Apply, Create, DeleteObject, GenerateSecret, Wait
 from slurm_operator.reconcilers.nebius.nodeset.unsupported import IGNORED as OF_NODESETS
 from slurm_operator.reconcilers.nebius.slurmcluster.unsupported import IGNORED as OF_CLUSTERS
@@ -109,6 +110,7 @@ def nodeset(family: str, cluster_: str = "whole") -> dict[str, Any]:
 
 def there_is(*bodies: dict[str, Any]):
     there = world(*bodies)
+    there.served |= {kinds.POD_MONITOR}
     for name in (
         "my-sshd",
         "another",

@@ -441,12 +441,18 @@ def test_a_broken_part_is_the_cause_in_its_own_words():
 
 def test_what_is_not_supported_is_said():
     there = world(
-        cluster(spec__slurmNodes__exporter__enabled=True, spec__slurmNodes__exporter__k8sNodeFilterName="all")
+        cluster(
+            spec__slurmNodes__exporter={
+                "enabled": True,
+                "k8sNodeFilterName": "all",
+                "jobSource": "accounting",
+            }
+        )
     )
     status, reason, message = report(there, SlurmCluster, NAME)["FieldsSupported"]
 
     assert (status, reason) == ("False", "SomeIgnored")
-    assert "slurmNodes.exporter" in message
+    assert "slurmNodes.exporter.jobSource" in message
     assert "slurmConfig.topologyPlugin" in message
 
 

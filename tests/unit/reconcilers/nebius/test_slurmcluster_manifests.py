@@ -6,6 +6,7 @@ from slurm_operator.api.nebius import NodeSet, SlurmCluster
 from slurm_operator.api.schema import codec
 from slurm_operator.api.schema.problems import References, Severity
 from slurm_operator.api.slinky.nodeset import NodeSet as WorkerPart
+from slurm_operator.manifests import kinds
 from slurm_operator.plan.actions import Apply, Create, GenerateSecret
 from slurm_operator.slurm.conf import grammar
 from testing.children import with_config
@@ -54,6 +55,7 @@ CASES = {
 def made(name: str) -> list[dict]:
     """What the first pass makes, its Secrets included."""
     there = world(*CASES[name])
+    there.served |= {kinds.POD_MONITOR}
     if name in ("whole", "ours"):
         with_config(there, "my-sshd", sshd_config="Port 22\n")
     for body in CASES[name]:

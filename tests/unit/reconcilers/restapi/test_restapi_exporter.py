@@ -2,8 +2,11 @@
 
 import pytest
 
+from slurm_operator.api import registry
 from slurm_operator.api.shared import names
+from slurm_operator.api.shared.children import APP_NAMES
 from slurm_operator.api.slinky.restapi import RestApi
+from slurm_operator.install import rights
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.meta import Child
 from slurm_operator.plan.actions import Action, Apply, DeleteObject, Wait
@@ -110,3 +113,18 @@ def test_its_name_fits_wherever_slurmrestds_own_does():
     longest = "a" * 55
 
     assert len(names.exporter_workload(longest)) == len(names.restapi_workload(longest)) == 63
+
+
+def test_the_operator_sees_and_may_delete_what_it_makes():
+    """Objects are watched by the label that names their program."""
+    for body in desired(RECONCILER.observe(KEY, with_key(MONITORED))):
+        kind = kinds.kind_of(body)
+        may = {
+            verb
+            for right in rights.in_namespaces(registry.DEFAULT)
+            if right.group == kind.group and kind.plural in right.resources
+            for verb in right.verbs
+        }
+
+        assert body["metadata"]["labels"][names.APP_NAME] in APP_NAMES
+        assert "delete" in may, kind

@@ -57,6 +57,19 @@ class Maker:
     def config_map(self, name: str, component: str, data: Mapping[str, str]) -> Manifest:
         return self.object(kinds.CONFIG_MAP, name, component) | {"data": dict(data)}
 
+    def account(self, name: str, component: str, rules: list[Manifest]) -> list[Manifest]:
+        """Whom a pod is to the API server, and what it may do there, in its own namespace only.
+
+        Nobody can give rights that they do not have: the operator has every one of these.
+        """
+        subject = {"kind": "ServiceAccount", "name": name, "namespace": self.meta.namespace}
+        role = {"apiGroup": kinds.ROLE.group, "kind": kinds.ROLE.kind, "name": name}
+        return [
+            self.object(kinds.SERVICE_ACCOUNT, name, component),
+            self.object(kinds.ROLE, name, component) | {"rules": rules},
+            self.object(kinds.ROLE_BINDING, name, component) | {"roleRef": role, "subjects": [subject]},
+        ]
+
     def part(self, kind: Kind, name: str, component: str, spec: Manifest) -> Manifest:
         return self.object(kind, name, component) | {"spec": spec}
 

@@ -91,6 +91,7 @@ RECONCILER = Reconciler[Seen](
         kinds.ROLE_BINDING,
         kinds.MARIADB,
         kinds.MARIADB_GRANT,
+        kinds.POD_MONITOR,
     ),
     urgent_status_fields=("phase",),
 )

@@ -31,6 +31,7 @@ from slurm_operator.reconcilers.nebius.slurmcluster import (
     power,
 )
 from slurm_operator.reconcilers.nebius.slurmcluster.accounting import accounting
+from slurm_operator.reconcilers.nebius.slurmcluster.exporter import exporter
 from slurm_operator.reconcilers.nebius.slurmcluster.mariadb import MadeBy
 from slurm_operator.reconcilers.nebius.slurmcluster.observe import Seen
 from slurm_operator.reconcilers.shared.children import among, before_writing, missing_among, missing_secret
@@ -205,6 +206,7 @@ def _lanes(seen: Seen, populating: Lane) -> Iterator[Lane]:
     yield lane("operator rest", _part(seen, parts.operator_rest(seen)))
     if nodes.rest.enabled:
         yield lane("rest", _part(seen, parts.rest(seen)))
+    yield lane("exporter", exporter(seen))
     yield lane("worker files", _maps(seen, objects.worker_maps(seen)))
     yield lane("login", *_login(seen))
     yield lane("older workers", _older(seen))

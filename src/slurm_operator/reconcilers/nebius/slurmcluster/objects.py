@@ -4,7 +4,6 @@ from slurm_operator.api.nebius import names
 from slurm_operator.api.nebius.jailedconfig import JailedConfig
 from slurm_operator.api.nebius.slurmcluster import Maintenance
 from slurm_operator.api.schema import durations
-from slurm_operator.api.shared import names as shared_names
 from slurm_operator.api.shared.meta import key_of
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.builders.sshd import LOCAL_USERS_SSSD_CONF
@@ -17,7 +16,7 @@ from slurm_operator.reconcilers.nebius.shared.families import Family, kept_famil
 from slurm_operator.reconcilers.nebius.shared.objects import match_labels
 from slurm_operator.reconcilers.nebius.slurmcluster import config_files
 from slurm_operator.reconcilers.nebius.slurmcluster.observe import Seen
-from slurm_operator.reconcilers.nebius.slurmcluster.parts import host_keys_secret, maker
+from slurm_operator.reconcilers.nebius.slurmcluster.parts import host_keys_secret, maker, operator_rest_url
 from slurm_operator.reconcilers.nebius.slurmcluster.slurm_lines import power_of_two
 
 SCONFIG = "sconfigcontroller"
@@ -193,21 +192,11 @@ def writer(seen: Seen, replicas: int) -> Manifest | None:
 
 
 def writer_account(seen: Seen) -> list[Manifest]:
-    """Whom the writer is to the API server, and what it may do; none where the manifest names an account.
-
-    Nobody can give rights that they do not have: the operator has every one of these.
-    """
+    """Whom the writer is to the API server; none where the manifest names an account."""
     wished = seen.spec.s_config_controller
     if wished is None or wished.service_account_name:
         return []
-    name, made = names.sconfigcontroller(seen.name), maker(seen)
-    subject = {"kind": "ServiceAccount", "name": name, "namespace": seen.meta.namespace}
-    role = {"apiGroup": kinds.ROLE.group, "kind": kinds.ROLE.kind, "name": name}
-    return [
-        made.object(kinds.SERVICE_ACCOUNT, name, SCONFIG),
-        made.object(kinds.ROLE, name, SCONFIG) | {"rules": _writer_rules(seen.name)},
-        made.object(kinds.ROLE_BINDING, name, SCONFIG) | {"roleRef": role, "subjects": [subject]},
-    ]
+    return maker(seen).account(names.sconfigcontroller(seen.name), SCONFIG, _writer_rules(seen.name))
 
 
 def _writer_rules(cluster: str) -> list[Manifest]:
@@ -291,12 +280,11 @@ def _init_directory(seen: Seen) -> Manifest:
 def _writer_flags(seen: Seen) -> list[str]:
     wished = seen.spec.s_config_controller
     assert wished is not None
-    rest = f"{names.operator_rest(seen.name)}.{seen.meta.namespace}.svc:{shared_names.SLURMRESTD_PORT}"
     return [
         f"--cluster-namespace={seen.meta.namespace}",
         f"--cluster-name={seen.name}",
         f"--jail-path={names.ROOT}",
-        f"--slurmapiserver=http://{rest}",
+        f"--slurmapiserver={operator_rest_url(seen)}",
         "--metrics-bind-address=:8443",
         "--metrics-secure=true",
         "--leader-elect=true",

@@ -33,6 +33,9 @@ OWN_PARTS: tuple[type[Controller | Accounting | RestApi | LoginSet], ...] = (
     LoginSet,
 )
 
+# What the exporter consists of and is deleted with its switch.
+EXPORTER_KINDS = (kinds.DEPLOYMENT, kinds.POD_MONITOR)
+
 _DOWN = (
     Maintenance.DOWNSCALE,
     Maintenance.DELETE_POPULATE_JAIL,
@@ -57,6 +60,7 @@ class Seen:
     sshd_config: ConfigMap | Unread | None = None  # The user's own.
     claim: VolumeClaim | None = None  # Of the shared root.
     has_mariadb_operator: bool = False  # Whether this Kubernetes has its kinds.
+    has_pod_monitors: bool = False  # Those of the Prometheus operator.
     passwords: Mapping[str, Secret | Unread | None] = field(default_factory=dict)  # Of its database.
 
     @property
@@ -178,6 +182,7 @@ def observe(key: ObjectKey, world: World) -> Seen | None:
         sshd_config=world.config_map(key.namespace, sshd) if sshd else None,
         claim=_claim(cluster.spec, key.namespace, world),
         has_mariadb_operator=world.serves(kinds.MARIADB) and world.serves(kinds.MARIADB_GRANT),
+        has_pod_monitors=world.serves(kinds.POD_MONITOR),
         passwords=dict(_passwords(key, cluster.spec, world)),
     )
 
@@ -232,9 +237,11 @@ def _workers(nodesets: tuple[NodeSet, ...], world: World) -> Iterator[tuple[str,
 
 def _children(key: ObjectKey, world: World) -> Iterator[tuple[tuple[Kind, str], Child]]:
     wanted = [(kinds.CONFIG_MAP, name) for name in config_map_names(key.name)]
-    writer = (kinds.DEPLOYMENT, kinds.SERVICE_ACCOUNT, kinds.ROLE, kinds.ROLE_BINDING)
-    wanted += [(kind, names.sconfigcontroller(key.name)) for kind in writer]
-    wanted += [(kind, names.slurm_controller(key.name)) for kind in writer[1:]]
+    program = (kinds.DEPLOYMENT, kinds.SERVICE_ACCOUNT, kinds.ROLE, kinds.ROLE_BINDING)
+    for name in (names.sconfigcontroller(key.name), names.exporter(key.name)):
+        wanted += [(kind, name) for kind in program]
+    wanted += [(kind, names.slurm_controller(key.name)) for kind in program[1:]]
+    wanted.append((kinds.POD_MONITOR, names.pod_monitor(key.name)))
     wanted += [(kind, names.database(key.name)) for kind in (kinds.MARIADB, kinds.MARIADB_GRANT)]
     for kind, name in wanted:
         child = world.child(kind, key.namespace, name)

@@ -212,6 +212,11 @@ def operator_rest(seen: Seen) -> Manifest:
     return maker(seen).part(RestApi.KIND, called, "operator-rest", spec)
 
 
+def operator_rest_url(seen: Seen) -> str:
+    host = f"{names.operator_rest(seen.name)}.{seen.meta.namespace}.svc"
+    return f"http://{host}:{shared_names.SLURMRESTD_PORT}"
+
+
 def rest(seen: Seen) -> Manifest:
     """The user's slurmrestd."""
     wished = seen.spec.slurm_nodes.rest

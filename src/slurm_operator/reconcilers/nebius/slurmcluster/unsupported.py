@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from slurm_operator.api.nebius.older_worker import CgroupVersion
+from slurm_operator.api.nebius.slurm_nodes import JobSource
 from slurm_operator.api.nebius.slurm_settings import SlurmConfig
 from slurm_operator.api.nebius.slurmcluster import SlurmClusterSpec
 from slurm_operator.api.nebius.volumes import given
@@ -47,6 +48,9 @@ IGNORED: Final = (
     Ignored(f"{_NODES}.accounting.size", "one slurmdbd runs"),
     *each(f"{_NODES}.rest.rest", ("command", "args"), _STARTED),
     Ignored(f"{_NODES}.rest.rest.securityLimitsConfig", _NO_LIMITS),
+    Ignored(f"{_NODES}.exporter.size", "one exporter runs"),
+    Ignored(f"{_NODES}.exporter.exporterContainer.port", "it listens on 8080 and 8081"),
+    Ignored(f"{_NODES}.exporter.exporterContainer.securityLimitsConfig", _NO_LIMITS),
     Ignored("sConfigController.node.customInitContainers", "it has no init containers of yours"),
     Ignored("sConfigController.container.port", "it serves metrics on 8443"),
     Ignored("sConfigController.container.securityLimitsConfig", _NO_LIMITS),
@@ -82,8 +86,11 @@ _IGNORED_BY_MARIADB_OPERATOR: Final = (
 def unsupported(spec: SlurmClusterSpec, family: Family, database: MadeBy) -> Iterator[str]:
     """One sentence for each, with the field first."""
     nodes = spec.slurm_nodes
-    if nodes.exporter.enabled:
-        yield "slurmNodes.exporter: no exporter is run"
+    if nodes.exporter.enabled and nodes.exporter.container is None:
+        yield "slurmNodes.exporter: no exporter is run, because exporterContainer has no image"
+    wants_books = nodes.exporter.enabled and nodes.exporter.job_source is JobSource.ACCOUNTING
+    if wants_books and not nodes.accounting.enabled:
+        yield "slurmNodes.exporter.jobSource: there is no accounting, so jobs are read from slurmctld"
     if spec.slurm_config.topology_plugin in TOPOLOGY_PLUGINS:
         yield "slurmConfig.topologyPlugin: Slurm plans as if all nodes were on one switch"
         if spec.slurm_config.topology_param != SlurmConfig().topology_param:
