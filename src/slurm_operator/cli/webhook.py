@@ -1,6 +1,5 @@
 """`slurm-operator webhook`: every flag of ours, and those that existing Deployments pass."""
 
-import asyncio
 import os
 import sys
 from pathlib import Path
@@ -11,6 +10,7 @@ import structlog
 
 from slurm_operator.api import registry
 from slurm_operator.cli.flags import api_option, comma_separated, log_options, log_style, switch
+from slurm_operator.http import loops
 from slurm_operator.kube.auth import config
 from slurm_operator.kube.errors import ConfigProblem
 from slurm_operator.runtime.logs import configure
@@ -81,7 +81,7 @@ def webhook(**flags: Any) -> None:
     async def run() -> int:
         return await Webhook(access, settings).run()
 
-    sys.exit(asyncio.run(run()))
+    sys.exit(loops.run(run()))
 
 
 def settings_of(flags: dict[str, Any]) -> Settings:

@@ -15,6 +15,8 @@ from slurm_operator.slurmrest.client import SlurmRest
 from slurm_operator.slurmrest.tokens import ReadyToken
 from slurm_operator.slurmrest.versions import Capability
 
+pytestmark = pytest.mark.both_loops
+
 NODES = "GET /slurm/{v}/nodes/"
 UPDATE = "POST /slurm/{v}/nodes/"
 
