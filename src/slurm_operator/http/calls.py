@@ -10,16 +10,18 @@ from slurm_operator.http.messages import Answer, NotHttp, Reading, TooLarge
 MAX_ANSWER_BYTES = 1 << 30
 
 
+class DeadlinePassed(TimeoutError):  # noqa: N818 - it says what is the case
+    """Ours, not one of the kernel, which also calls a connection timed out."""
+
+
 class CallConnection(Connection):
     """Sends a request and waits for its answer, one at a time."""
-
-    _reading: Reading
 
     def __init__(self, tls: ssl.SSLContext | None = None, max_bytes: int = MAX_ANSWER_BYTES) -> None:
         super().__init__()
         self.tls = tls
         self.idle_since = 0.0
-        self._max_bytes = max_bytes
+        self._reading = Reading(max_bytes)
         self._answer: asyncio.Future[Answer] | None = None
 
     @property
@@ -27,15 +29,23 @@ class CallConnection(Connection):
         """Some of the answer to the last request has come."""
         return self._reading.has_begun
 
-    async def exchange(self, method: str, message: bytes) -> Answer:
-        """Raises OSError, EOFError, NotHttp and TooLarge when the answer does not come."""
-        self._reading = Reading(method, self._max_bytes)
-        self._answer = asyncio.get_running_loop().create_future()
+    async def exchange(self, method: str, message: bytes, ends: float | None = None) -> Answer:
+        """Raises OSError, EOFError, NotHttp and TooLarge when the answer does not come, and DeadlinePassed
+        when it has not come by then, by the clock of the event loop.
+        """
+        loop = asyncio.get_running_loop()
+        self._reading.begin(method)
+        answer: asyncio.Future[Answer] = loop.create_future()
+        self._answer = answer
         self.write(message)
+        # Half as dear as `asyncio.timeout`, which has to be able to stop whatever is inside.
+        deadline = None if ends is None else loop.call_at(ends, _give_up, answer)
         try:
-            return await self._answer
+            return await answer
         finally:
             self._answer = None
+            if deadline is not None:
+                deadline.cancel()
 
     def data_received(self, data: bytes) -> None:
         if self._answer is None or self._answer.done():
@@ -61,3 +71,8 @@ class CallConnection(Connection):
             self._answer.set_exception(error)
         else:
             self._answer.set_result(self._reading.answer())
+
+
+def _give_up(answer: asyncio.Future[Answer]) -> None:
+    if not answer.done():
+        answer.set_exception(DeadlinePassed())

@@ -5,13 +5,15 @@ understand differently is no answer. No connections here, no clocks.
 """
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import NamedTuple
 
 import httptools
 
 # What stands between two pieces of a body, or before the first: headers, sizes of chunks, trailers.
 _MAX_HEAD_BYTES = 1 << 16
-_WITHOUT_BODY = frozenset({204, 304})
+_LINE_END = b"\r\n"
+_VERSIONS = frozenset({"1.0", "1.1"})
 
 
 class NotHttp(Exception):  # noqa: N818 - it says what is the case
@@ -23,19 +25,23 @@ class TooLarge(Exception):  # noqa: N818
 
 
 class Head(NamedTuple):
-    """What stands before the body. `headers` have names in lower case. The connection of one that `is_last`
-    is of no use afterwards.
+    """What stands before the body. The connection of one that `is_last` is of no use afterwards.
+
+    Few ask for the headers, so they are read when somebody does.
     """
 
     status: int
-    reason: str
-    headers: Mapping[bytes, bytes]
     is_last: bool
+    arrived: bytes
 
     @property
-    def has_length(self) -> bool:
-        """Its end can be told without the end of the connection."""
-        return b"content-length" in self.headers or b"transfer-encoding" in self.headers
+    def reason(self) -> str:
+        return _Headers(self.arrived).reason.decode("latin-1")
+
+    @property
+    def headers(self) -> Mapping[bytes, bytes]:
+        """Names are in lower case."""
+        return {name.lower(): value for name, value in _Headers(self.arrived).found}
 
 
 class Answer(NamedTuple):
@@ -62,35 +68,36 @@ def request(method: str, target: str, headers: Iterable[tuple[str, str]], body: 
 
 
 class Reading:
-    """One answer. `feed` it what arrives; whatever comes after the answer is nobody's business.
-
-    `max_bytes` is for what of the body has come and was not taken.
+    """One answer, and when that is whole the next. `feed` it what arrives; whatever comes after the answer is
+    nobody's business. `max_bytes` is for what of the body has come and was not taken.
     """
 
-    def __init__(self, method: str, max_bytes: int) -> None:
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self._parser = httptools.HttpResponseParser(self)
+        self.begin("GET")
+
+    def begin(self, method: str) -> None:
+        """Expect the answer to such a request."""
         self.head: Head | None = None
         self.is_whole = False
         self._is_head_only = method == "HEAD"
-        self._max_bytes = max_bytes
-        self._begins_with = b""
-        self._reason = b""
-        self._headers: list[tuple[bytes, bytes]] = []
+        self._arrived = b""
         self._pieces: list[bytes] = []
         self._size = 0
         self._bytes_without_body = 0
         self._has_surplus = False
-        self._parser = httptools.HttpResponseParser(self)
 
     @property
     def has_begun(self) -> bool:
         """Some of the answer has come."""
-        return bool(self._begins_with)
+        return bool(self._arrived)
 
     def feed(self, data: bytes) -> bool:
         """Whether that was the rest of it. Raises NotHttp and TooLarge."""
-        if self.head is None:
-            self._begins_with = (self._begins_with + data[:100])[:100]
-        before = self._size
+        had_head, before = self.head is not None, self._size
+        if not had_head:
+            self._arrived = self._arrived + data if self._arrived else data
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserCallbackError as error:
@@ -99,14 +106,17 @@ class Reading:
             if not self.is_whole:
                 raise NotHttp(self._complaint(error)) from error
             self._has_surplus = True
-        if not self.is_whole:
-            self._count_without_body(len(data) if self._size == before else 0)
-        return self.is_whole
+        if self.is_whole:
+            return True
+        if self.head is not None and not had_head:
+            self._check_size(int(self.head.headers.get(b"content-length", b"0")))
+        self._count_without_body(len(data) if self._size == before else 0)
+        return False
 
     def end(self) -> None:
         """Nothing more comes: the end of some answers. Raises EOFError when something is missing."""
-        if self.head is not None and not self.head.has_length:
-            self.is_whole = True
+        if self.head is not None and not self.is_whole:
+            self.is_whole = not _has_length(self.head.headers)
         if not self.is_whole:
             raise EOFError("the answer stops in the middle" if self.has_begun else "no answer came")
 
@@ -123,11 +133,9 @@ class Reading:
     def _complaint(self, error: Exception) -> str:
         if isinstance(error, httptools.HttpParserUpgrade):
             return "it goes on in another protocol"
-        if not self._begins_with.startswith(b"HTTP/1.") or isinstance(
-            error, httptools.HttpParserInvalidStatusError
-        ):
-            first = self._begins_with.partition(b"\r\n")[0].decode("latin-1")
-            return f"it begins with {first!r}"
+        is_odd = isinstance(error, httptools.HttpParserInvalidStatusError)
+        if is_odd or not self._arrived.startswith(b"HTTP/1."):
+            return f"it begins with {self._arrived[:100].partition(_LINE_END)[0].decode('latin-1')!r}"
         return f"it is no HTTP: {error}"
 
     def _count_without_body(self, size: int) -> None:
@@ -136,51 +144,62 @@ class Reading:
         if self._bytes_without_body > _MAX_HEAD_BYTES:
             raise NotHttp("no end of its headers")
 
+    def _check_size(self, size: int) -> None:
+        if size > self._max_bytes:
+            raise TooLarge(f"{size} bytes, {self._max_bytes} are allowed")
+
     # What the parser calls.
 
     def on_message_begin(self) -> None:
         self._has_surplus = self.is_whole
 
-    def on_status(self, reason: bytes) -> None:
-        self._reason += reason
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        if self.head is None:  # Headers behind the body say nothing that we ask for.
-            self._headers.append((name, value))
-
     def on_headers_complete(self) -> None:
-        if self.is_whole:
-            return
         status = self._parser.get_status_code()
-        if status < 200:
-            self._reason, self._headers = b"", []  # Whatever is said before the answer is not the answer.
-            return
-        self.head = self._read_head(status)
-        self.is_whole = self._is_head_only or status in _WITHOUT_BODY
-        if not self.is_whole:
-            self._check_size(int(self.head.headers.get(b"content-length", b"0")))
-
-    def _read_head(self, status: int) -> Head:
-        if (version := self._parser.get_http_version()) not in ("1.0", "1.1"):
+        if self.is_whole or status < 200:
+            return  # Whatever is said before or behind the answer is not the answer.
+        if (version := self._parser.get_http_version()) not in _VERSIONS:
             raise NotHttp(f"it is HTTP/{version}")
-        headers = {name.lower(): value for name, value in self._headers}
-        coding = headers.get(b"transfer-encoding", b"chunked").lower()
-        if coding != b"chunked":
-            raise NotHttp(f"a body in {coding[:20].decode('latin-1')!r}, which nobody asked for")
-        is_last = not self._parser.should_keep_alive()
-        return Head(status, self._reason.decode("latin-1"), headers, is_last)
+        # Whether a body follows an answer to HEAD is for the server to know: nothing can follow that.
+        self.head = Head(status, self._is_head_only or not self._parser.should_keep_alive(), self._arrived)
+        self.is_whole = self._is_head_only
 
     def on_body(self, piece: bytes) -> None:
-        if self.is_whole:
-            self._has_surplus = True
-            return
-        self._size += len(piece)
-        self._check_size(self._size)
-        self._pieces.append(piece)
-
-    def _check_size(self, size: int) -> None:
-        if size > self._max_bytes:
-            raise TooLarge(f"{size} bytes, {self._max_bytes} are allowed")
+        if not self.is_whole:
+            self._size += len(piece)
+            self._check_size(self._size)
+            self._pieces.append(piece)
 
     def on_message_complete(self) -> None:
         self.is_whole = self.head is not None
+
+
+class _Headers:
+    """Those of the answer whose head is among these bytes, without what was said before it."""
+
+    def __init__(self, arrived: bytes) -> None:
+        self.reason = b""
+        self.found: list[tuple[bytes, bytes]] = []
+        self._is_done = False
+        self._parser = httptools.HttpResponseParser(self)
+        with suppress(httptools.HttpParserError):  # Behind the head, which has been read once before.
+            self._parser.feed_data(arrived)
+
+    def on_status(self, reason: bytes) -> None:
+        if not self._is_done:
+            self.reason += reason
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if not self._is_done:
+            self.found.append((name, value))
+
+    def on_headers_complete(self) -> None:
+        if self._parser.get_status_code() >= 200:
+            self._is_done = True
+        elif not self._is_done:
+            self.reason, self.found = b"", []
+
+
+def _has_length(headers: Mapping[bytes, bytes]) -> bool:
+    """Its end can be told without the end of the connection."""
+    is_chunked = headers.get(b"transfer-encoding", b"").lower().endswith(b"chunked")
+    return is_chunked or b"content-length" in headers

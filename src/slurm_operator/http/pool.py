@@ -1,15 +1,11 @@
-"""Connections to the API server for calls: kept open for the next one, one call at a time on each.
-
-A general HTTP client spends four times as much on a small call as its bytes cost: on streams, cookies,
-proxies and redirects, none of which a call to the API server has.
-"""
+"""Connections to the API server for calls: kept open for the next one, one call at a time on each."""
 
 import asyncio
 import ssl
 from collections.abc import Callable
 from functools import partial
 
-from slurm_operator.http.calls import CallConnection
+from slurm_operator.http.calls import CallConnection, DeadlinePassed
 from slurm_operator.http.connection import Address, connect
 from slurm_operator.http.messages import Answer
 
@@ -29,21 +25,30 @@ class Connections:
         self._sweeping: asyncio.TimerHandle | None = None
 
     async def exchange(
-        self, method: str, message: bytes, tls: ssl.SSLContext | None, before_sending: Callable[[], None]
+        self,
+        method: str,
+        message: bytes,
+        tls: ssl.SSLContext | None,
+        before_sending: Callable[[], None],
+        ends: float,
     ) -> Answer:
         """The answer to one request. `before_sending` may raise in the moment in which its bytes would leave.
 
-        Raises CannotConnect, and when the answer does not come OSError, EOFError, NotHttp and TooLarge.
+        Raises TimeoutError when it has not come by `ends`, on the clock of the event loop; CannotConnect; and
+        when the answer does not come OSError, EOFError, NotHttp and TooLarge.
         """
         kept = self._kept(tls)
         if kept is not None:
             try:
-                return await self._on(kept, method, message, before_sending)
+                return await self._on(kept, method, message, before_sending, ends)
+            except DeadlinePassed:
+                raise
             except (OSError, EOFError):
                 if method not in READS or kept.has_answered:
                     raise  # Else the server closed it while the request was on its way to it.
-        fresh = await connect(self._address, tls, partial(CallConnection, tls))
-        return await self._on(fresh, method, message, before_sending)
+        async with asyncio.timeout_at(ends):
+            fresh = await connect(self._address, tls, partial(CallConnection, tls))
+        return await self._on(fresh, method, message, before_sending, ends)
 
     def drop_idle_since(self, since: float) -> None:
         """A call that began then had no answer in time: the server may be gone, and nothing told us.
@@ -63,12 +68,17 @@ class Connections:
         self._idle.clear()
 
     async def _on(
-        self, connection: CallConnection, method: str, message: bytes, before_sending: Callable[[], None]
+        self,
+        connection: CallConnection,
+        method: str,
+        message: bytes,
+        before_sending: Callable[[], None],
+        ends: float,
     ) -> Answer:
         self._in_use.add(connection)
         try:
             before_sending()
-            answer = await connection.exchange(method, message)
+            answer = await connection.exchange(method, message, ends)
         except BaseException:
             connection.abort()  # Whatever comes back on it belongs to this call, which is over.
             raise

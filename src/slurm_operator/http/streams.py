@@ -21,7 +21,7 @@ class Stream(Connection):
     def __init__(self) -> None:
         super().__init__()
         self._loop = asyncio.get_running_loop()
-        self._answer = Reading("GET", MAX_WAITING_BYTES)
+        self._answer = Reading(MAX_WAITING_BYTES)
         self._failure: Exception | None = None
         self._news: asyncio.Future[None] | None = None
         self._heard_at = float("-inf")

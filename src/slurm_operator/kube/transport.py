@@ -188,8 +188,9 @@ class Transport:
             with _in_our_words(request, self._access.server):
                 message = self._message(request, identity.headers)
                 tls = self._context(identity)
-                async with asyncio.timeout(seconds):
-                    answer = await connections.exchange(request.method, message, tls, before_sending)
+                answer = await connections.exchange(
+                    request.method, message, tls, before_sending, started + seconds
+                )
             code = answer.status
             return answer
         except errors.Timeout:

@@ -17,7 +17,7 @@ WHOLE = [
     pytest.param("GET", FIXED, (200, b"hello", False), id="a length"),
     pytest.param("GET", CHUNKED, (200, b"hello", False), id="chunks, with an extension and a trailer"),
     pytest.param("GET", FORETOLD, (200, b"hello", False), id="something said before it"),
-    pytest.param("HEAD", FIXED.removesuffix(b"hello"), (200, b"", False), id="only asked for the head"),
+    pytest.param("HEAD", FIXED.removesuffix(b"hello"), (200, b"", True), id="only asked for the head"),
     pytest.param("DELETE", b"HTTP/1.1 204 No Content\r\n\r\n", (204, b"", False), id="no content"),
     pytest.param("GET", b"HTTP/1.1 304 Not Modified\r\n\r\n", (304, b"", False), id="not modified"),
     pytest.param("GET", b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", (200, b"", False), id="empty"),
@@ -28,7 +28,8 @@ WHOLE = [
 
 
 def read(method: str, *pieces: bytes) -> Answer | None:
-    reading = Reading(method, 1000)
+    reading = Reading(1000)
+    reading.begin(method)
     for piece in pieces:
         if reading.feed(piece):
             return reading.answer()
@@ -45,20 +46,40 @@ def test_an_answer_is_whole_when_its_last_byte_is_there(
     assert (answer.status, answer.body, answer.is_last) == expected
 
 
+def plainly(answer: Answer | None) -> tuple[int, str, bytes, bytes, bool]:
+    assert answer is not None
+    return (
+        answer.status,
+        answer.head.reason,
+        answer.head.headers[b"content-type"],
+        answer.body,
+        answer.is_last,
+    )
+
+
 @pytest.mark.parametrize("sent", [FIXED, CHUNKED, FORETOLD])
 def test_it_is_the_same_answer_however_it_arrives(sent: bytes) -> None:
-    whole = read("GET", sent)
+    whole = (200, "OK", b"application/json", b"hello", False)
 
-    assert whole is not None
-    assert whole.head.headers[b"content-type"] == b"application/json"
-    assert read("GET", *(bytes([byte]) for byte in sent)) == whole
+    assert plainly(read("GET", sent)) == whole
+    assert plainly(read("GET", *(bytes([byte]) for byte in sent))) == whole
     for cut in range(len(sent)):
         assert read("GET", sent[:cut]) is None
-        assert read("GET", sent[:cut], sent[cut:]) == whole
+        assert plainly(read("GET", sent[:cut], sent[cut:])) == whole
+
+
+def test_the_next_answer_is_read_as_if_there_had_been_none_before() -> None:
+    reading = Reading(1000)
+    for sent in (FIXED, CHUNKED, b"HTTP/1.1 204 No Content\r\n\r\n", FORETOLD, FIXED):
+        reading.begin("POST")
+        assert not reading.has_begun
+        assert reading.feed(sent)
+        assert reading.answer().body == (b"" if b" 204 " in sent else b"hello")
+        assert not reading.answer().is_last
 
 
 def test_without_a_length_it_ends_with_the_connection() -> None:
-    reading = Reading("GET", 1000)
+    reading = Reading(1000)
 
     assert not reading.feed(UNTIL_CLOSED)
     reading.end()
@@ -76,7 +97,7 @@ def test_without_a_length_it_ends_with_the_connection() -> None:
     ],
 )
 def test_an_answer_that_stops_too_early_is_none(arrived: bytes, said: str) -> None:
-    reading = Reading("GET", 1000)
+    reading = Reading(1000)
     if arrived:
         assert not reading.feed(arrived)
 
@@ -99,8 +120,6 @@ def test_an_answer_that_stops_too_early_is_none(arrived: bytes, said: str) -> No
         pytest.param(FIXED.replace(b": 5", b": 5\r\nContent-Length: 6"), "Content-Length", id="two lengths"),
         pytest.param(FIXED.replace(b"Type", b"Length: 2\r\nX"), "Content-Length", id="two lengths, the shorter first"),
         pytest.param(CHUNKED.replace(b"Type", b"Length: 5\r\nX"), "Content-Length", id="a length and chunks"),
-        pytest.param(CHUNKED.replace(b": chunked", b": gzip, chunked"), "a body in 'gzip, chunked'", id="packed chunks"),
-        pytest.param(CHUNKED.replace(b": chunked", b": gzip"), "a body in 'gzip'", id="packed"),
         pytest.param(CHUNKED.replace(b"3\r\n", b"0x3\r\n"), "Invalid character in chunk size", id="that too"),
         pytest.param(CHUNKED.replace(b"\n0\r\n", b"\n0\x1d\r\n"), "Invalid character in chunk size", id="Python strips that"),
         pytest.param(CHUNKED.replace(b"3\r\n", b"2\r\n"), "after chunk data", id="a chunk that is longer"),
@@ -129,7 +148,7 @@ def test_an_answer_has_a_largest_size(sent: bytes) -> None:
     st.sampled_from([FIXED, CHUNKED, FORETOLD]), st.integers(0, 150), st.integers(0, 9), st.binary(max_size=8)
 )
 def test_a_damaged_answer_is_read_or_refused(sent: bytes, at: int, cut: int, piece: bytes) -> None:
-    reading = Reading("GET", 1000)
+    reading = Reading(1000)
     try:
         if not reading.feed(sent[:at] + piece + sent[at + cut :]):
             reading.end()
@@ -156,7 +175,7 @@ def test_nobody_smuggles_a_header_into_a_request(value: str) -> None:
 
 
 def followed(*pieces: bytes) -> tuple[bytes, bool]:
-    reading, body = Reading("GET", 1000), b""
+    reading, body = Reading(1000), b""
     for piece in pieces:
         reading.feed(piece)
         body += reading.taken()
@@ -185,7 +204,7 @@ def test_what_was_taken_does_not_count_against_the_largest_size() -> None:
 
 
 def test_the_head_is_known_before_the_body() -> None:
-    reading = Reading("GET", 1000)
+    reading = Reading(1000)
 
     reading.feed(HEAD)
     assert reading.head is None
