@@ -65,6 +65,32 @@ async def test_a_write_is_never_sent_twice() -> None:
 
 
 @pytest.mark.both_loops
+async def test_a_read_that_was_answered_in_part_is_not_asked_again() -> None:
+    async def break_off(answer: Answer) -> None:
+        await answer.raw(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{")
+        answer.writer.close()
+
+    async with FakeApi(others=[ok, break_off, ok]) as api, api.client() as client:
+        await client.get(POD, KEY)
+        with pytest.raises(errors.Unreachable, match="stops in the middle"):
+            await client.get(POD, KEY)
+
+    assert len(api.asked) == 2
+
+
+@pytest.mark.both_loops
+async def test_whether_it_may_be_sent_is_asked_when_there_is_a_connection() -> None:
+    turns = iter([True, True, True, False])  # Each write asks once before, and once in the moment of sending.
+
+    async with FakeApi(others=[ok]) as api, api.client(may_write=lambda: next(turns)) as client:
+        await client.create(POD, thing("a", 1))
+        with pytest.raises(errors.NotLeader, match="was not sent"):
+            await client.create(POD, thing("b", 1))
+
+    assert [asked.method for asked in api.asked] == ["POST"]
+
+
+@pytest.mark.both_loops
 async def test_a_server_that_always_hangs_up_is_asked_once() -> None:
     async with FakeApi(others=[hung_up]) as api, api.client() as client:
         with pytest.raises(errors.Unreachable, match="no answer came"):
