@@ -131,9 +131,9 @@ def load(paths: Sequence[Path], context: str = "") -> Access:
     )
     if cluster.proxy_url:
         raise ConfigProblem(
-            f"kubeconfig {merged.where}: cluster {chosen.cluster!r} is behind a proxy (proxy-url), and this program "
-            "speaks to API servers only directly. Name a cluster without proxy-url, or run it where the API "
-            "server can be reached."
+            f"kubeconfig {merged.where}: cluster {chosen.cluster!r} is behind a proxy (proxy-url), and this "
+            "program speaks to API servers only directly. Name a cluster without proxy-url, or run it where "
+            "the API server can be reached."
         )
     return Access(
         server=cluster.server.rstrip("/"),
