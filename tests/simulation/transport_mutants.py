@@ -14,6 +14,7 @@ from slurm_operator.http.calls import CallConnection
 from slurm_operator.http.connection import Connection, _set_up
 from slurm_operator.http.messages import Reading, request
 from slurm_operator.http.pool import Connections
+from slurm_operator.kube.transport import Transport
 
 
 class Mutant(NamedTuple):
@@ -35,7 +36,7 @@ MUTANTS = {
     "half-sent requests do not count": Mutant(Connections._on, "answer.is_last or connection.is_sending", "answer.is_last", f"{KUBE}/test_connections.py::test_a_connection_whose_server_did_not_want_all_of_a_request_is_not_kept"),
     "the last answer is not the last": Mutant(Connections._on, "answer.is_last or connection.is_sending", "connection.is_sending", f"{KUBE}/test_connections.py::test_a_connection_that_cannot_be_trusted_is_not_kept"),
     "a call that is given up leaves its connection": Mutant(Connections._on, "connection.abort()  # Whatever comes back", "self._keep(connection)  # Whatever comes back", f"{KUBE}/test_connections.py::test_the_answer_to_a_call_that_was_given_up_reaches_nobody_else"),
-    "silent connections stay": Mutant(Connections.drop_idle_since, "connection.idle_since < since", "False", f"{KUBE}/test_connections.py::test_a_server_that_is_gone_costs_one_call_its_deadline_and_not_one_for_each_connection"),
+    "silent connections stay": Mutant(Transport._answer, "connections.drop_idle_since(started)", "pass", f"{KUBE}/test_connections.py::test_a_server_that_is_gone_costs_one_call_its_deadline_and_not_one_for_each_connection"),
     "what nobody asked for is passed over": Mutant(CallConnection.data_received, "self.abort()", "pass", f"{KUBE}/test_connections.py::test_a_connection_that_cannot_be_trusted_is_not_kept"),
     "line breaks in headers": Mutant(request, 'head.count("\\n") != len(lines) - 1 or head.count("\\r") != len(lines) - 1', "False", f"{HTTP}/test_messages.py::test_nobody_smuggles_a_header_into_a_request"),
     "answers of any size": Mutant(Reading._check_size, "size > self._max_bytes", "False", f"{HTTP}/test_messages.py::test_an_answer_has_a_largest_size"),

@@ -52,10 +52,13 @@ async def test_a_call_gets_the_first_answer(name: str) -> None:
         await writer.drain()
         await reader.read()  # slurmrestd does not close.
         writer.close()
+        is_over.set()
 
+    is_over = asyncio.Event()
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     async with server, asyncio.timeout(20):
         reply = await exchange(url, "GET", "/slurm/v0.0.45/ping/", {}, b"", 1 << 20)
+        await is_over.wait()
 
     assert reply.status == status_in(BYTES[name])
