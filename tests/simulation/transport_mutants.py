@@ -37,7 +37,7 @@ MUTANTS = {
     "the last answer is not the last": Mutant(Connections._on, "answer.is_last or connection.is_sending", "connection.is_sending", f"{KUBE}/test_connections.py::test_a_connection_that_cannot_be_trusted_is_not_kept"),
     "a call that is given up leaves its connection": Mutant(Connections._on, "connection.abort()  # Whatever comes back", "self._keep(connection)  # Whatever comes back", f"{KUBE}/test_connections.py::test_the_answer_to_a_call_that_was_given_up_reaches_nobody_else"),
     "silent connections stay": Mutant(Transport._answer, "connections.drop_idle_since(started)", "pass", f"{KUBE}/test_connections.py::test_a_server_that_is_gone_costs_one_call_its_deadline_and_not_one_for_each_connection"),
-    "what nobody asked for is passed over": Mutant(CallConnection.data_received, "self.abort()", "pass", f"{KUBE}/test_connections.py::test_a_connection_that_cannot_be_trusted_is_not_kept"),
+    "what nobody asked for is passed over": Mutant(CallConnection.data_received, "self.abort()", "pass", f"{KUBE}/test_connections.py::test_what_nobody_asked_for_ends_a_kept_connection"),
     "line breaks in headers": Mutant(request, 'head.count("\\n") != len(lines) - 1 or head.count("\\r") != len(lines) - 1', "False", f"{HTTP}/test_messages.py::test_nobody_smuggles_a_header_into_a_request"),
     "answers of any size": Mutant(Reading._check_size, "size > self._max_bytes", "False", f"{HTTP}/test_messages.py::test_an_answer_has_a_largest_size"),
     "headers without end": Mutant(Reading._count_without_body, "> _MAX_HEAD_BYTES", "> 1 << 40", f"{HTTP}/test_messages.py::test_what_is_no_http_is_told"),

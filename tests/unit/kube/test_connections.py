@@ -171,6 +171,22 @@ async def test_a_connection_that_cannot_be_trusted_is_not_kept(headers: dict[str
 
 
 @pytest.mark.both_loops
+async def test_what_nobody_asked_for_ends_a_kept_connection() -> None:
+    async def talkative(answer: Answer) -> None:
+        await answer.json(thing("a", 7))
+        await asyncio.sleep(0.2)  # By then the call is over.
+        await answer.raw(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+
+    async with FakeApi(others=[talkative, ok]) as api, api.client() as client:
+        await client.get(POD, KEY)
+        await asyncio.sleep(1)
+        found = await client.get(POD, KEY)
+
+    assert found["metadata"]["name"] == "a"
+    assert api.connections == 2
+
+
+@pytest.mark.both_loops
 async def test_a_connection_whose_server_did_not_want_all_of_a_request_is_not_kept() -> None:
     async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
