@@ -8,9 +8,7 @@ from slurm_operator.http.messages import TooLarge
 MAX_LINE_BYTES = 1 << 28
 
 
-async def lines(
-    chunks: AsyncIterable[bytes], max_bytes: int = MAX_LINE_BYTES
-) -> AsyncIterator[list[bytes]]:
+async def lines(chunks: AsyncIterable[bytes], max_bytes: int = MAX_LINE_BYTES) -> AsyncIterator[list[bytes]]:
     """The complete lines of each chunk together. What a broken connection left unfinished is dropped. Raises
     TooLarge for a line that does not end.
 
