@@ -14,6 +14,9 @@ CHARTS = Module("testing.chart_files", Path(chart_files.__file__))  # what makes
 KEPT = {
     "slurm_local.build.versions.ETCD": "for people; a test compares it with the go.mod that Kubernetes has",
     "slurm_operator.api.nebius": "what the kinds of slurm.nebius.ai say in two forms, for their reconcilers",
+    "slurm_operator.http.messages.Reading.on_": "httptools calls them",
+    "slurm_operator.http.messages._VERSIONS": "only what httptools calls looks at it",
+    "slurm_operator.http.messages._Headers.on_": "httptools calls them",
     "slurm_operator.slurm.tres.": "limits of accounting are written so",
     "slurm_operator.slurmrest.database.": "reading and writing accounting",
 }
