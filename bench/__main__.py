@@ -1,6 +1,7 @@
 """`make bench`: run every benchmark, print tables, write build/bench.json and the tables for the docs.
 
-A suite that is run alone replaces its own figures in these files and leaves the others.
+A suite that is run alone replaces its own figures in these files and leaves the others. `light --against REF`
+measures instead what a scale-out takes the operator of that commit and ours, by turns.
 """
 
 import importlib
@@ -14,6 +15,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from bench import against
 from bench.rows import Row
 
 SUITES = ("kube", "slurmrest", "exporter", "kernel", "passes", "light", "many", "workers", "first")
@@ -21,6 +23,9 @@ OUT = Path("build") / "bench.json"
 
 
 def main(chosen: list[str]) -> None:
+    if chosen[:2] == ["light", "--against"] and len(chosen) == 3:
+        Console().print(table("light", against.measure(chosen[2])))
+        return
     unknown = set(chosen) - set(SUITES)
     if unknown:
         sys.exit(f"no such benchmark: {', '.join(sorted(unknown))}; there are {', '.join(SUITES)}")

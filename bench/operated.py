@@ -16,6 +16,7 @@ with startup.loading(startup.MANAGER_WITHOUT):  # As the command line does.
     from slurm_operator.api.shared.meta import ObjectKey, key_of
     from slurm_operator.api.slinky import key_secrets
     from slurm_operator.api.slinky.controller import Controller
+    from slurm_operator.http import loops
     from slurm_operator.kube.auth import config
     from slurm_operator.manifests.objects import Secret
     from slurm_operator.manifests.secrets import SecretHandle
@@ -23,7 +24,6 @@ with startup.loading(startup.MANAGER_WITHOUT):  # As the command line does.
     from slurm_operator.plan.reconciler import SlurmServer
     from slurm_operator.plan.world import World
     from slurm_operator.runtime.logs import configure
-    from slurm_operator.runtime.loop import gathering
     from slurm_operator.runtime.manager import Manager
     from slurm_operator.runtime.settings import Address, Settings
 
@@ -61,7 +61,7 @@ def main(kubeconfig: str, metrics: str, *namespaces: str) -> int:
     bench = replace(program(settings), slurm_servers=stub_servers)
     samples = os.environ.get("BENCH_SAMPLES")
     with sampled(Path(samples)) if samples else nullcontext():
-        return gathering.run(Manager(config.find(settings.kubeconfig, ""), bench, settings).run())
+        return loops.run(Manager(config.find(settings.kubeconfig, ""), bench, settings).run())
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ import aiohttp
 
 from bench.kubelet import Kubelet
 from bench.operated import STUB
+from bench.refs import ROOT
 from bench.stub_slurm import StubSlurm
 from slurm_local.build import builds
 from slurm_local.kubernetes import commands, kwok_nodes
@@ -153,6 +154,7 @@ class Operator:
     """The operator's process."""
 
     def __init__(self, plane: AnyPlane) -> None:
+        self.tree = ROOT  # Whose code it runs, from the next start on.
         self._kubeconfig = plane.kubeconfig_for(OPERATOR, "system:masters")
         self._log = plane.directory / "operator.log"
         self._process: subprocess.Popen[bytes] | None = None
@@ -171,9 +173,11 @@ class Operator:
         ]
         # As in an image: bytecode is there before the first start.
         bytecode = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(BYTECODE)}
+        code = {"PYTHONPATH": f"{self.tree / 'src'}:{self.tree}"}
         self.started_at = time.time()
         with self._log.open("ab") as out:
-            self._process = subprocess.Popen(argv, stdout=out, stderr=out, env={**os.environ, **bytecode})
+            env = {**os.environ, **bytecode, **code}
+            self._process = subprocess.Popen(argv, stdout=out, stderr=out, env=env, cwd=self.tree)
 
     async def metrics(self) -> str:
         """Empty while it does not answer."""

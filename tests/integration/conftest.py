@@ -1,7 +1,8 @@
 """One real API server for the whole run, and a namespace of its own for each test."""
 
+import asyncio
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 from kinds_rig import serving_kinds
@@ -9,7 +10,15 @@ from kinds_rig import serving_kinds
 from slurm_local.build import builds, wheels
 from slurm_local.paths import Paths
 from slurm_local.progress import PlainProgress
+from slurm_operator.http import loops
 from testing.control_plane import ControlPlane, Plane
+
+
+def pytest_asyncio_loop_factories(
+    config: pytest.Config, item: pytest.Function
+) -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
+    """What talks to real servers does so on the event loop of our programs."""
+    return {"ours": loops.new_loop}
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

@@ -4,6 +4,7 @@
 slurm.conf, makes its own with `new_slurm`.
 """
 
+import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -14,10 +15,18 @@ import pytest
 from slurm_local.image.roots import slurm_rootfs
 from slurm_local.paths import Paths
 from slurm_local.progress import PlainProgress
+from slurm_operator.http import loops
 from testing import prometheus
 from testing.daemons import SlurmDaemons
 
 WORKERS = ("w-0", "w-1")
+
+
+def pytest_asyncio_loop_factories(
+    config: pytest.Config, item: pytest.Function
+) -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
+    """What talks to real servers does so on the event loop of our programs."""
+    return {"ours": loops.new_loop}
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

@@ -15,6 +15,9 @@ KEPT = {
     "slurm_local.build.versions.ETCD": "for people; a test compares it with the go.mod that Kubernetes has",
     "slurm_operator.api.nebius": "what the kinds of slurm.nebius.ai say in two forms, for their reconcilers",
     "slurm_operator.conditions": "for users to import: the words that programs may look for",
+    "slurm_operator.http.messages.Reading.on_": "httptools calls them",
+    "slurm_operator.http.messages._VERSIONS": "only what httptools calls looks at it",
+    "slurm_operator.http.messages._Headers.on_": "httptools calls them",
     "slurm_operator.slurm.tres.": "limits of accounting are written so",
     "slurm_operator.slurmrest.database.": "reading and writing accounting",
 }

@@ -1,6 +1,5 @@
 """`slurm-operator exporter`: the flags and variables of Soperator's exporter, and some of ours."""
 
-import asyncio
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +12,7 @@ from slurm_operator.cli.flags import ZAP_LEVELS, Decorator, switch
 from slurm_operator.exporter.collecting import Plan
 from slurm_operator.exporter.options import MOST_SERIES, Compat, Options
 from slurm_operator.exporter.program import Login, Program, Settings
+from slurm_operator.http import loops
 from slurm_operator.kube.auth import config
 from slurm_operator.kube.auth.access import Access
 from slurm_operator.kube.errors import ConfigProblem
@@ -126,7 +126,7 @@ def exporter(**flags: Any) -> None:
     async def run() -> int:
         return await Program(settings, access).run()
 
-    sys.exit(asyncio.run(run()))
+    sys.exit(loops.run(run()))
 
 
 def settings_of(flags: dict[str, Any]) -> Settings:

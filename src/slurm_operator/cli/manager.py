@@ -23,13 +23,13 @@ from slurm_operator.cli.flags import (
     without_checks,
 )
 from slurm_operator.cli.flags import comma_separated as comma_separated
+from slurm_operator.http import loops
 from slurm_operator.kube.auth import config
 from slurm_operator.kube.auth.access import Access
 from slurm_operator.kube.errors import ConfigProblem
 from slurm_operator.manifests.builders.dns import domain_in
 from slurm_operator.operator import RECONCILER_NAMES, program
 from slurm_operator.runtime.logs import configure
-from slurm_operator.runtime.loop import gathering
 from slurm_operator.runtime.manager import Beside, Manager
 from slurm_operator.runtime.settings import Address, Settings, SettingsProblem, with_file
 
@@ -125,7 +125,7 @@ def run(
     os.environ[DOMAIN_VARIABLE] = cluster_domain or domain_found(RESOLV_CONF)
     for note in access.notes:
         structlog.get_logger(__name__).warning(note)
-    sys.exit(gathering.run(Manager(access, program(settings), settings, beside(access)).run()))
+    sys.exit(loops.run(Manager(access, program(settings), settings, beside(access)).run()))
 
 
 def domain_found(resolv_conf: Path) -> str:

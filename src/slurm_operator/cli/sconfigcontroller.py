@@ -1,6 +1,5 @@
 """`slurm-operator sconfigcontroller`: the flags that Soperator's Deployments pass, and one of ours."""
 
-import asyncio
 import os
 import sys
 from typing import Any
@@ -11,6 +10,7 @@ import structlog
 from slurm_operator.agents.sconfig.program import SETTLE_SECONDS, Program, Settings
 from slurm_operator.api.schema import durations
 from slurm_operator.cli.flags import ZAP_LEVELS, soperator_options
+from slurm_operator.http import loops
 from slurm_operator.kube.auth import config
 from slurm_operator.kube.errors import ConfigProblem
 from slurm_operator.runtime.logs import configure
@@ -60,7 +60,7 @@ def sconfigcontroller(**flags: Any) -> None:
     async def run() -> int:
         return await Program(access, settings).run()
 
-    sys.exit(asyncio.run(run()))
+    sys.exit(loops.run(run()))
 
 
 def settings_of(flags: dict[str, Any]) -> Settings:

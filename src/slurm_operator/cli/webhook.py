@@ -1,6 +1,5 @@
 """`slurm-operator webhook`: every flag of ours, and those that existing Deployments pass."""
 
-import asyncio
 import os
 import sys
 from collections.abc import Mapping
@@ -22,6 +21,7 @@ from slurm_operator.cli.flags import (
     log_style,
     switch,
 )
+from slurm_operator.http import loops
 from slurm_operator.kube.auth import config
 from slurm_operator.kube.errors import ConfigProblem
 from slurm_operator.runtime import settings_file
@@ -96,7 +96,7 @@ def webhook(**flags: Any) -> None:
     async def run() -> int:
         return await Webhook(access, settings).run()
 
-    sys.exit(asyncio.run(run()))
+    sys.exit(loops.run(run()))
 
 
 def settings_of(flags: dict[str, Any], given: Mapping[str, str] = MappingProxyType({})) -> Settings:

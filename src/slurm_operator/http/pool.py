@@ -1,23 +1,16 @@
-"""Connections to the API server for calls: kept open for the next one, one call at a time on each.
-
-A general HTTP client spends four times as much on a small call as its bytes cost: on streams, cookies,
-proxies and redirects, none of which a call to the API server has.
-"""
+"""Connections to the API server for calls: kept open for the next one, one call at a time on each."""
 
 import asyncio
-import socket
 import ssl
 from collections.abc import Callable
+from functools import partial
 
-from slurm_operator.http import http1
-from slurm_operator.http.http1 import Answer
-from slurm_operator.http.links import Address, Link, connected
+from slurm_operator.http.calls import CallConnection, DeadlinePassed
+from slurm_operator.http.connection import Address, connect
+from slurm_operator.http.messages import Answer
 
 # Methods that may be repeated on another connection: they change nothing.
 READS = frozenset({"GET", "HEAD"})
-
-# A list of ten thousand large pods is a tenth of it.
-_MAX_ANSWER_BYTES = 1 << 30
 
 _IDLE_SECONDS = 60.0
 
@@ -27,27 +20,35 @@ class Connections:
 
     def __init__(self, address: Address) -> None:
         self._address = address
-        self._idle: list[_Connection] = []
-        self._in_use: set[_Connection] = set()
+        self._idle: list[CallConnection] = []
+        self._in_use: set[CallConnection] = set()
         self._sweeping: asyncio.TimerHandle | None = None
 
     async def exchange(
-        self, method: str, message: bytes, tls: ssl.SSLContext | None, before_sending: Callable[[], None]
+        self,
+        method: str,
+        message: bytes,
+        tls: ssl.SSLContext | None,
+        before_sending: Callable[[], None],
+        ends: float,
     ) -> Answer:
         """The answer to one request. `before_sending` may raise in the moment in which its bytes would leave.
 
-        Raises CannotConnect, and when the answer does not come OSError, EOFError, NotHttp and TooLarge.
+        Raises TimeoutError when it has not come by `ends`, on the clock of the event loop; CannotConnect; and
+        when the answer does not come OSError, EOFError, NotHttp and TooLarge.
         """
         kept = self._kept(tls)
         if kept is not None:
             try:
-                return await self._on(kept, method, message, before_sending)
+                return await self._on(kept, method, message, before_sending, ends)
+            except DeadlinePassed:
+                raise
             except (OSError, EOFError):
                 if method not in READS or kept.has_answered:
                     raise  # Else the server closed it while the request was on its way to it.
-        return await self._on(
-            _Connection(await connected(self._address, tls), tls), method, message, before_sending
-        )
+        async with asyncio.timeout_at(ends):
+            fresh = await connect(self._address, tls, partial(CallConnection, tls))
+        return await self._on(fresh, method, message, before_sending, ends)
 
     def drop_idle_since(self, since: float) -> None:
         """A call that began then had no answer in time: the server may be gone, and nothing told us.
@@ -67,12 +68,17 @@ class Connections:
         self._idle.clear()
 
     async def _on(
-        self, connection: "_Connection", method: str, message: bytes, before_sending: Callable[[], None]
+        self,
+        connection: CallConnection,
+        method: str,
+        message: bytes,
+        before_sending: Callable[[], None],
+        ends: float,
     ) -> Answer:
         self._in_use.add(connection)
         try:
             before_sending()
-            answer = await connection.exchange(method, message)
+            answer = await connection.exchange(method, message, ends)
         except BaseException:
             connection.abort()  # Whatever comes back on it belongs to this call, which is over.
             raise
@@ -84,7 +90,7 @@ class Connections:
             self._keep(connection)
         return answer
 
-    def _kept(self, tls: ssl.SSLContext | None) -> "_Connection | None":
+    def _kept(self, tls: ssl.SSLContext | None) -> CallConnection | None:
         """The one used last; others may grow old. One made with another certificate is of no use."""
         while self._idle:
             connection = self._idle.pop()
@@ -93,7 +99,7 @@ class Connections:
             connection.abort()
         return None
 
-    def _keep(self, connection: "_Connection") -> None:
+    def _keep(self, connection: CallConnection) -> None:
         loop = asyncio.get_running_loop()
         connection.idle_since = loop.time()
         self._idle.append(connection)
@@ -107,66 +113,3 @@ class Connections:
             self._idle.pop(0).abort()
         oldest = self._idle[0].idle_since if self._idle else None
         self._sweeping = None if oldest is None else loop.call_at(oldest + _IDLE_SECONDS, self._sweep)
-
-
-class _Connection:
-    """Sends a request and waits for its answer, then the next one."""
-
-    _reading: http1.Reading
-
-    def __init__(self, connection: socket.socket, tls: ssl.SSLContext | None) -> None:
-        self.tls = tls
-        self.idle_since = 0.0
-        self._answer: asyncio.Future[Answer] | None = None
-        self._link = Link(connection, self._hear, self._end)
-
-    @property
-    def is_open(self) -> bool:
-        return self._link.is_open
-
-    @property
-    def is_sending(self) -> bool:
-        """Who answered without reading all of the request may never read the next one."""
-        return self._link.is_sending
-
-    @property
-    def has_answered(self) -> bool:
-        """Some of the answer to the last request has come."""
-        return self._reading.has_begun
-
-    async def exchange(self, method: str, message: bytes) -> Answer:
-        self._reading = http1.Reading(method, _MAX_ANSWER_BYTES)
-        self._answer = asyncio.get_running_loop().create_future()
-        self._link.write(message)
-        try:
-            return await self._answer
-        finally:
-            self._answer = None
-
-    def abort(self) -> None:
-        self._link.abort()
-        self._end(None)
-
-    def _hear(self, data: bytes) -> None:
-        if self._answer is None or self._answer.done():
-            self.abort()  # Nobody asked for more.
-            return
-        try:
-            answer = self._reading.feed(data)
-        except (http1.NotHttp, http1.TooLarge) as error:
-            self._answer.set_exception(error)
-            return
-        if answer is not None:
-            self._answer.set_result(answer)
-
-    def _end(self, why: Exception | None) -> None:
-        """Nothing more comes. For some answers that is how they end."""
-        if self._answer is None or self._answer.done():
-            return
-        if why is not None:
-            self._answer.set_exception(why)
-            return
-        try:
-            self._answer.set_result(self._reading.end())
-        except EOFError as error:
-            self._answer.set_exception(error)

@@ -11,9 +11,9 @@ from urllib.parse import quote, urlencode, urlsplit
 import aiohttp
 
 from slurm_operator import __version__, wire
-from slurm_operator.http import http1
-from slurm_operator.http.http1 import Answer
-from slurm_operator.http.links import Address, CannotConnect, connected
+from slurm_operator.http import messages
+from slurm_operator.http.connection import Address, CannotConnect, connect
+from slurm_operator.http.messages import Answer, NotHttp, TooLarge
 from slurm_operator.http.places import Places
 from slurm_operator.http.pool import Connections
 from slurm_operator.http.streams import Stream
@@ -30,6 +30,9 @@ _LONGEST_PAUSE_SECONDS = 5.0
 _OURS = {"User-Agent": f"slurm-operator/{__version__}", "Accept-Encoding": "identity"}
 
 _SAFE_IN_PATHS = "/:@!$&'()*+,;=~%"
+
+# Of what says why a watch does not begin.
+_MAX_REFUSAL_BYTES = 1 << 24
 
 # A call may wait for others so many times longer than for its own answer.
 PATIENCE = 6
@@ -187,8 +190,9 @@ class Transport:
             with _in_our_words(request, self._access.server):
                 message = self._message(request, identity.headers)
                 tls = self._context(identity)
-                async with asyncio.timeout(seconds):
-                    answer = await connections.exchange(request.method, message, tls, before_sending)
+                answer = await connections.exchange(
+                    request.method, message, tls, before_sending, started + seconds
+                )
             code = answer.status
             return answer
         except errors.Timeout:
@@ -203,7 +207,7 @@ class Transport:
             target += "?" + urlencode(request.params)
         headers = [("Host", self._server.netloc), *_OURS.items(), *_headers(request, identity)]
         try:
-            return http1.request(request.method, target, headers, request.body or b"")
+            return messages.request(request.method, target, headers, request.body or b"")
         except ValueError as error:  # Of our own headers only the token comes from elsewhere.
             raise errors.ConfigProblem(f"{request} was not sent: {error}; see the token") from error
 
@@ -222,8 +226,8 @@ class Transport:
                     code = head.status
                     self._count(request, code, started)
                     if not 200 <= code < 300:
-                        body = await stream.whole(idle_seconds)
-                        raise _refusal(request, Answer(code, head.reason, head.headers, body, is_last=True))
+                        body = await stream.whole(idle_seconds, _MAX_REFUSAL_BYTES)
+                        raise _refusal(request, Answer(head, body, is_last=True))
                     yield stream.pieces(idle_seconds)
         except errors.Unauthorised:
             await self._identity_after(identity)  # Who watches tries again anyway.
@@ -235,7 +239,7 @@ class Transport:
     @asynccontextmanager
     async def _stream(self, identity: Identity, connect_seconds: float) -> AsyncIterator[Stream]:
         async with asyncio.timeout(connect_seconds):
-            stream = Stream(await connected(self._address, self._context(identity)))
+            stream = await connect(self._address, self._context(identity), Stream)
         self._streams.add(stream)
         try:
             yield stream
@@ -284,7 +288,7 @@ def _in_our_words(request: Request, server: str) -> Iterator[None]:
     except (CannotConnect, aiohttp.ClientConnectorError) as error:
         why = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error.__cause__
         raise errors.Unreachable(f"{request}: {_no_connection(server, why)}") from error
-    except (aiohttp.ClientError, OSError, EOFError, http1.NotHttp, http1.TooLarge) as error:
+    except (aiohttp.ClientError, OSError, EOFError, NotHttp, TooLarge) as error:
         raise errors.Unreachable(
             f"{request}: the connection to {server} broke: {_error_text(error)}",
             may_have_happened=request.is_write,
@@ -308,12 +312,12 @@ def _headers(request: Request, identity: Headers) -> list[tuple[str, str]]:
 
 
 def _refusal(request: Request, answer: Answer) -> errors.ApiError:
-    after = answer.headers.get("retry-after", "")
+    after = answer.head.headers.get(b"retry-after", b"").decode("latin-1")
     return errors.from_body(
         answer.status,
         answer.body,
         attempted=str(request),
-        reason=answer.reason,
+        reason=answer.head.reason,
         retry_after=float(after) if after.isdecimal() else None,
     )
 

@@ -130,7 +130,7 @@ def _decoded(body: bytes, decode: Callable[[bytes], T]) -> T:
 def _failure(attempt: str, reply: Reply) -> errors.SlurmFailure:
     try:
         troubles = wire.decode(reply.body, Envelope).errors or []
-    except (wire.DecodeError, UnicodeDecodeError):
+    except (wire.DecodeError, UnicodeDecodeError, RecursionError):
         return _failure_in_between(attempt, reply)
     return failure(attempt, troubles or [Trouble(description=f"HTTP {reply.status}")], reply.status)
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from urllib.parse import urlencode
 
 from slurm_operator import wire
-from slurm_operator.http import http1
+from slurm_operator.http.messages import NotHttp, TooLarge
 from slurm_operator.slurmrest import exchange
 from slurm_operator.slurmrest.errors import (
     SlurmAnswerUnreadable,
@@ -77,7 +77,7 @@ class Transport:
             raise SlurmUnreachable(request.attempt, str(error)) from error
         except TimeoutError as error:
             raise SlurmTimedOut(request.attempt, f"{self.url} was silent for {deadline_s:g} s") from error
-        except (http1.NotHttp, http1.TooLarge) as error:
+        except (NotHttp, TooLarge) as error:
             raise SlurmAnswerUnreadable(request.attempt, str(error)) from error
         except (EOFError, OSError) as error:
             raise SlurmCutOff(request.attempt, str(error)) from error

@@ -18,6 +18,8 @@ LINK = re.compile(r"\]\(([^)\s]+)\)")
 OTHER_THINGS = {
     "slurm_operator.decisions": "a logger",
     "bench/noted": "an annotation",
+    "slurm_operator.http.links": "of commits that bench/transport.py compares with",
+    "slurm_operator.runtime.loop.gathering": "the same",
 }
 
 

@@ -26,6 +26,7 @@ async def hung_up(answer: Answer) -> None:
     answer.writer.close()
 
 
+@pytest.mark.both_loops
 async def test_calls_one_after_the_other_share_a_connection() -> None:
     async with FakeApi(others=[ok]) as api, api.client() as client:
         for _ in range(5):
@@ -34,6 +35,7 @@ async def test_calls_one_after_the_other_share_a_connection() -> None:
     assert (len(api.asked), api.connections) == (5, 1)
 
 
+@pytest.mark.both_loops
 async def test_no_more_connections_than_allowed_however_many_call() -> None:
     async with FakeApi(others=[ok]) as api, api.client(connections=4) as client:
         await asyncio.gather(*(client.get(POD, KEY) for _ in range(40)))
@@ -41,6 +43,7 @@ async def test_no_more_connections_than_allowed_however_many_call() -> None:
     assert (len(api.asked), api.connections) == (40, 4)
 
 
+@pytest.mark.both_loops
 async def test_a_read_on_a_kept_connection_that_was_just_closed_is_asked_again() -> None:
     async with FakeApi(others=[ok, hung_up, ok]) as api, api.client() as client:
         await client.get(POD, KEY)
@@ -50,6 +53,7 @@ async def test_a_read_on_a_kept_connection_that_was_just_closed_is_asked_again()
     assert (len(api.asked), api.connections) == (3, 2)
 
 
+@pytest.mark.both_loops
 async def test_a_write_is_never_sent_twice() -> None:
     async with FakeApi(others=[ok, hung_up, ok]) as api, api.client() as client:
         await client.get(POD, KEY)
@@ -60,6 +64,33 @@ async def test_a_write_is_never_sent_twice() -> None:
     assert [asked.method for asked in api.asked] == ["GET", "POST"]
 
 
+@pytest.mark.both_loops
+async def test_a_read_that_was_answered_in_part_is_not_asked_again() -> None:
+    async def break_off(answer: Answer) -> None:
+        await answer.raw(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{")
+        answer.writer.close()
+
+    async with FakeApi(others=[ok, break_off, ok]) as api, api.client() as client:
+        await client.get(POD, KEY)
+        with pytest.raises(errors.Unreachable, match="stops in the middle"):
+            await client.get(POD, KEY)
+
+    assert len(api.asked) == 2
+
+
+@pytest.mark.both_loops
+async def test_whether_it_may_be_sent_is_asked_when_there_is_a_connection() -> None:
+    turns = iter([True, True, True, False])  # Each write asks once before, and once in the moment of sending.
+
+    async with FakeApi(others=[ok]) as api, api.client(may_write=lambda: next(turns)) as client:
+        await client.create(POD, thing("a", 1))
+        with pytest.raises(errors.NotLeader, match="was not sent"):
+            await client.create(POD, thing("b", 1))
+
+    assert [asked.method for asked in api.asked] == ["POST"]
+
+
+@pytest.mark.both_loops
 async def test_a_server_that_always_hangs_up_is_asked_once() -> None:
     async with FakeApi(others=[hung_up]) as api, api.client() as client:
         with pytest.raises(errors.Unreachable, match="no answer came"):
@@ -116,6 +147,7 @@ async def test_a_connection_that_has_answered_since_is_not_doubted() -> None:
     assert api.connections == 2
 
 
+@pytest.mark.both_loops
 @pytest.mark.parametrize(
     ("headers", "after"),
     [
@@ -138,6 +170,23 @@ async def test_a_connection_that_cannot_be_trusted_is_not_kept(headers: dict[str
     assert api.connections == 2
 
 
+@pytest.mark.both_loops
+async def test_what_nobody_asked_for_ends_a_kept_connection() -> None:
+    async def talkative(answer: Answer) -> None:
+        await answer.json(thing("a", 7))
+        await asyncio.sleep(0.2)  # By then the call is over.
+        await answer.raw(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+
+    async with FakeApi(others=[talkative, ok]) as api, api.client() as client:
+        await client.get(POD, KEY)
+        await asyncio.sleep(1)
+        found = await client.get(POD, KEY)
+
+    assert found["metadata"]["name"] == "a"
+    assert api.connections == 2
+
+
+@pytest.mark.both_loops
 async def test_a_connection_whose_server_did_not_want_all_of_a_request_is_not_kept() -> None:
     async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
@@ -171,6 +220,7 @@ async def test_an_idle_connection_is_closed_after_a_minute() -> None:
     assert api.connections == 4
 
 
+@pytest.mark.both_loops
 async def test_what_is_no_http_is_an_error_of_ours() -> None:
     async def other(answer: Answer) -> None:
         await answer.raw(b"SSH-2.0-OpenSSH_9.2\r\n\r\n")
@@ -180,6 +230,7 @@ async def test_what_is_no_http_is_an_error_of_ours() -> None:
             await client.get(POD, KEY)
 
 
+@pytest.mark.both_loops
 async def test_paths_and_parameters_are_written_so_that_the_server_reads_them_as_they_were() -> None:
     async with FakeApi(others=[ok]) as api, api.client() as client:
         await client.request("GET", "/api/v1/namespaces/ns/pods/é a", params={"x": "a=b&c d,é"})

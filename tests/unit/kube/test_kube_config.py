@@ -214,10 +214,11 @@ def damaged(path: Path) -> Path:
     return path
 
 
-def test_a_proxy_is_ignored_and_that_is_said(tmp_path: Path) -> None:
-    access = find(cluster(tmp_path / "c", **{"proxy-url": "http://proxy:3128"}))
+def test_a_proxy_is_refused_with_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(ConfigProblem, match=r"cluster 'home' is behind a proxy \(proxy-url\)") as caught:
+        find(cluster(tmp_path / "c", **{"proxy-url": "http://user:secret@proxy:3128"}))
 
-    assert access.notes == ("proxy-url of cluster 'home' is ignored",)
+    assert "secret" not in str(caught.value)
 
 
 async def test_files_are_found_beside_the_kubeconfig_that_names_them(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from slurm_operator.http.messages import TooLarge
 from slurm_operator.kube import envelope
 from slurm_operator.kube.auth import kubeconfig
 from slurm_operator.kube.errors import ConfigProblem, Unreadable
@@ -47,6 +48,15 @@ def test_lines_are_the_same_however_they_are_cut(wanted: list[bytes], data: st.D
     parts = [whole[start:end] for start, end in zip([0, *cuts], [*cuts, len(whole)], strict=True)]
 
     assert asyncio.run(_all(*parts)) == [line for line in wanted if line]
+
+
+async def test_a_line_without_an_end_is_refused_and_many_long_ones_are_not() -> None:
+    found = [line async for batch in lines(_of(*[b"x" * 60, b"y\n"] * 50), 100) for line in batch]
+    assert found == [b"x" * 60 + b"y"] * 50
+
+    with pytest.raises(TooLarge, match="more than 100 bytes"):
+        async for _ in lines(_of(*[b"x" * 60] * 2), 100):
+            pass
 
 
 @settings(max_examples=200)

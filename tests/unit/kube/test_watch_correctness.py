@@ -61,6 +61,7 @@ async def watched(api: FakeApi) -> AsyncIterator[Watched]:
                 await running
 
 
+@pytest.mark.both_loops
 async def test_the_list_comes_in_pages_and_the_watch_goes_on_from_it() -> None:
     async def one_more(answer: Answer) -> None:
         await answer.begin()
@@ -87,6 +88,7 @@ async def test_the_list_comes_in_pages_and_the_watch_goes_on_from_it() -> None:
     assert 300 <= int(watch.params["timeoutSeconds"]) <= 600
 
 
+@pytest.mark.both_loops
 async def test_410_in_the_watch_lists_again_and_tells_what_went_missing() -> None:
     async def expired(answer: Answer) -> None:
         await answer.begin()
@@ -130,6 +132,7 @@ async def test_an_error_of_a_shape_that_nobody_knows_ends_a_watch_and_not_the_ca
     assert it.versions() == {"a": "90"}
 
 
+@pytest.mark.both_loops
 async def test_410_as_the_answer_to_the_watch_lists_again() -> None:
     api = FakeApi(
         lists=[listing(thing("a", 90)), listing(thing("a", 91), version="1000")],
@@ -176,6 +179,7 @@ async def test_a_server_that_wants_to_be_left_alone_for_a_day_is_asked_again_aft
     assert (before, len(api.watches_asked())) == (1, 2)
 
 
+@pytest.mark.both_loops
 async def test_after_a_bookmark_and_a_close_the_watch_goes_on_from_the_bookmark() -> None:
     async def bookmark(answer: Answer) -> None:
         await answer.begin()
@@ -193,6 +197,7 @@ async def test_after_a_bookmark_and_a_close_the_watch_goes_on_from_the_bookmark(
     assert it.told == [("-", "a@90")]
 
 
+@pytest.mark.both_loops
 async def test_a_reset_in_the_middle_of_a_line_loses_nothing() -> None:
     async def torn(answer: Answer) -> None:
         await answer.begin()
@@ -215,6 +220,7 @@ async def test_a_reset_in_the_middle_of_a_line_loses_nothing() -> None:
     assert it.cache.undecodable == 0
 
 
+@pytest.mark.both_loops
 async def test_line_ends_of_other_alphabets_do_not_end_a_line() -> None:
     odd = {"note": "next line: \u0085 line separator: \u2028 paragraph: \u2029 form feed: \u000c"}
 
@@ -234,6 +240,7 @@ async def test_line_ends_of_other_alphabets_do_not_end_a_line() -> None:
     assert it.cache.undecodable == 0
 
 
+@pytest.mark.both_loops
 async def test_an_object_of_more_than_a_megabyte_arrives_whole() -> None:
     large = {"blob": "x" * 1_250_000}
 
@@ -252,6 +259,7 @@ async def test_an_object_of_more_than_a_megabyte_arrives_whole() -> None:
     assert pod.metadata.annotations == large
 
 
+@pytest.mark.both_loops
 async def test_an_object_that_does_not_decode_is_passed_over_and_the_rest_goes_on() -> None:
     bad = thing("bad", 91, spec={"nodeName": 7})
 
@@ -384,6 +392,7 @@ async def test_an_unreadable_object_can_be_deleted_and_can_become_readable() -> 
     assert not it.cache.unreadable
 
 
+@pytest.mark.both_loops
 async def test_an_object_nested_too_deep_for_the_parser_spoils_only_itself() -> None:
     depth = 100_000  # Python 3.11 gives up after a thousand levels, later ones after ten thousand.
     deep = b'{"a":' * depth + b"1" + b"}" * depth
@@ -411,6 +420,7 @@ async def test_an_object_nested_too_deep_for_the_parser_spoils_only_itself() -> 
     assert set(it.cache.unreadable) == {ObjectKey("ns", "deep"), ObjectKey("ns", "deeper")}
 
 
+@pytest.mark.both_loops
 async def test_a_line_that_is_no_event_is_counted_and_passed_over() -> None:
     async def noise(answer: Answer) -> None:
         await answer.begin()

@@ -15,6 +15,8 @@ from slurm_operator.slurmrest.client import SlurmRest
 from slurm_operator.slurmrest.tokens import ReadyToken
 from slurm_operator.slurmrest.versions import Capability
 
+pytestmark = pytest.mark.both_loops
+
 NODES = "GET /slurm/{v}/nodes/"
 UPDATE = "POST /slurm/{v}/nodes/"
 
@@ -46,6 +48,8 @@ def lost(number: int, status: int) -> bytes:
             lost(2180, 500), errors.SlurmRefused, "2180", id="a number of slurmctld that we have no name for"
         ),
         pytest.param(http(500, "oops"), errors.SlurmCutOff, "oops", id="500 without JSON"),
+        pytest.param(http(500, "[" * 5000), errors.SlurmCutOff, r"\[\[", id="500, nested deep"),
+        pytest.param(http(404, '{"errors":' * 1500), errors.SlurmRefused, "errors", id="404, nested deep"),
         pytest.param(http(503, None), errors.SlurmCutOff, "503", id="no body"),
         pytest.param(http(502, "bad gateway"), errors.SlurmCutOff, "bad gateway", id="a proxy's 502"),
         pytest.param(http(200, "hello"), errors.SlurmAnswerUnreadable, "JSON", id="not JSON"),

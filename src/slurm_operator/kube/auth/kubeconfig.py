@@ -129,13 +129,17 @@ def load(paths: Sequence[Path], context: str = "") -> Access:
     user, user_directory = (
         _entry(merged.users, chosen.user, "user", merged.where) if chosen.user else (_User(), directory)
     )
-    notes = [f"proxy-url of cluster {chosen.cluster!r} is ignored"] if cluster.proxy_url else []
+    if cluster.proxy_url:
+        raise ConfigProblem(
+            f"kubeconfig {merged.where}: cluster {chosen.cluster!r} is behind a proxy (proxy-url), and this "
+            "program speaks to API servers only directly. Name a cluster without proxy-url, or run it where "
+            "the API server can be reached."
+        )
     return Access(
         server=cluster.server.rstrip("/"),
         namespace=chosen.namespace or "default",
         trust=_trust(cluster, directory),
         credentials=_credentials(user, user_directory, f"user {chosen.user!r}", cluster),
-        notes=tuple(notes),
     )
 
 
