@@ -11,7 +11,7 @@ import click
 from slurm_operator.agents.power import program
 from slurm_operator.agents.power.calls import RESUME, SUSPEND, CallError
 from slurm_operator.api.schema import durations
-from slurm_operator.cli.soperator import GoCommand
+from slurm_operator.cli.flags import GoCommand
 from slurm_operator.kube.auth import config
 from slurm_operator.kube.auth.access import Access
 from slurm_operator.kube.errors import ConfigProblem, KubeError
