@@ -94,8 +94,8 @@ TWISTS = {
         "kubectl create deployment soperator-manager -n soperator-system --image=manager"
     ),
     "kubectl slurm undrain demo-cpu-0": Twist(
-        before="slurm-operator local shell scontrol update nodename=demo-cpu-0 state=drain reason='bad disk'",
-        after="slurm-operator local shell scontrol update nodename=demo-cpu-0 state=resume",
+        before="slurm-operator local shell --user root scontrol update nodename=demo-cpu-0 state=drain reason='bad disk'",
+        after="slurm-operator local shell --user root scontrol update nodename=demo-cpu-0 state=resume",
         code=1,
         says="demo-cpu-0 is drained by root with the reason 'bad disk'",
     ),
