@@ -129,7 +129,8 @@ def kubectl(name: str, args: tuple[str, ...]) -> None:
         cluster = _running(name)
         # A plugin is found on PATH, and wants to be the first word after kubectl.
         os.environ["KUBECONFIG"] = str(cluster.kubeconfig)
-        os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
+        own = (Path(sys.executable).parent, cluster.kubectl_program.parent)
+        os.environ["PATH"] = os.pathsep.join([*map(str, own), os.environ.get("PATH", "")])
         _become(str(cluster.kubectl_program), *args)
 
 
