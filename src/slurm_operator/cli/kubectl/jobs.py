@@ -51,7 +51,7 @@ def jobs(session: Session, user: str, cluster: str, output: str, *, finished: bo
     They are those that the user of --token-secret sees, or the --user in a login pod. Without either, Slurm
     is asked with the cluster's own key. The first line says as whom.
     """
-    look = _looking(session, user, cluster)
+    look = _looking(session, user, cluster, finished=finished)
     newest = again(
         lambda: rows(look(), SystemClock().now(), finished=finished), watch=watch, matter=without_times
     )
@@ -123,12 +123,15 @@ def _show(found: list[JobRow], output: str) -> None:
         show.emit(output, found, lambda: text(found, wide=output == "wide"))
 
 
-def _looking(session: Session, user: str, cluster: str) -> Callable[[], Sequence[JobDetail]]:
+def _looking(
+    session: Session, user: str, cluster: str, *, finished: bool
+) -> Callable[[], Sequence[JobDetail]]:
     """What reads the jobs. As whom is said once."""
     if user and not session.token_secret:
         found = login(session, user, cluster)
         found.announce()
-        return lambda: _of_squeue(found.output(["squeue", "--json"]))
+        command = ["squeue", "--json", *(["--states=all"] if finished else [])]
+        return lambda: _of_squeue(found.output(command))
     told: list[str] = []
 
     def look() -> Sequence[JobDetail]:
