@@ -92,10 +92,7 @@ def _write_ssh_config(cluster: Cluster, key: Path) -> None:
 
 
 class _Lines(yaml.SafeDumper):
-    """Several lines as a block, as people write them; nothing by reference."""
-
-    def ignore_aliases(self, data: object) -> bool:
-        return True
+    """Several lines as a block, as people write them."""
 
 
 def _text(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
