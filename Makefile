@@ -81,7 +81,9 @@ $(VENV)-docs/.ready: requirements/docs.txt
 	touch $@
 
 docs: $(VENV)-docs/.ready ## the documentation as a site, in site/
-	NO_MKDOCS_2_WARNING=1 $(VENV)-docs/bin/mkdocs build --quiet
+	NO_MKDOCS_2_WARNING=1 DOCS_FOOTER="slurm-operator $$(sed -n 's/^__version__ = "\(.*\)"/\1/p' src/slurm_operator/__init__.py)" \
+	  $(VENV)-docs/bin/mkdocs build --quiet
+	! grep -rlE '<(script|link|img|iframe)[^>]*(src|href)="?(https?:)?//' site --include='*.html' || { echo "these pages fetch something from elsewhere"; exit 1; }
 
 lock: $(READY) ## pin the dependencies of pyproject.toml anew
 	$(BIN)/pip install --quiet uv

@@ -14,10 +14,11 @@ ON_A_CLUSTER = (
     "docs/concepts/api.md",
     "docs/concepts/cluster.md",
     "docs/guides/explain-and-plan.md",
-    "docs/guides/keys.md",
     "docs/guides/kubectl-slurm.md",
     "docs/guides/troubleshooting.md",
     "docs/guides/workers.md",
+    # The last one: a new key replaces login pods, while others would use them.
+    "docs/guides/keys.md",
 )
 
 # On an API server without machines: whatever is installed is accepted there, and nothing has to start. In this order.
@@ -94,8 +95,8 @@ TWISTS = {
         "kubectl create deployment soperator-manager -n soperator-system --image=manager"
     ),
     "kubectl slurm undrain demo-cpu-0": Twist(
-        before="slurm-operator local shell scontrol update nodename=demo-cpu-0 state=drain reason='bad disk'",
-        after="slurm-operator local shell scontrol update nodename=demo-cpu-0 state=resume",
+        before="slurm-operator local shell --user root scontrol update nodename=demo-cpu-0 state=drain reason='bad disk'",
+        after="slurm-operator local shell --user root scontrol update nodename=demo-cpu-0 state=resume",
         code=1,
         says="demo-cpu-0 is drained by root with the reason 'bad disk'",
     ),
@@ -112,8 +113,8 @@ TWISTS = {
         "kubectl rollout status deployment/slurm-operator -n slurm-operator --timeout=5m;"
         "kubectl wait --for=condition=Ready cluster/demo --timeout=10m"
     ),
-    "kubectl annotate pod cpu-3": Twist(
-        before="kubectl run cpu-3 --image=slurmd", after="kubectl delete pod cpu-3 --wait=false"
+    "kubectl annotate pod demo-cpu-3": Twist(
+        before="kubectl run demo-cpu-3 --image=slurmd", after="kubectl delete pod demo-cpu-3 --wait=false"
     ),
     # Nobody deletes it on this page, and no operator is there to take it down.
     "kubectl wait -n slurm --for=delete": Twist(

@@ -5,8 +5,9 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from slurm_local import image, shared_root_cluster, slurm_cluster
+from slurm_local import demo_cluster, image, own_command, shared_root_cluster, slurm_cluster
 from slurm_local.cluster import DEFAULT_NAME, Cluster
+from slurm_local.image.accounts import DEMO
 from slurm_local.kubernetes import containerd
 from slurm_local.paths import Paths
 from slurm_local.progress import Progress
@@ -44,6 +45,7 @@ def up(
         if slurm and (state.api or names.GROUP) != api:
             progress.note("To have a cluster of the other API, take it down first, or choose another --name.")
         progress.note(described(status(name, paths)))
+        progress.note(try_next(Cluster(name, paths)))
         return Cluster(name, paths, progress)
 
     prepare(Wanted(name, nodes, fake_nodes), paths, progress)
@@ -56,14 +58,18 @@ def up(
     operator = image.operator_archive(paths, progress) if slurm else None
     containerd.seed(archives, paths, progress)
     prepared = time.monotonic()
+    had_home = paths.home_of(name).exists()
+    if slurm and not has_root and had_home:
+        progress.note(f"/home is kept from before: {paths.home_of(name)}")
     cluster, is_new = start(Wanted(name, nodes, fake_nodes, archives), paths, progress)
-    with _gone_unless_done(cluster, is_new=is_new):
+    with _gone_unless_done(cluster, is_new=is_new, keep_home=had_home):
         if operator is not None:
             progress.note(_first_job(cluster, operator, nodes, progress, has_root=has_root))
+            cluster.kubectl("config", "set-context", "--current", f"--namespace={slurm_cluster.NAMESPACE}")
             Ledger(cluster.directory).change(slurm=True, api=api)
     progress.note(described(status(name, paths)))
     progress.note(_times(prepared - began, time.monotonic() - prepared))
-    progress.note(_try_next(name, slurm=slurm))
+    progress.note(try_next(cluster))
     return cluster
 
 
@@ -72,14 +78,30 @@ def _first_job(cluster: Cluster, operator: Path, nodes: int, progress: Progress,
     if has_root:
         said = shared_root_cluster.start(cluster, operator, _WORKERS, progress)
         return f"A job wrote to /etc, and one on another node read it: {said.strip()}"
-    said = slurm_cluster.start(cluster, operator, _WORKERS, nodes, progress)
+    slurm_cluster.start(
+        cluster, operator, _WORKERS, lambda: demo_cluster.objects(cluster, _WORKERS, nodes), progress
+    )
+    with progress.step(f"First job, of user {DEMO.name}"):
+        job = demo_cluster.as_user(DEMO.name, ("srun", f"--nodes={_WORKERS}", "hostname"))
+        said = slurm_cluster.login(cluster, *job)
     return f"The first job ran on: {' '.join(sorted(said.split()))}"
 
 
-def login_of(cluster: Cluster) -> tuple[str, ...]:
-    """What of `kubectl exec` leads to where Slurm's commands work."""
-    has_root = cluster.state.api == shared_root_cluster.GROUP
-    return shared_root_cluster.LOGIN if has_root else slurm_cluster.LOGIN
+def login_of(cluster: Cluster, user: str, command: tuple[str, ...]) -> tuple[str, ...]:
+    """What of `kubectl exec` leads to where Slurm's commands work: there a shell, or the command.
+
+    In a shared root there are the users that somebody has made there, so root is who looks at it.
+    """
+    if has_root(cluster):
+        if user:
+            return (*shared_root_cluster.LOGIN, *demo_cluster.as_user(user, command))
+        return (*shared_root_cluster.LOGIN, *(command or ("bash", "--login")))
+    return (*slurm_cluster.LOGIN, *demo_cluster.as_user(user or DEMO.name, command))
+
+
+def has_root(cluster: Cluster) -> bool:
+    """Whether it is a SlurmCluster around a shared root."""
+    return cluster.state.api == shared_root_cluster.GROUP
 
 
 def described(found: ClusterStatus) -> str:
@@ -114,28 +136,35 @@ def _times(preparing_s: float, starting_s: float) -> str:
     return f"Prepared in {preparing_s:.0f} s, which is kept for the next time; started in {starting_s:.0f} s."
 
 
-def _try_next(name: str, *, slurm: bool) -> str:
-    program = "slurm-operator local"
+def try_next(cluster: Cluster) -> str:
+    """Commands that work as they stand here, in any directory, and the kubeconfig that they use."""
+    name, program = cluster.name, own_command.own_command()
     which = "" if name == DEFAULT_NAME else f" --name {name}"
-    commands = [f"{program} kubectl{which} get pods -A -o wide", f"{program} status{which}"]
-    if slurm:
+    lines = [f"Commands below use the kubeconfig {cluster.kubeconfig}", "Try:"]
+    commands = [f"{program} local kubectl{which} get pods -A -o wide", f"{program} local status{which}"]
+    if cluster.state.slurm:
         commands = [
-            f"{program} shell{which} sinfo",
-            f"{program} shell{which} srun -N2 hostname",
-            f"{program} shell{which}",
-            *commands[:1],
+            f"{program} local shell{which} sinfo",
+            f"{program} local shell{which} srun -N2 hostname",
+            f"{program} local shell{which}",
+            *(
+                []
+                if has_root(cluster)
+                else [f"ssh -F {demo_cluster.ssh_config(cluster)} {slurm_cluster.CLUSTER}"]
+            ),
+            f"{program} local kubectl{which} slurm status",
         ]
-    commands.append(f"slurm-operator down{which}")
-    return "Try:\n" + "\n".join(f"  {command}" for command in commands)
+    commands.append(f"{program} down{which}")
+    return "\n".join([*lines, *(f"  {command}" for command in commands)])
 
 
 @contextlib.contextmanager
-def _gone_unless_done(cluster: Cluster, *, is_new: bool) -> Iterator[None]:
+def _gone_unless_done(cluster: Cluster, *, is_new: bool, keep_home: bool) -> Iterator[None]:
     """What was started for nothing is taken down again; what ran before is left as it was."""
     try:
         yield
     except BaseException:
         if is_new:
             with undisturbed():
-                down(cluster.name, cluster.paths, cluster.progress)
+                down(cluster.name, cluster.paths, cluster.progress, keep_home=keep_home)
         raise

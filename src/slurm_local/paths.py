@@ -43,9 +43,17 @@ class Paths:
     def clusters(self) -> Path:
         return self.home / "clusters"
 
+    @property
+    def homes(self) -> Path:
+        return self.home / "homes"
+
     def cluster(self, name: str) -> Path:
         """Everything one cluster keeps: certificates, logs, container state, volumes, the ledger."""
         return self.clusters / name
+
+    def home_of(self, name: str) -> Path:
+        """What is /home in one Slurm cluster; outside of the cluster's directory, as it may outlive it."""
+        return self.homes / name
 
 
 def image_files(name: str) -> Path:

@@ -11,6 +11,7 @@ from pathlib import Path
 from slurm_local.errors import LocalError
 from slurm_local.machine import cgroups
 from slurm_local.machine.cell import PRIVATE
+from slurm_local.machine.neighbours import foreign_home
 from slurm_local.paths import Paths
 
 _GIB = 1024**3
@@ -48,6 +49,11 @@ def _raise(found: list[str]) -> None:
 def _place(name: str, paths: Paths) -> Iterator[str]:
     if not _NAME.fullmatch(name):
         yield f"{name!r} is no name for a cluster: use up to 20 small letters, digits and dashes."
+    elif (other := foreign_home(name, paths)) is not None:
+        yield (
+            f"A cluster {name!r} runs already with its files in {other}, not in {paths.home}. "
+            "It may be another user's. Choose a name of your own with --name."
+        )
     for variable, directory in (("SLURM_OPERATOR_HOME", paths.home), ("SLURM_OPERATOR_CACHE", paths.cache)):
         if any(directory.is_relative_to(private) for private in PRIVATE):
             yield f"{directory} lies where clusters keep their own files. Set {variable} to another place."
@@ -57,7 +63,10 @@ def _place(name: str, paths: Paths) -> Iterator[str]:
 
 def _machine(paths: Paths, *, builds_needed: bool) -> Iterator[str]:
     if os.geteuid() != 0:
-        yield "Containers and networks need root. Run it with sudo, or as root."
+        yield (
+            "Containers and networks need root. Run it with sudo, or as root. Clusters are then root's: "
+            "use sudo for every further command too."
+        )
     needed = [(paths.home, STATE_BYTES), *([(paths.cache, CACHE_BYTES)] if builds_needed else [])]
     for directory, wanted in needed:
         free = shutil.disk_usage(_existing(directory)).free

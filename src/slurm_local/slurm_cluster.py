@@ -2,7 +2,7 @@
 
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from slurm_local import image
@@ -90,22 +90,26 @@ def wait_started(cluster: Cluster, deployment: str) -> None:
     cluster.kubectl("rollout", "status", f"deployment/{deployment}", *where)
 
 
-def start(cluster: Cluster, operator: Path, workers: int, nodes: int, progress: Progress) -> str:
-    """Brings Slurm up and runs a first job on all workers; what the job printed."""
+def start(
+    cluster: Cluster,
+    operator: Path,
+    workers: int,
+    objects: Callable[[], Sequence[dict[str, object]]],
+    progress: Progress,
+) -> None:
+    """Brings Slurm up from a Cluster and what it mounts, until a job could run on all workers."""
     with progress.step("The operator and its webhook"):
         cluster.load_image(operator)
         install(cluster, image.OPERATOR_IMAGE)
-    with progress.step(f"Slurm with {workers} workers, from a Cluster of ten lines") as step:
+    with progress.step(f"Slurm with {workers} workers, from one Cluster") as step:
         cluster.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}])
-        cluster.apply([manifest(workers, nodes)])
+        cluster.apply(objects())
         ready = ("--for=condition=Ready", f"cluster.slinky.slurm.net/{CLUSTER}", "-n", NAMESPACE)
         cluster.kubectl("wait", *ready, f"--timeout={_READY_S}s", timeout_s=_READY_S + 30)
         step.say("waiting for every pod")
         wait_started(cluster, WEBHOOK)
         cluster.parts.wait_until(lambda: all(map(is_ready, pods(cluster))), "every Slurm pod to be Ready")
         wait_until_idle(cluster, workers, login)
-    with progress.step("First job"):
-        return login(cluster, "srun", f"--nodes={workers}", "hostname")
 
 
 def pods(cluster: Cluster) -> list[dict[str, object]]:

@@ -44,10 +44,19 @@ def up(wanted: Wanted, paths: Paths, progress: Progress) -> tuple[Cluster, bool]
         if state is not None and state.ready and state.cell.is_alive:
             return cluster, False
         if cluster.directory.exists():
-            progress.note(f"Cluster {wanted.name} was left unfinished; starting afresh.")
+            progress.note(_left_over(wanted.name, state))
             remove(wanted.name, paths)
         _Start(wanted, paths, progress, cluster).run()
     return cluster, True
+
+
+def _left_over(name: str, state: State | None) -> str:
+    if state is not None and state.ready:
+        return (
+            f"Cluster {name} ended without `down`, as after a reboot; starting it afresh. "
+            "/home is as it was; jobs and their records are gone."
+        )
+    return f"Cluster {name} was left unfinished; starting afresh."
 
 
 def prepare(wanted: Wanted, paths: Paths, progress: Progress) -> None:
@@ -123,7 +132,7 @@ class _Start:
     def _namespaces(self) -> State:
         newborn = Newborn(f"slurm-operator-{self.wanted.name}")
         # Two clusters that start at once must not choose the same link.
-        with exclusive(machine_lock(self.paths)):
+        with machine_lock():
             link = network.free_link()
             state = Ledger(self.cluster.directory).write(
                 State(

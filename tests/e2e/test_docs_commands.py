@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from slurm_local import image, slurm_cluster, stop
+from slurm_local import demo_cluster, image, slurm_cluster, stop
 from slurm_local.build import wheels
 from slurm_local.cluster import DEFAULT_NAME
 from slurm_local.paths import Paths
@@ -50,8 +50,8 @@ def test_the_tutorial_can_be_typed_as_it_stands_and_what_the_guides_say_after_it
 def be_at_home(terminal: Terminal) -> None:
     """Both workers back, the namespace of the cluster where kubectl looks first, and the files of the guides."""
     files = {
-        "whole.yaml": [slurm_cluster.manifest(workers=2, nodes=2)],
-        "demo.yaml": [slurm_cluster.manifest(workers=1, nodes=2)],
+        "whole.yaml": [demo_cluster.whole_manifest(2, 2, 1024)],
+        "demo.yaml": [demo_cluster.whole_manifest(1, 2, 1024)],
         "recording.yaml": slurm_cluster.installation(image.OPERATOR_IMAGE, is_recording=True),
     }
     for name, objects in files.items():

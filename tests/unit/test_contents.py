@@ -23,8 +23,8 @@ IN_ROOT = {
 }  # fmt: skip
 
 IN_LOCAL = {
-    "__init__.py", "build", "cluster.py", "demo.py", "errors.py", "image", "images", "kubernetes", "machine", "modules",
-    "paths.py", "preflight.py", "progress.py", "requirements.txt", "shared_root_cluster.py", "slurm_cluster.py", "start.py", "state.py",
+    "__init__.py", "build", "cluster.py", "demo.py", "demo_cluster.py", "errors.py", "home.py", "image", "images", "kubernetes", "machine", "modules",
+    "own_command.py", "paths.py", "preflight.py", "progress.py", "requirements.txt", "shared_root_cluster.py", "slurm_cluster.py", "start.py", "state.py",
     "status.py", "stop.py",
 }  # fmt: skip
 

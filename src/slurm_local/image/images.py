@@ -9,6 +9,7 @@ from pathlib import Path
 
 import slurm_operator
 from slurm_local.build.stamps import is_complete, once
+from slurm_local.image.accounts import accounts_layer
 from slurm_local.image.archive import Image, write_archive
 from slurm_local.image.dependencies import dependencies
 from slurm_local.image.roots import SLURM_SERIES, operator_root, slurm_root
@@ -69,7 +70,7 @@ def pause_archive(paths: Paths, progress: Progress) -> Path:
 def slurm_archive(paths: Paths, progress: Progress) -> Path:
     """All of Slurm under one name per daemon. A changed entry point changes a small layer only."""
     root = slurm_root(paths, progress)
-    layer = {**entry_layer(), **plugin_layer(paths, progress)}
+    layer = {**entry_layer(), **plugin_layer(paths, progress), **accounts_layer(root)}
     return _archive(paths, progress, "slurm", (root.tar,), layer, slurm_images())
 
 

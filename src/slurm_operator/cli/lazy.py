@@ -9,6 +9,7 @@ from click.shell_completion import CompletionItem
 
 from slurm_operator import startup
 from slurm_operator.cli.echo import errors_shown, show_crash
+from slurm_operator.insight.typed_names import did_you_mean
 
 # name -> (module with the click command, its attribute, one line of help). The help stands in the table so
 # that `--help` imports nothing.
@@ -19,7 +20,10 @@ class LazyGroup(click.Group):
     """The commands of a table."""
 
     def __init__(self, table: Table, *, help: str) -> None:  # noqa: A002
-        super().__init__(help=help, no_args_is_help=True)
+        # Subcommands have the same: a context passes on how help is asked for.
+        super().__init__(
+            help=help, no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]}
+        )
         self._table = table
 
     def main(self, *args: Any, **kw: Any) -> Any:
@@ -29,6 +33,15 @@ class LazyGroup(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         with errors_shown():
             return super().invoke(ctx)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and not args[0].startswith("-") and args[0] not in self._table:
+            raise click.UsageError(
+                f"There is no command {args[0]!r}.{did_you_mean(args[0], self._table)}", ctx
+            )
+        return super().resolve_command(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted(self._table)

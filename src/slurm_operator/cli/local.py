@@ -1,5 +1,6 @@
 """`slurm-operator local …`: a real Kubernetes and Slurm on this machine."""
 
+import errno
 import os
 import signal
 import sys
@@ -36,6 +37,16 @@ def _in_words() -> Iterator[None]:
         yield
     except LocalError as trouble:
         raise click.ClickException(str(trouble)) from trouble
+    except PermissionError as trouble:
+        hint = " Local clusters belong to root: run it with sudo." if os.geteuid() else ""
+        raise click.ClickException(f"No access to {trouble.filename}.{hint}") from trouble
+    except OSError as trouble:
+        if trouble.errno != errno.ENOSPC:
+            raise
+        raise click.ClickException(
+            f"No space is left on the disk of {trouble.filename or Paths.of().cache}. What was started is "
+            "taken down. Make room, or set SLURM_OPERATOR_HOME and SLURM_OPERATOR_CACHE to a larger disk."
+        ) from trouble
 
 
 @click.group()
@@ -71,10 +82,11 @@ def up(name: str, nodes: int, fake_nodes: int, api: str, *, kubernetes_only: boo
 
 @click.command()
 @_with_cluster_name
-def down(name: str) -> None:
-    """Stop a cluster and leave nothing behind."""
+@click.option("--keep-home", is_flag=True, help="Keep the files in /home for the next cluster of this name.")
+def down(name: str, *, keep_home: bool) -> None:
+    """Stop a cluster and leave nothing behind: /home of its users is deleted too, unless it is kept."""
     with _in_words():
-        if not stop.down(name, Paths.of(), progress_for(sys.stderr)):
+        if not stop.down(name, Paths.of(), progress_for(sys.stderr), keep_home=keep_home):
             echo(f"There is no cluster {name!r}.")
 
 
@@ -117,7 +129,8 @@ def kubectl(name: str, args: tuple[str, ...]) -> None:
         cluster = _running(name)
         # A plugin is found on PATH, and wants to be the first word after kubectl.
         os.environ["KUBECONFIG"] = str(cluster.kubeconfig)
-        os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
+        own = (Path(sys.executable).parent, cluster.kubectl_program.parent)
+        os.environ["PATH"] = os.pathsep.join([*map(str, own), os.environ.get("PATH", "")])
         _become(str(cluster.kubectl_program), *args)
 
 
@@ -134,19 +147,17 @@ def helm(name: str, args: tuple[str, ...]) -> None:
 
 @click.command(context_settings=_PASS_ON)
 @_with_cluster_name
+@click.option("--user", default="", help="As whom.  [default: demo; in a shared root, root]")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
-def shell(name: str, command: tuple[str, ...]) -> None:
+def shell(name: str, user: str, command: tuple[str, ...]) -> None:
     """A shell in the Slurm cluster, where sinfo and srun work; or one command there."""
     with _in_words():
         cluster = _running(name)
+        if not cluster.state.slurm:
+            raise LocalError(f"Cluster {name!r} has no Slurm. To have one: slurm-operator up --name {name}")
         terminal = ["--stdin", "--tty"] if sys.stdin.isatty() and not command else ["--stdin"]
-        target = ["exec", *terminal, *demo.login_of(cluster)]
-        _become(
-            str(cluster.kubectl_program),
-            f"--kubeconfig={cluster.kubeconfig}",
-            *target,
-            *(command or ("bash", "--login")),
-        )
+        target = ["exec", *terminal, *demo.login_of(cluster, user, command)]
+        _become(str(cluster.kubectl_program), f"--kubeconfig={cluster.kubeconfig}", *target)
 
 
 def _running(name: str) -> Cluster:

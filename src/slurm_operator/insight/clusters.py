@@ -13,6 +13,7 @@ from slurm_operator.api.slinky.controller import Controller
 from slurm_operator.api.slinky.loginset import LoginSet
 from slurm_operator.api.slinky.nodeset import NodeSet
 from slurm_operator.api.slinky.restapi import RestApi
+from slurm_operator.insight.typed_names import cluster_name, did_you_mean
 from slurm_operator.manifests.objects import Pod, Unread
 from slurm_operator.plan.world import World
 from slurm_operator.reconcilers.shared.slurm_servers import slurm_of
@@ -91,12 +92,14 @@ def controller_of(part: RestApi | LoginSet | NodeSet) -> str:
 
 def clusters_named(found: Sequence[SlurmCluster], name: str) -> list[SlurmCluster]:
     """Those of this name, or all without one. Raises NotFound."""
-    chosen = [one for one in found if name in ("", one.key.name, str(one.key))]
+    meant = cluster_name(name)
+    chosen = [one for one in found if meant in ("", one.key.name, str(one.key))]
     if chosen:
         return chosen
     if not found:
         raise NotFound("There is no Slurm cluster here. Look in every namespace with -A.")
-    raise NotFound(f"There is no Slurm cluster {name!r} here. There are: {_listed(found)}.")
+    question = did_you_mean(meant, [one.key.name for one in found])
+    raise NotFound(f"There is no Slurm cluster {name!r} here. There are: {_listed(found)}.{question}")
 
 
 def only(found: Sequence[SlurmCluster], name: str) -> SlurmCluster:

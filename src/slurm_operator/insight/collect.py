@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import slurm_operator
 from slurm_operator import wire
 from slurm_operator.api import registry
 from slurm_operator.api.schema.kind import Kind
@@ -21,7 +22,7 @@ from slurm_operator.api.slinky.controller import Controller
 from slurm_operator.clock import PassClock, SystemClock
 from slurm_operator.insight import crash_logs
 from slurm_operator.insight.logs import Stream, Wanted
-from slurm_operator.insight.operator_pods import operator_images
+from slurm_operator.insight.operator_pods import operator_pods, running_operator, told_images
 from slurm_operator.insight.slurm_proxy import slurm_through
 from slurm_operator.insight.world_snapshot import Picture
 from slurm_operator.kube import envelope
@@ -82,6 +83,7 @@ class Sight:
     unseen: list[Unseen] = field(default_factory=list)
     images: Mapping[str, str] = field(default_factory=named_images)
     user: str = ""  # Who looks, where that was asked.
+    operator: str = ""  # That none runs, or one of another version.
     limited: dict[ObjectKey, Limited] = field(default_factory=dict)
     jobs: dict[ObjectKey, tuple[JobDetail, ...]] = field(default_factory=dict)
     booked: dict[ObjectKey, tuple[AccountedJob, ...]] = field(default_factory=dict)
@@ -102,7 +104,13 @@ class Looker:
 
     async def look(self) -> Sight:
         """Everything there is, Slurm included, as of now."""
-        sight = Sight(Picture(), images=await operator_images(self.client))
+        sight = Sight(Picture())
+        with contextlib.suppress(KubeError):  # Who may not look for the operator can tell nothing of it.
+            pods = await operator_pods(self.client, "")
+            sight.images, sight.operator = (
+                told_images(pods),
+                running_operator(pods, slurm_operator.__version__),
+            )
         await asyncio.gather(
             *(
                 self._list(

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from slurm_operator.api.registry import name_of
+from slurm_operator.api.schema.crd import Definition
 from slurm_operator.api.schema.kind import Kind
 from slurm_operator.api.shared.conditions import Truth
 from slurm_operator.api.shared.meta import ObjectKey, key_of
@@ -83,7 +84,7 @@ def verdicts(reconcilers: Sequence[Reconciler[Any]], world: World) -> Iterator[V
 
 
 def kinds_named(word: str, reconcilers: Sequence[Reconciler[Any]]) -> list[Reconciler[Any]]:
-    """The reconcilers for what somebody typed: `nodeset`, `nodesets`, `NodeSet`, `nodesets.slinky.slurm.net`.
+    """The reconcilers for what somebody typed: `nodeset`, `nss`, `NodeSet`, `nodesets.slinky.slurm.net`.
 
     Without a group it may be several, those of the first group first.
     """
@@ -91,9 +92,15 @@ def kinds_named(word: str, reconcilers: Sequence[Reconciler[Any]]) -> list[Recon
     return [
         reconciler
         for reconciler in reconcilers
-        if name in (reconciler.kind.kind.lower(), reconciler.kind.plural)
+        if name in (reconciler.kind.kind.lower(), reconciler.kind.plural, *_short_names(reconciler))
         and group in ("", reconciler.kind.group)
     ]
+
+
+def _short_names(reconciler: Reconciler[Any]) -> tuple[str, ...]:
+    """As `kubectl get` takes them."""
+    definition: Definition | None = getattr(reconciler.about, "CRD", None)
+    return definition.short_names if definition is not None else ()
 
 
 def typed_name(kind: Kind) -> str:

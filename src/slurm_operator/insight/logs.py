@@ -9,6 +9,7 @@ from slurm_operator import wire
 from slurm_operator.api.registry import name_of
 from slurm_operator.api.shared import belonging, names
 from slurm_operator.insight.clusters import DAEMONS as DAEMONS_OF
+from slurm_operator.insight.typed_names import did_you_mean, of_kubernetes
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.meta import Meta
 
@@ -136,18 +137,23 @@ def chosen(
 def _is_meant(pod: LoggedPod, target: str, parts: Mapping[str, Iterable[str]]) -> bool:
     kind, slash, name = target.rpartition("/")
     labels = pod.metadata.labels
-    if slash and kind == "pod":
+    word = of_kubernetes(kind.partition(".")[0])
+    if slash and word == "pod":
         return pod.metadata.name == name
-    if slash and kind == "cluster":
+    if slash and word in ("cluster", "clusters", "scl"):
         return pod.owner in parts.get(name, ())
     if slash:
-        return pod.owner == name and pod.daemon in KINDS.get(_singular(kind), ())
+        return pod.owner == name and pod.daemon in KINDS.get(_singular(word), ())
     own = (pod.metadata.name, labels.get(names.LABEL_POD_HOSTNAME, ""), pod.spec.hostname)
     return target in ("", *own, pod.owner) or pod.owner in parts.get(target, ())
 
 
 def _singular(kind: str) -> str:
-    return kind.lower().removesuffix("s") if kind.lower() not in KINDS else kind.lower()
+    """The name of a kind, for its short name and its plural too."""
+    for type_ in DAEMONS_OF:
+        if kind in (type_.KIND.plural, *type_.CRD.short_names):
+            return name_of(type_.KIND).lower()
+    return kind
 
 
 def _nothing(pods: Sequence[LoggedPod], target: str) -> str:
@@ -155,4 +161,5 @@ def _nothing(pods: Sequence[LoggedPod], target: str) -> str:
         return "No daemon of Slurm runs here. Look in every namespace with -A."
     there = sorted({pod.metadata.name for pod in pods})
     more = f" and {len(there) - 8} more" if len(there) > 8 else ""
-    return f"Nothing here is called {target!r}. There are these pods: {', '.join(there[:8])}{more}."
+    question = did_you_mean(target.rpartition("/")[2], [*there, *(pod.owner for pod in pods)])
+    return f"Nothing here is called {target!r}. There are these pods: {', '.join(there[:8])}{more}.{question}"

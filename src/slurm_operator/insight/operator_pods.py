@@ -1,14 +1,16 @@
 """Pods of the running operator, as far as they say how it was started."""
 
+import re
 from collections.abc import Iterable
 
 from slurm_operator import wire
 from slurm_operator.api.shared.images import VARIABLES, named_images
 from slurm_operator.api.shared.meta import Meta
 from slurm_operator.kube.client import Client
-from slurm_operator.kube.errors import KubeError
 from slurm_operator.kube.request import Selection
 from slurm_operator.manifests import kinds
+
+_VERSION = re.compile(r"\d+\.\d+(\.\d+)?([.+-]?\w+)*")
 
 OPERATOR = "app.kubernetes.io/name=slurm-operator"
 RECORD_FLAG = "--record"
@@ -21,6 +23,7 @@ class Variable(wire.CamelRecord):
 
 class Container(wire.CamelRecord):
     name: str
+    image: str = ""
     args: tuple[str, ...] = ()
     env: tuple[Variable, ...] = ()
 
@@ -51,12 +54,27 @@ async def operator_pods(client: Client, namespace: str) -> list[OperatorPod]:
     return [decode(item) async for page in client.list_pages(selection) for item in page.items]
 
 
-async def operator_images(client: Client) -> dict[str, str]:
-    """The images that the operator was told to use; those of our own environment where it cannot be seen."""
-    try:
-        return told_images(await operator_pods(client, ""))
-    except KubeError:
-        return named_images()
+def running_operator(pods: Iterable[OperatorPod], own_version: str) -> str:
+    """What to tell about the operator: that none runs, or that it is of another version; else nothing."""
+    images = [container.image for pod in pods for container in pod.spec.containers]
+    if not images:
+        return (
+            "No operator runs here that you can see: Slurm goes on, and nothing is changed until one runs. "
+            "See: kubectl slurm doctor"
+        )
+    versions = sorted({version for image in images if (version := _version(image))} - {own_version})
+    if not versions:
+        return ""
+    return (
+        f"The operator is version {' and '.join(versions)}, this plugin {own_version}: the operator may do "
+        "something else than the plugin says. Use the plugin of its version."
+    )
+
+
+def _version(image: str) -> str:
+    """The tag of an image, where it is a version."""
+    tag = image.partition("@")[0].rpartition("/")[2].partition(":")[2].removeprefix("v")
+    return tag if _VERSION.fullmatch(tag) else ""
 
 
 def told_images(pods: Iterable[OperatorPod]) -> dict[str, str]:

@@ -6,12 +6,21 @@ from datetime import timedelta
 from slurm_operator import wire
 from slurm_operator.slurm import writes
 from slurm_operator.slurmrest.envelope import Envelope, JobReply, troubles_text
-from slurm_operator.slurmrest.errors import NotServed
+from slurm_operator.slurmrest.errors import NotServed, SlurmAnswerUnreadable
 from slurm_operator.slurmrest.session import Session, failure, segment, trusted
 from slurm_operator.slurmrest.versions import Capability
 
 _envelope = wire.decoder(Envelope)
 _job_reply = wire.decoder(JobReply)
+
+
+class Submitted(Envelope):
+    """What slurmrestd answers to a new job."""
+
+    job_id: int | None = None
+
+
+_submitted = wire.decoder(Submitted)
 
 # A reconfigure answers when slurmctld has read everything anew, and that takes long with thousands of nodes.
 RECONFIGURE_SECONDS = 60.0
@@ -86,6 +95,17 @@ class Sender:
     async def cancel_job(self, address: str) -> None:
         path = f"/slurm/{{version}}/job/{segment(address)}"
         await self._call(f"cancel job {address}", "DELETE", path, decode=_job_reply)
+
+    async def submit_job(self, body: Mapping[str, object]) -> int:
+        """The id of a new job. Without an answer there may be one all the same: see SlurmFailure."""
+        attempt = "submit a job"
+        reply = await self._session.call(attempt, "POST", "/slurm/{version}/job/submit", body=body)
+        content = await self._session.content(attempt, reply, _submitted)
+        trusted(attempt, content)
+        _complete(attempt, content)
+        if not content.job_id:
+            raise SlurmAnswerUnreadable(attempt, "it names no job")
+        return content.job_id
 
     async def requeue_job(self, address: str, *, hold: bool = False) -> None:
         path, query = f"/slurm/{{version}}/job/{segment(address)}/requeue", {"Hold": "true"} if hold else {}

@@ -8,11 +8,14 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slurm_local import slurm_cluster
+from slurm_local import demo_cluster, home, slurm_cluster
 from slurm_local.kubernetes import dns, kwok_nodes, volumes
 from slurm_local.kubernetes.commands import Certificates
 from slurm_local.kubernetes.nodes import NodeFiles
 from slurm_local.machine.network import Link, NodeNetwork
+from slurm_operator import wire
+from slurm_operator.api.schema.problems import References
+from slurm_operator.api.slinky.cluster import Cluster
 
 CLAIM = {
     "metadata": {"name": "data", "namespace": "slurm", "uid": "u-1"},
@@ -166,3 +169,63 @@ def test_operator_and_webhook_run_without_any_privilege_from_images_that_are_nev
         assert pod["securityContext"]["runAsNonRoot"] is True
         assert container["securityContext"]["readOnlyRootFilesystem"] is True
         assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+
+
+def test_the_cluster_of_up_says_in_its_manifest_what_the_smallest_leaves_to_slurm() -> None:
+    smallest: Any = slurm_cluster.manifest(workers=2, nodes=2)
+    whole: Any = demo_cluster.whole_manifest(workers=2, nodes=2, memory_per_cpu_mib=700)
+
+    assert "extraConf" not in smallest["spec"]
+    assert whole["spec"]["extraConf"].splitlines() == [
+        "DefMemPerCPU=700",
+        "ReturnToService=1",
+        "JobAcctGatherType=jobacct_gather/linux",
+        "JobAcctGatherFrequency=30",
+    ]
+    assert "DefaultTime=" in whole["spec"]["partitions"][0]["config"]
+    assert whole["spec"]["accounting"] == {"managed": {}}
+    [nodeset], [login] = whole["spec"]["nodeSets"], whole["spec"]["logins"]
+    assert nodeset["slurmd"]["volumeMounts"] == login["login"]["volumeMounts"]
+    assert nodeset["template"] == login["template"]
+
+
+def test_the_cluster_of_up_is_one_that_the_api_takes() -> None:
+    whole: Any = demo_cluster.whole_manifest(workers=2, nodes=1, memory_per_cpu_mib=1024)
+    cluster = wire.decode(wire.encode(whole), Cluster)
+
+    assert list(cluster.problems(None, References())) == []
+    assert cluster.spec.node_sets[0].oversubscribe_node
+
+
+@pytest.mark.parametrize(
+    ("gib", "cpus", "mib"),
+    [
+        pytest.param(24, 2, 1024, id="plenty: no job needs more unless it says so"),
+        pytest.param(4, 8, 460, id="little: jobs on all CPUs have room side by side"),
+    ],
+)
+def test_jobs_on_all_cpus_fit_into_a_node_s_memory(gib: int, cpus: int, mib: int) -> None:
+    found = demo_cluster.memory_per_cpu_mib(gib * 1024**3, cpus)
+
+    assert found == mib
+    assert found * cpus <= gib * 1024
+
+
+def test_the_home_is_a_directory_of_its_own_that_no_claim_deletes() -> None:
+    volume, claim = home.objects(Path("/state/homes/local"), "slurm")
+
+    assert volume["spec"]["persistentVolumeReclaimPolicy"] == "Retain"  # type: ignore[index]
+    assert volume["spec"]["hostPath"]["path"] == "/state/homes/local"  # type: ignore[index]
+    assert claim["spec"]["volumeName"] == volume["metadata"]["name"]  # type: ignore[index]
+    assert not volumes.wants_volume(claim)
+
+
+def test_a_command_of_a_user_keeps_its_words() -> None:
+    assert demo_cluster.as_user("demo", ("sbatch", "--wrap", "echo 'a b'")) == (
+        "su",
+        "--login",
+        "demo",
+        "--command",
+        """sbatch --wrap 'echo '"'"'a b'"'"''""",
+    )
+    assert demo_cluster.as_user("demo", ()) == ("su", "--login", "demo")

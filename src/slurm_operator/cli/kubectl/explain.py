@@ -8,6 +8,7 @@ import click
 from slurm_operator import wire
 from slurm_operator.api import registry
 from slurm_operator.cli.kubectl.archive import bundle_option, sight_of
+from slurm_operator.cli.kubectl.proposals import explainable
 from slurm_operator.cli.kubectl.session import Session, as_slurm_user, output, where
 from slurm_operator.insight.explain.chain import Case, NotThere
 from slurm_operator.insight.explain.job_ids import read_id
@@ -15,12 +16,13 @@ from slurm_operator.insight.explain.lookup import explain as explained
 from slurm_operator.insight.explain.lookup import known_words
 from slurm_operator.insight.text import output as show
 from slurm_operator.insight.text.explain_text import text
+from slurm_operator.insight.typed_names import of_kubernetes
 from slurm_operator.operator import reconcilers
 from slurm_operator.runtime.settings import Settings
 
 
 @click.command()
-@click.argument("what", metavar="KIND/NAME", nargs=-1, required=True)
+@click.argument("what", metavar="KIND/NAME", nargs=-1, required=True, shell_complete=explainable)
 @bundle_option
 @output
 @where
@@ -37,7 +39,7 @@ def explain(session: Session, what: tuple[str, ...], bundle: Path | None, output
     if not name:
         known = known_words(one.kind for one in registry.DEFAULT)
         raise click.UsageError(f"Say what to explain as KIND/NAME. Kinds: {', '.join(known)}.")
-    wanted = read_id(name) if kind.lower() in ("job", "jobs") else None
+    wanted = read_id(name) if of_kubernetes(kind) == "job" else None
     job = wanted.base if wanted is not None else None
     sight, namespace = sight_of(session, bundle, closely=True, job=job)
     if not namespace:

@@ -7,11 +7,13 @@ from typing import NamedTuple
 
 import click
 
-from slurm_operator.cli.kubectl.session import Session, output, run, where
+from slurm_operator.cli.kubectl.proposals import explainable
+from slurm_operator.cli.kubectl.session import Session, output, run, selector_option, where
 from slurm_operator.insight import logs_read
 from slurm_operator.insight.collect import Looker
 from slurm_operator.insight.logs import DAEMONS, NoSuchLog, Stream, Wanted, chosen, span
 from slurm_operator.insight.text import output as show
+from slurm_operator.operator import OUR_CHILDREN
 
 # One colour for each container, so that the eye can follow it.
 _COLOURS = ("cyan", "magenta", "yellow", "green", "blue")
@@ -30,7 +32,8 @@ class _Span(click.ParamType[timedelta]):
 
 
 @click.command()
-@click.argument("target", default="")
+@click.argument("target", default="", shell_complete=explainable)
+@selector_option
 @click.option(
     "-d", "--daemon", "daemons", multiple=True, type=click.Choice(DAEMONS), help="Only this daemon."
 )
@@ -49,6 +52,7 @@ def logs(
     output: str,
     daemons: tuple[str, ...],
     container: str,
+    selector: str,
     tail: int | None,
     since: timedelta | None,
     raw: bool,
@@ -62,12 +66,14 @@ def logs(
     A log can hold anything that somebody made a daemon write. What a terminal would obey is written out, as
     \\x1b; in a pipe too, since many end at a terminal. Where you trust a log and want its colours, use --raw.
     """
-    if raw and output == "json":
-        raise click.UsageError("--raw is for text; in JSON a line has its control characters already.")
+    if raw and output != "text":
+        raise click.UsageError(
+            "--raw is for text; in JSON and YAML a line has its control characters already."
+        )
     lines = _DEFAULT_LINES if tail is None and since is None else tail
     wanted = Wanted(tail=lines, since=since, **flags)
     with contextlib.suppress(KeyboardInterrupt, asyncio.CancelledError):
-        run(_print(session, _Choice(target, daemons, container, raw), wanted, output))
+        run(_print(session, _Choice(target, daemons, container, raw, selector), wanted, output))
 
 
 class _Choice(NamedTuple):
@@ -77,6 +83,7 @@ class _Choice(NamedTuple):
     daemons: tuple[str, ...]
     container: str
     raw: bool
+    selector: str = ""
 
 
 async def _print(session: Session, choice: _Choice, wanted: Wanted, output: str) -> None:
@@ -87,15 +94,16 @@ async def _print(session: Session, choice: _Choice, wanted: Wanted, output: str)
             (stream.pod, stream.container): _COLOURS[at % len(_COLOURS)] for at, stream in enumerate(streams)
         }
         async for line in logs_read.lines(looker.client, streams, wanted):
-            if output == "json":
-                show.stream(line, to)
+            if output != "text":
+                show.stream(line, to, output)
             else:
                 origin = show.Cell(f"{line.pod} {line.container}", colours[line.pod, line.container])
                 show.log_line(origin, line.text, to, raw=choice.raw)
 
 
 async def _streams(looker: Looker, choice: _Choice) -> list[Stream]:
-    pods = await logs_read.pods(looker.client, looker.namespace)
+    labels = ",".join(filter(None, (OUR_CHILDREN, choice.selector)))
+    pods = await logs_read.pods(looker.client, looker.namespace, labels)
     parts = await logs_read.parts(looker.client, looker.namespace) if choice.target else {}
     try:
         return chosen(pods, choice.target, parts, daemons=choice.daemons, container=choice.container)

@@ -14,6 +14,7 @@ from slurm_operator.cli.echo import echo
 from slurm_operator.insight.collect import Looker, Sight
 from slurm_operator.kube.auth import config
 from slurm_operator.kube.auth.access import Access
+from slurm_operator.kube.auth.credentials import Impersonating
 from slurm_operator.kube.client import Client
 from slurm_operator.kube.errors import ConfigProblem, KubeError
 from slurm_operator.operator import program
@@ -34,6 +35,8 @@ class Session:
     given_namespace: str = ""
     everywhere: bool = False
     token_secret: str = ""
+    acting_as: str = ""
+    acting_groups: tuple[str, ...] = ()
 
     @cached_property
     def access(self) -> Access:
@@ -44,12 +47,29 @@ class Session:
             raise click.ClickException(str(problem)) from problem
         for note in found.notes:
             echo(note, err=True)
-        return found
+        if not self.acting_as:
+            if self.acting_groups:
+                raise click.UsageError(
+                    "--as-group says of which groups the user of --as is: name one with --as."
+                )
+            return found
+        return replace(
+            found, credentials=Impersonating(found.credentials, self.acting_as, self.acting_groups)
+        )
 
     @property
     def namespace(self) -> str:
         """Empty is all of them."""
         return "" if self.everywhere else self.given_namespace or self.access.namespace
+
+    @property
+    def kubectl_options(self) -> list[str]:
+        """The same for kubectl itself, but for the namespace."""
+        given = {"--kubeconfig": self.kubeconfig, "--context": self.context, "--as": self.acting_as}
+        return [
+            *(f"{option}={value}" for option, value in given.items() if value),
+            *(f"--as-group={group}" for group in self.acting_groups),
+        ]
 
     @asynccontextmanager
     async def looker(self, *, may_write: bool = False) -> AsyncIterator[Looker]:
@@ -66,10 +86,19 @@ def where(command: Command) -> Command:
     """The options that say which cluster; the command gets a `session`."""
 
     def with_session(
-        kubeconfig: Path | None, context: str, namespace: str, everywhere: bool, **kw: Any
+        kubeconfig: Path | None,
+        context: str,
+        namespace: str,
+        everywhere: bool,
+        acting_as: str,
+        acting_groups: tuple[str, ...],
+        **kw: Any,
     ) -> None:
         configure("plain", "error")
-        command(session=Session(kubeconfig, context, namespace, everywhere), **kw)
+        session = Session(
+            kubeconfig, context, namespace, everywhere, acting_as=acting_as, acting_groups=acting_groups
+        )
+        command(session=session, **kw)
 
     with_session.__name__, with_session.__doc__ = command.__name__, command.__doc__
     given = getattr(command, "__click_params__", [])
@@ -79,6 +108,12 @@ def where(command: Command) -> Command:
         click.option("--context", default="", help="Which context of the kubeconfig."),
         click.option("-n", "--namespace", default="", help="Default: that of the context."),
         click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="Look everywhere."),
+        click.option(
+            "--as", "acting_as", default="", metavar="USER", help="Ask Kubernetes as somebody else."
+        ),
+        click.option(
+            "--as-group", "acting_groups", multiple=True, metavar="GROUP", help="A group of that user."
+        ),
     ):
         with_session = option(with_session)
     return with_session
@@ -100,14 +135,25 @@ def as_slurm_user(command: Command) -> Command:
     )(with_token)
 
 
-output = click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="For people, or for programs.",
-)
+def output_option(*more: str) -> Callable[[Command], Command]:
+    """-o with the forms that every command has, and more of them."""
+    return click.option(
+        "-o",
+        "--output",
+        type=click.Choice(["text", *more, "json", "yaml"]),
+        default="text",
+        show_default=True,
+        help="For people, or for programs.",
+    )
+
+
+output = output_option()
+
+
+def selector_option(command: Command) -> Command:
+    return click.option(
+        "-l", "--selector", default="", metavar="LABELS", help="Only those with these labels, as for kubectl."
+    )(command)
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:

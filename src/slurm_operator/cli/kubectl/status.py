@@ -5,11 +5,21 @@ from pathlib import Path
 
 import click
 
+from slurm_operator.api import registry
 from slurm_operator.api.slinky.cluster import Cluster
 from slurm_operator.api.slinky.controller import Controller
+from slurm_operator.cli.echo import echo
 from slurm_operator.cli.kubectl.archive import bundle_option, sight_of
 from slurm_operator.cli.kubectl.proposals import cluster_names
-from slurm_operator.cli.kubectl.session import Session, as_slurm_user, output, where
+from slurm_operator.cli.kubectl.session import (
+    Session,
+    as_slurm_user,
+    output_option,
+    run,
+    selector_option,
+    where,
+)
+from slurm_operator.cli.kubectl.watching import again, watch_option
 from slurm_operator.insight.clusters import NotFound, clusters, clusters_named, strays
 from slurm_operator.insight.collect import Sight
 from slurm_operator.insight.evaluation import verdicts
@@ -17,6 +27,8 @@ from slurm_operator.insight.status.cluster_status import Status, stray_status
 from slurm_operator.insight.status.cluster_status import status as status_of
 from slurm_operator.insight.text import output as show
 from slurm_operator.insight.text.status_text import screen
+from slurm_operator.kube import envelope
+from slurm_operator.kube.request import Selection
 from slurm_operator.operator import program
 from slurm_operator.runtime.settings import Settings
 
@@ -24,23 +36,63 @@ from slurm_operator.runtime.settings import Settings
 @click.command()
 @click.argument("cluster", default="", shell_complete=cluster_names)
 @bundle_option
-@output
+@selector_option
+@watch_option
+@output_option("name")
 @where
 @as_slurm_user
-def status(session: Session, cluster: str, bundle: Path | None, output: str) -> None:
+def status(
+    session: Session, cluster: str, bundle: Path | None, selector: str, output: str, *, watch: bool
+) -> None:
     """Show Slurm clusters on one screen: daemons, node sets, nodes, jobs, and what waits for what.
 
     CLUSTER is the name of a Cluster, or of a Controller that no Cluster made. Without it, all are shown.
     Fails when one of them is not ready.
     """
-    sight, _ = sight_of(session, bundle)
-    try:
-        found = statuses(sight, cluster)
-    except NotFound as problem:
-        raise click.ClickException(str(problem)) from problem
-    show.emit(output, found, lambda: screen(found, sight.unseen, sight.picture.now))
+    if bundle is not None and (selector or watch):
+        raise click.UsageError(
+            "A support archive does not change and knows no selectors: leave -w and -l out."
+        )
+    found: list[Status] = []
+    for sight, found in again(
+        lambda: _looked(session, bundle, cluster, selector), watch=watch, matter=lambda seen: seen[1]
+    ):
+        _show(found, sight, output)
     if not all(one.health.state in ("Ready", "Progressing") for one in found):
         sys.exit(1)
+
+
+def _looked(session: Session, bundle: Path | None, name: str, selector: str) -> tuple[Sight, list[Status]]:
+    sight, _ = sight_of(session, bundle)
+    try:
+        found = statuses(sight, name)
+    except NotFound as problem:
+        raise click.ClickException(str(problem)) from problem
+    if not selector:
+        return sight, found
+    kept = run(_selected(session, selector))
+    return sight, [one for one in found if (one.namespace, one.name) in kept]
+
+
+def _show(found: list[Status], sight: Sight, output: str) -> None:
+    if output == "name":
+        kinds = {
+            kind.kind: f"{kind.kind.lower()}.{kind.group}" for kind in (one.kind for one in registry.DEFAULT)
+        }
+        echo("".join(f"{kinds.get(one.kind, one.kind.lower())}/{one.name}\n" for one in found), nl=False)
+        return
+    show.emit(output, found, lambda: screen(found, sight.unseen, sight.picture.now, sight.operator))
+
+
+async def _selected(session: Session, selector: str) -> set[tuple[str, str]]:
+    """Clusters with these labels, by namespace and name. The API server reads the selector."""
+    async with session.looker() as looker:
+        found: set[tuple[str, str]] = set()
+        for kind in (Cluster.KIND, Controller.KIND):
+            wanted = Selection(kind=kind, namespace=session.namespace, label_selector=selector)
+            async for page in looker.client.list_pages(wanted):
+                found |= {envelope.name(item).key for item in page.items}
+        return found
 
 
 def statuses(sight: Sight, name: str) -> list[Status]:

@@ -5,9 +5,11 @@ import contextlib
 from collections.abc import AsyncIterator
 
 import click
+from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from slurm_operator.cli.kubectl.keys import QUIT, until_key
 from slurm_operator.cli.kubectl.proposals import cluster_names
 from slurm_operator.cli.kubectl.session import Session, as_slurm_user, output, run, where
 from slurm_operator.cli.kubectl.top_screen import Frame, frame, screen
@@ -31,9 +33,9 @@ _LOOK_AGAIN_SECONDS = 30.0
 @where
 @as_slurm_user
 def top(session: Session, cluster: str, interval: float, *, once: bool, output: str) -> None:
-    """Watch the nodes and jobs of one Slurm cluster live. Ctrl-C ends it.
+    """Watch the nodes and jobs of one Slurm cluster live. q or Ctrl-C ends it.
 
-    With -o json each frame is one line.
+    With -o json each frame is one line, with -o yaml one document.
     """
     with contextlib.suppress(KeyboardInterrupt, asyncio.CancelledError):
         run(_show(session, cluster, interval, output, once=once))
@@ -46,13 +48,17 @@ async def _show(session: Session, name: str, interval: float, output: str, *, on
         if once or (output == "text" and not console.is_terminal):
             first = await anext(frames)
             show.emit(output, first, lambda: screen(first), console)
-        elif output == "json":
+        elif output != "text":
             async for one in frames:
-                show.stream(one, console)
+                show.stream(one, console, output)
         else:
             with Live(console=console, screen=True, auto_refresh=False) as live:
-                async for one in frames:
-                    live.update(_in_width(screen(one, console.height)), refresh=True)
+                await until_key(QUIT, _draw(frames, live, console))
+
+
+async def _draw(frames: AsyncIterator[Frame], live: Live, console: Console) -> None:
+    async for one in frames:
+        live.update(_in_width(screen(one, console.height)), refresh=True)
 
 
 def _in_width(text: Text) -> Text:

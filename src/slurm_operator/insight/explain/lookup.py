@@ -15,6 +15,7 @@ from slurm_operator.insight.explain.ending_namespace import ending
 from slurm_operator.insight.explain.job_ids import read_id
 from slurm_operator.insight.explain.objects import judged, meanwhile, why
 from slurm_operator.insight.explain.pods import is_worker, lost, pod_label, why_not
+from slurm_operator.insight.typed_names import did_you_mean, of_kubernetes
 from slurm_operator.manifests.objects import KubeNode, Pod
 from slurm_operator.manifests.pod_troubles import troubles
 from slurm_operator.plan.reconciler import Reconciler
@@ -33,7 +34,7 @@ def known_words(kinds: Iterable[Kind]) -> tuple[str, ...]:
 
 def explain(kind: str, name: str, case: Case) -> Explanation:
     """Raises NotThere, with what there is instead."""
-    match kind.lower().removesuffix("s"):
+    match of_kubernetes(kind):
         case "pod":
             return _pod(name, case)
         case "node":
@@ -47,8 +48,9 @@ def explain(kind: str, name: str, case: Case) -> Explanation:
 def _object(kind: str, name: str, case: Case) -> Explanation:
     meant = kinds_named(kind, case.reconcilers)
     if not meant:
-        known = ", ".join(known_words(reconciler.kind for reconciler in case.reconcilers))
-        raise NotThere(f"There is nothing to explain about a {kind!r}. Kinds: {known}.")
+        words = known_words(reconciler.kind for reconciler in case.reconcilers)
+        question = did_you_mean(kind, words)
+        raise NotThere(f"There is nothing to explain about a {kind!r}.{question} Kinds: {', '.join(words)}.")
     found = [one for reconciler in meant if (one := _verdict(reconciler, name, case)) is not None]
     if not found:
         raise _no_such(meant[0], name, case)
@@ -92,6 +94,7 @@ def _no_such(reconciler: Reconciler[Any], name: str, case: Case) -> NotThere:
     return NotThere(
         f"There is no {what} {name!r} in namespace {case.namespace!r}"
         + (f"; there are: {', '.join(there)}." if there else f", and no other {what}.")
+        + did_you_mean(name, there)
     )
 
 
@@ -163,6 +166,7 @@ def _node(name: str, case: Case) -> Explanation:
     raise NotThere(
         f"Neither Slurm nor Kubernetes knows a node {name!r}"
         + (f"; Slurm knows: {', '.join(sorted(known)[:20])}." if known else ", and no Slurm could be asked.")
+        + did_you_mean(name, known)
     )
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
+import yaml
 from rich.console import Console
 from rich.text import Text
 
@@ -42,17 +43,27 @@ def console(environ: Mapping[str, str] = os.environ) -> Console:
 
 
 def emit(output: str, value: object, text: Callable[[], Text], to: Console | None = None) -> None:
-    """Print `value` as JSON, or the text made of it."""
+    """Print `value` as JSON or YAML, or the text made of it."""
     to = to or console()
     if output == "json":
         to.print(Text(printable_json(wire.pretty(value))))
+    elif output == "yaml":
+        to.print(Text(as_yaml(value)), end="")
     else:
         to.print(text(), end="")
 
 
-def stream(value: object, to: Console) -> None:
-    """Print `value` as one line of JSON."""
-    to.print(Text(printable_json(wire.encode(value).decode())))
+def stream(value: object, to: Console, output: str = "json") -> None:
+    """Print `value` as one line of JSON, or as one document of YAML."""
+    if output == "yaml":
+        to.print(Text(f"---\n{as_yaml(value)}"), end="")
+    else:
+        to.print(Text(printable_json(wire.encode(value).decode())))
+
+
+def as_yaml(value: object) -> str:
+    """What JSON would say, as YAML. It spells every letter that is not ASCII, so no terminal obeys one."""
+    return str(yaml.safe_dump(wire.decode_any(wire.encode(value)), sort_keys=False, width=110))
 
 
 def log_line(origin: Cell, line: str, to: Console, *, raw: bool = False) -> None:

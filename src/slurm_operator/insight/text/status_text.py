@@ -29,10 +29,10 @@ _GOOD_STATES = ("Ready", "idle", "allocated", "mixed")
 _BUSY_STATES = ("Progressing", "Changing", "Leaving", "draining", "drained")
 
 
-def screen(statuses: Sequence[Status], unseen: Sequence[Unseen], now: datetime) -> Text:
-    """Everything about these clusters, and what could not be looked at."""
+def screen(statuses: Sequence[Status], unseen: Sequence[Unseen], now: datetime, operator: str = "") -> Text:
+    """Everything about these clusters, what could not be looked at, and what to know of the operator."""
     parts = [joined([*_cluster(one, now), Text("\n")]) for one in statuses]
-    return joined([*parts, *_unseen(unseen)])
+    return joined([*parts, *([paragraph(Cell(operator, BUSY))] if operator else []), *_unseen(unseen)])
 
 
 def styled(state: str) -> Cell:

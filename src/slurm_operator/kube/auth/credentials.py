@@ -1,6 +1,6 @@
 """Who we are to the API server, and noticing when that changes."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -71,6 +71,24 @@ class TokenFile:
         if not token:
             raise ConfigProblem(f"the token file {self._path} is empty")
         return token
+
+
+@dataclass(frozen=True)
+class Impersonating:
+    """Somebody else, whom `own` is allowed to be: the API server asks for the right to impersonate."""
+
+    own: Credentials
+    user: str
+    groups: tuple[str, ...] = ()
+
+    async def identity(self) -> Identity:
+        own = await self.own.identity()
+        others = (("Impersonate-User", self.user), *(("Impersonate-Group", group) for group in self.groups))
+        kept = tuple(pair for pair in own.headers if not pair[0].lower().startswith("impersonate-"))
+        return replace(own, headers=(*kept, *others))
+
+    def invalidate(self) -> None:
+        self.own.invalidate()
 
 
 def bearer(token: str) -> tuple[str, str]:
