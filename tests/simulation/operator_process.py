@@ -6,6 +6,7 @@ from collections.abc import Callable
 from simulation.client import SimulatedClient
 from simulation.slurmrest import SimulatedRest
 from simulation.virtual_time import VirtualClock
+from slurm_operator.kube.served_schemas import ServedSchemas
 from slurm_operator.plan.reconciler import SlurmServer
 from slurm_operator.runtime.loop.queue import WorkQueue
 from slurm_operator.runtime.loop.reconcile import Loop, Shell
@@ -80,6 +81,7 @@ class OperatorProcess(Manager):
         self.slurms = SimulatedSlurmClusters(client, rest, clock)
         self.known = Caches(client, program.sources, ("",), self.slurms, clock, program.scope)
         self._others = []  # No other operator acts in this world.
+        self._served = ServedSchemas(client)  # Never asked: its CRDs are ours.
         ears = Ears(passed)
         shell = Shell(
             client, self.known, Reporter(client, self.known, ears), ears, now=clock.now, spent=clock.monotonic

@@ -384,7 +384,8 @@ class Manager:
         for type_ in self._program.says_where or self.known.records:
             self.known.records[type_].subscribe(lambda old, new: changed.set())
         self.known.secrets.subscribe(lambda key, thing: changed.set())
-        self.claims.subscribe(changed.set)
+        if self.known.claims is not None:
+            self.claims.subscribe(changed.set)
         while True:
             await changed.wait()
             changed.clear()
