@@ -261,6 +261,19 @@ def test_while_slurm_does_not_answer_nothing_is_handled():
     assert told(there)["slurmJobsStatus"]["lastRunStatus"] == "InProgress"
 
 
+@pytest.mark.parametrize("notes", [{}, {"ids": "7", "unhandled_slurm_job_id": ""}], ids=["none", "handled"])
+def test_a_run_that_asks_nothing_of_slurm_is_closed_without_it(notes):
+    there = with_run(world(check()), state="Failed", **notes)
+    there.job_ends[7] = (ended(7, "FAILED", "cpu-3"),)
+    told(there)
+    there.slurms[SLURM] = Unreachable(since=NOW, why="timed out")
+    there.job_ends[7] = Unread(why="timed out")
+    _, plan = decide(there)
+
+    assert patched(plan)[0][names.FINAL_STATE_TIME]
+    assert "SlurmUnreachable" not in waits(plan)
+
+
 @pytest.mark.parametrize(
     ("minutes", "word"), [(5, "InProgress"), (60, "Error")], ids=["not in the books yet", "forgotten"]
 )

@@ -269,21 +269,22 @@ def drained_before(seen: Seen) -> dict[str, datetime]:
 
 
 def _run_lanes(seen: Seen, judged: Judged, now: datetime) -> Iterator[Lane]:
-    """One for each run: what is done about the nodes of its jobs, then a note that it was done."""
-    if not isinstance(seen.slurm, Snapshot):
-        if any(run.unhandled for run in seen.open_runs):
-            why = seen.slurm.why if seen.slurm is not None else "not read yet"
-            message = f"Slurm does not answer ({why}), so nobody can tell how the jobs of this check ended."
-            yield lane(
-                "slurm", [Wait(subject=seen.controller.name, reason=SLURM_UNREACHABLE, message=message)]
-            )
-        return
+    """One for each run: what is done about the nodes of its jobs, then a note that it was done.
+
+    A run that submitted nothing is closed without Slurm.
+    """
+    slurm = seen.slurm
+    if not isinstance(slurm, Snapshot) and any(run.unhandled for run in seen.open_runs):
+        why = slurm.why if slurm is not None else "not read yet"
+        message = f"Slurm does not answer ({why}), so nobody can tell how the jobs of this check ended."
+        yield lane("slurm", [Wait(subject=seen.controller.name, reason=SLURM_UNREACHABLE, message=message)])
     before: set[str] = set()
     for run in seen.open_runs:
         due, done = judged.due(run), list[Action]()
-        for one in due if run.name != judged.dismissed else ():
-            done += reactions.actions(one, seen.slurm, seen.controller, run, now, before)
-            before.update(one.takes_out)
+        if isinstance(slurm, Snapshot) and run.name != judged.dismissed:
+            for one in due:
+                done += reactions.actions(one, slurm, seen.controller, run, now, before)
+                before.update(one.takes_out)
         yield lane(f"run {run.name}", done, _noted(seen, judged, run, due, now))
 
 
