@@ -274,6 +274,32 @@ def test_a_run_that_asks_nothing_of_slurm_is_closed_without_it(notes):
     assert "SlurmUnreachable" not in waits(plan)
 
 
+def test_nothing_is_done_while_a_run_submits():
+    """Its pod notes every job again, those that were handled too; the brake counts them all at once."""
+    there = with_run(world(check()), state="Active", ids="7")
+    there.job_ends[7] = (ended(7, "FAILED", "cpu-3"),)
+    _, plan = decide(there)
+
+    assert not writes(plan)
+    assert not patched(plan)
+    there.job_ends[7] = ()
+    _, plan = decide(with_run(there, ids="7"))
+    assert not writes(plan), "Slurm has forgotten it, and nobody noted how it ended"
+    there.job_ends[7] = (ended(7, "FAILED", "cpu-3"),)
+    told(with_run(there, state="Active", ids="7"))
+    there.job_ends[7] = ()
+    _, plan = decide(with_run(there, ids="7"))
+    assert [write.nodes for write in writes(plan)] == [("cpu-3",)], "the status remembers it"
+
+
+def test_a_job_that_was_submitted_just_now_is_not_forgotten_though_its_run_began_long_ago():
+    there = with_run(world(check()), state="Active", ids="7", made_at=NOW - timedelta(hours=1))
+    there.job_ends[7] = ()
+    status = told(there)["slurmJobsStatus"]
+
+    assert (status["lastRunStatus"], status["lastRunResults"]) == ("InProgress", [])
+
+
 @pytest.mark.parametrize(
     ("minutes", "word"), [(5, "InProgress"), (60, "Error")], ids=["not in the books yet", "forgotten"]
 )

@@ -222,6 +222,7 @@ class Judged:
 
 
 def judge(seen: Seen, now: datetime) -> Judged:
+    """Nothing is done while a run submits: its pod notes all jobs again, and the brake must see them all."""
     found = {run.name: run_results(seen, run, now) for run in seen.open_runs}
     slurm = seen.slurm
     if not isinstance(slurm, Snapshot):
@@ -230,7 +231,7 @@ def judge(seen: Seen, now: datetime) -> Judged:
         run.name: [
             reactions.reaction(seen.spec, one, slurm)
             for one in found[run.name]
-            if one.is_final and one.job_id in run.unhandled
+            if run.is_over and one.is_final and one.job_id in run.unhandled
         ]
         for run in seen.open_runs
     }
