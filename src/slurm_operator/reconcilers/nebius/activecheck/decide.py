@@ -38,6 +38,7 @@ DEPENDENCY_FAILED: Final = "DependencyFailed"
 TEMPLATE_NOT_FOUND: Final = "PodTemplateNotFound"
 SLURM_UNREACHABLE: Final = "SlurmUnreachable"
 BRAKE_ON: Final = "BrakeOn"
+BRAKED: Final = "Braked"  # The condition.
 
 # How often is looked whether a Slurm job has ended whose end did not wake us.
 _LOOK: Final = timedelta(seconds=10)
@@ -54,7 +55,8 @@ def decide(seen: Seen, now: datetime) -> Plan:
     judged = judge(seen, now)
     gate = waits_of(seen)
     has_failed = any(wait.reason == DEPENDENCY_FAILED for wait in gate)
-    is_held = bool(judged.held) or has_failed or seen.is_in_maintenance
+    brake = _brake(seen, judged)
+    is_held = bool(brake) or has_failed or seen.is_in_maintenance
     script = desired.script(seen)
     cron = desired.cron_job(seen, is_held=is_held)
     return plan(
@@ -63,7 +65,7 @@ def decide(seen: Seen, now: datetime) -> Plan:
         lane("schedule", missing_among([cron], seen.children)),
         lane("first run", gate or _first_run(seen)),
         *_run_lanes(seen, judged, now),
-        lane("brake", _brake(seen, judged)),
+        lane("brake", brake),
         look_again=_LOOK if _is_awaited(seen) else None,
     )
 
@@ -318,9 +320,16 @@ def _noted(seen: Seen, judged: Judged, run: Run, due: list[Reaction], now: datet
 
 
 def _brake(seen: Seen, judged: Judged) -> list[Action]:
-    if not judged.held:
-        return []
-    return [Wait(subject=seen.name, reason=BRAKE_ON, message=brake_text(seen, judged))]
+    text = brake_text(seen, judged) if judged.held else _brake_before(seen)
+    return [Wait(subject=seen.name, reason=BRAKE_ON, message=text)] if text else []
+
+
+def _brake_before(seen: Seen) -> str:
+    """What the brake said last. It stays on while Slurm is away: nobody can tell whether it would be off."""
+    if isinstance(seen.slurm, Snapshot) or not any(run.unhandled for run in seen.open_runs):
+        return ""
+    is_on = (one for one in seen.check.status.conditions if (one.type, one.reason) == (BRAKED, BRAKE_ON))
+    return next((one.message for one in is_on), "")
 
 
 def brake_text(seen: Seen, judged: Judged) -> str:
