@@ -76,7 +76,7 @@ def test_a_check_becomes_a_cron_job_and_a_first_run(plane, ns, tmp_path):
         until(
             lambda: (
                 "soperator-checks-final-state-time"
-                in get(plane, ns, "job", "gpus-initial-run")["metadata"]["annotations"]
+                in get(plane, ns, "job", "gpus-initial-run")["metadata"].get("annotations", {})
                 and condition(plane, ns, CHECKS, "gpus", "Passed")[:2] == ("False", "Error")
             ),
             what="it says so",

@@ -1,5 +1,6 @@
 """ActiveChecks with real daemons: how jobs end, what is done about their nodes, and the program that submits."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -8,6 +9,7 @@ from rest_rig import cluster_of, seen, until
 
 from slurm_operator.api.nebius import ActiveCheck, names
 from slurm_operator.manifests.objects import Unread
+from slurm_operator.slurm.ended_job import EndedJob
 from slurm_operator.slurm.snapshot import Snapshot
 from slurm_operator.slurmsync.connection import SlurmCluster
 from testing import checks
@@ -33,10 +35,13 @@ def look(there, cluster: SlurmCluster, *ids: int):
 
 
 async def ended(cluster: SlurmCluster, *ids: int, deadline_s: float = 60) -> None:
+    """Until Slurm says how each of them ended: before it was read again, it knows nothing of a new job."""
     for job_id in ids:
-        await until(
-            lambda job_id=job_id: not isinstance(cluster.job_end(job_id), Unread), "its end", deadline_s
-        )
+        await until(lambda job_id=job_id: is_known(cluster.job_end(job_id)), "its end", deadline_s)
+
+
+def is_known(end: Sequence[EndedJob] | Unread) -> bool:
+    return not isinstance(end, Unread) and len(end) > 0
 
 
 async def done(cluster: SlurmCluster, plan) -> None:
@@ -119,9 +124,9 @@ async def test_a_reservation_is_made_for_a_node_and_removed(slurm: SlurmDaemons)
     }
     async with cluster_of(slurm) as cluster:
         cluster.request_polling("test", soon=True)
-        runner = slurm.submit("sleep 600", "--nodelist=w-1")
+        runner = slurm.submit("sleep 600", "--nodelist=w-1", "--mem=10")
         await until(lambda: slurm.job_state(runner) == "RUNNING", "the job of a user to run")
-        failed = slurm.submit("exit 1", "--nodelist=w-1", "--oversubscribe")
+        failed = slurm.submit("exit 1", "--nodelist=w-1", "--mem=10")
         await ended(cluster, failed)
         _, plan = decide(world_of(cluster, failed, **reactions))
         for write in writes(plan):

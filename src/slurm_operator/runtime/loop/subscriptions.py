@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from slurm_operator.api.shared.meta import HasMeta, ObjectKey, key_of
-from slurm_operator.plan.reconciler import SlurmWake, Wake
+from slurm_operator.plan.reconciler import Reconciler, SlurmWake, Wake
 from slurm_operator.runtime.loop.queue import WorkQueue
 from slurm_operator.runtime.loop.reconcile import Loop
 from slurm_operator.runtime.world.caches import Caches
@@ -29,9 +29,9 @@ def subscribe(loop: Loop, known: Caches, slurms: SlurmClusters) -> None:
 
     def wake_owner(old: HasMeta | None, new: HasMeta | None) -> None:
         for thing in (old, new):
-            owner = thing.metadata.owner if thing is not None else None
-            if thing is not None and owner is not None and owner.is_a(reconciler.kind):
-                queue.add(ObjectKey(thing.metadata.namespace, owner.name), calm=starting)
+            owner = _owner(thing, reconciler, known) if thing is not None else None
+            if owner is not None:
+                queue.add(owner, calm=starting)
 
     def wake_referrers(key: ObjectKey, _thing: HasMeta | None) -> None:
         for name, referrer in known.referrers(key):
@@ -49,6 +49,19 @@ def subscribe(loop: Loop, known: Caches, slurms: SlurmClusters) -> None:
     if reconciler.slurm_wake is not None:
         slurms.subscribe(_slurm(reconciler.slurm_wake, loop, known))
     starting = False
+
+
+def _owner(child: HasMeta, reconciler: Reconciler[Any], known: Caches) -> ObjectKey | None:
+    """Whose it is, also where a child stands between the two: somebody starts a Job of a CronJob by hand."""
+    namespace, owner = child.metadata.namespace, child.metadata.owner
+    for kind in reconciler.children:
+        if owner is not None and owner.is_a(kind):
+            between = known.children[kind].get(ObjectKey(namespace, owner.name))
+            owner = between.metadata.owner if between is not None else None
+            break
+    if owner is None or not owner.is_a(reconciler.kind):
+        return None
+    return ObjectKey(namespace, owner.name)
 
 
 def _neighbour(wake: Wake[Any], queue: WorkQueue, known: Caches) -> Watcher:

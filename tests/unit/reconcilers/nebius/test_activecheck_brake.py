@@ -8,6 +8,7 @@ from slurm_operator.api.nebius import ActiveCheck, names
 from slurm_operator.api.schema import codec
 from slurm_operator.reconcilers.nebius.shared.brake import Limit, excesses, nodeset_of
 from slurm_operator.slurm.reservation import Reservation
+from slurm_operator.slurm.snapshot import Unreachable
 from testing.checks import (
     NOW,
     SLURM,
@@ -208,3 +209,28 @@ def test_each_nodeset_has_its_own_share():
 )
 def test_whose_worker_a_node_is(name, nodeset):
     assert nodeset_of(name, {"cpu", "cpu-big"}) == nodeset
+
+
+def test_the_brake_stays_on_while_slurm_does_not_answer():
+    there = failing(0, 1, 2)
+    before = told(there)
+    there.slurms[SLURM] = Unreachable(since=NOW, why="timed out")
+    _, plan = decide(there)
+
+    assert {"BrakeOn", "SlurmUnreachable"} <= waits(plan).keys()
+    assert [body["spec"]["suspend"] for body in made(plan, "CronJob")] == [True]
+    braked = [
+        next(one for one in status["conditions"] if one["type"] == "Braked")
+        for status in (before, told(there))
+    ]
+    assert braked[0] == braked[1]
+
+
+def test_a_brake_that_was_off_stays_off_while_slurm_does_not_answer():
+    there = failing(0)
+    there.slurms[SLURM] = Unreachable(since=NOW, why="timed out")
+    told(there)
+    _, plan = decide(there)
+
+    assert "BrakeOn" not in waits(plan)
+    assert [body["spec"]["suspend"] for body in made(plan, "CronJob")] == [False]

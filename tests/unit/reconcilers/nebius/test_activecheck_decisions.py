@@ -261,6 +261,45 @@ def test_while_slurm_does_not_answer_nothing_is_handled():
     assert told(there)["slurmJobsStatus"]["lastRunStatus"] == "InProgress"
 
 
+@pytest.mark.parametrize("notes", [{}, {"ids": "7", "unhandled_slurm_job_id": ""}], ids=["none", "handled"])
+def test_a_run_that_asks_nothing_of_slurm_is_closed_without_it(notes):
+    there = with_run(world(check()), state="Failed", **notes)
+    there.job_ends[7] = (ended(7, "FAILED", "cpu-3"),)
+    told(there)
+    there.slurms[SLURM] = Unreachable(since=NOW, why="timed out")
+    there.job_ends[7] = Unread(why="timed out")
+    _, plan = decide(there)
+
+    assert patched(plan)[0][names.FINAL_STATE_TIME]
+    assert "SlurmUnreachable" not in waits(plan)
+
+
+def test_nothing_is_done_while_a_run_submits():
+    """Its pod notes every job again, those that were handled too; the brake counts them all at once."""
+    there = with_run(world(check()), state="Active", ids="7")
+    there.job_ends[7] = (ended(7, "FAILED", "cpu-3"),)
+    _, plan = decide(there)
+
+    assert not writes(plan)
+    assert not patched(plan)
+    there.job_ends[7] = ()
+    _, plan = decide(with_run(there, ids="7"))
+    assert not writes(plan), "Slurm has forgotten it, and nobody noted how it ended"
+    there.job_ends[7] = (ended(7, "FAILED", "cpu-3"),)
+    told(with_run(there, state="Active", ids="7"))
+    there.job_ends[7] = ()
+    _, plan = decide(with_run(there, ids="7"))
+    assert [write.nodes for write in writes(plan)] == [("cpu-3",)], "the status remembers it"
+
+
+def test_a_job_that_was_submitted_just_now_is_not_forgotten_though_its_run_began_long_ago():
+    there = with_run(world(check()), state="Active", ids="7", made_at=NOW - timedelta(hours=1))
+    there.job_ends[7] = ()
+    status = told(there)["slurmJobsStatus"]
+
+    assert (status["lastRunStatus"], status["lastRunResults"]) == ("InProgress", [])
+
+
 @pytest.mark.parametrize(
     ("minutes", "word"), [(5, "InProgress"), (60, "Error")], ids=["not in the books yet", "forgotten"]
 )

@@ -38,6 +38,7 @@ DEPENDENCY_FAILED: Final = "DependencyFailed"
 TEMPLATE_NOT_FOUND: Final = "PodTemplateNotFound"
 SLURM_UNREACHABLE: Final = "SlurmUnreachable"
 BRAKE_ON: Final = "BrakeOn"
+BRAKED: Final = "Braked"  # The condition.
 
 # How often is looked whether a Slurm job has ended whose end did not wake us.
 _LOOK: Final = timedelta(seconds=10)
@@ -54,7 +55,8 @@ def decide(seen: Seen, now: datetime) -> Plan:
     judged = judge(seen, now)
     gate = waits_of(seen)
     has_failed = any(wait.reason == DEPENDENCY_FAILED for wait in gate)
-    is_held = bool(judged.held) or has_failed or seen.is_in_maintenance
+    brake = _brake(seen, judged)
+    is_held = bool(brake) or has_failed or seen.is_in_maintenance
     script = desired.script(seen)
     cron = desired.cron_job(seen, is_held=is_held)
     return plan(
@@ -63,7 +65,7 @@ def decide(seen: Seen, now: datetime) -> Plan:
         lane("schedule", missing_among([cron], seen.children)),
         lane("first run", gate or _first_run(seen)),
         *_run_lanes(seen, judged, now),
-        lane("brake", _brake(seen, judged)),
+        lane("brake", brake),
         look_again=_LOOK if _is_awaited(seen) else None,
     )
 
@@ -222,6 +224,7 @@ class Judged:
 
 
 def judge(seen: Seen, now: datetime) -> Judged:
+    """Nothing is done while a run submits: its pod notes all jobs again, and the brake must see them all."""
     found = {run.name: run_results(seen, run, now) for run in seen.open_runs}
     slurm = seen.slurm
     if not isinstance(slurm, Snapshot):
@@ -230,7 +233,7 @@ def judge(seen: Seen, now: datetime) -> Judged:
         run.name: [
             reactions.reaction(seen.spec, one, slurm)
             for one in found[run.name]
-            if one.is_final and one.job_id in run.unhandled
+            if run.is_over and one.is_final and one.job_id in run.unhandled
         ]
         for run in seen.open_runs
     }
@@ -269,21 +272,22 @@ def drained_before(seen: Seen) -> dict[str, datetime]:
 
 
 def _run_lanes(seen: Seen, judged: Judged, now: datetime) -> Iterator[Lane]:
-    """One for each run: what is done about the nodes of its jobs, then a note that it was done."""
-    if not isinstance(seen.slurm, Snapshot):
-        if any(run.unhandled for run in seen.open_runs):
-            why = seen.slurm.why if seen.slurm is not None else "not read yet"
-            message = f"Slurm does not answer ({why}), so nobody can tell how the jobs of this check ended."
-            yield lane(
-                "slurm", [Wait(subject=seen.controller.name, reason=SLURM_UNREACHABLE, message=message)]
-            )
-        return
+    """One for each run: what is done about the nodes of its jobs, then a note that it was done.
+
+    A run that submitted nothing is closed without Slurm.
+    """
+    slurm = seen.slurm
+    if not isinstance(slurm, Snapshot) and any(run.unhandled for run in seen.open_runs):
+        why = slurm.why if slurm is not None else "not read yet"
+        message = f"Slurm does not answer ({why}), so nobody can tell how the jobs of this check ended."
+        yield lane("slurm", [Wait(subject=seen.controller.name, reason=SLURM_UNREACHABLE, message=message)])
     before: set[str] = set()
     for run in seen.open_runs:
         due, done = judged.due(run), list[Action]()
-        for one in due if run.name != judged.dismissed else ():
-            done += reactions.actions(one, seen.slurm, seen.controller, run, now, before)
-            before.update(one.takes_out)
+        if isinstance(slurm, Snapshot) and run.name != judged.dismissed:
+            for one in due:
+                done += reactions.actions(one, slurm, seen.controller, run, now, before)
+                before.update(one.takes_out)
         yield lane(f"run {run.name}", done, _noted(seen, judged, run, due, now))
 
 
@@ -316,9 +320,16 @@ def _noted(seen: Seen, judged: Judged, run: Run, due: list[Reaction], now: datet
 
 
 def _brake(seen: Seen, judged: Judged) -> list[Action]:
-    if not judged.held:
-        return []
-    return [Wait(subject=seen.name, reason=BRAKE_ON, message=brake_text(seen, judged))]
+    text = brake_text(seen, judged) if judged.held else _brake_before(seen)
+    return [Wait(subject=seen.name, reason=BRAKE_ON, message=text)] if text else []
+
+
+def _brake_before(seen: Seen) -> str:
+    """What the brake said last. It stays on while Slurm is away: nobody can tell whether it would be off."""
+    if isinstance(seen.slurm, Snapshot) or not any(run.unhandled for run in seen.open_runs):
+        return ""
+    is_on = (one for one in seen.check.status.conditions if (one.type, one.reason) == (BRAKED, BRAKE_ON))
+    return next((one.message for one in is_on), "")
 
 
 def brake_text(seen: Seen, judged: Judged) -> str:

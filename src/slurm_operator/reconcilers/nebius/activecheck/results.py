@@ -81,7 +81,7 @@ def result(job_id: int, found: Sequence[EndedJob] | Unread, run: Run, now: datet
         return Result(job_id, IN_PROGRESS, reason=found.why)
     if not found:
         submitted = run.over_at or run.made_at
-        if submitted is None or now - submitted < _ACCOUNTED_WITHIN:
+        if not run.is_over or submitted is None or now - submitted < _ACCOUNTED_WITHIN:
             return Result(job_id, IN_PROGRESS, reason="it is not in accounting yet")
         return Result(job_id, ERROR, reason=_FORGOTTEN)
     worst = min(found, key=lambda end: _WORST.index(verdict_of(end.state.base)))

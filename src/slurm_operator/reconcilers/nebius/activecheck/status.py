@@ -15,6 +15,7 @@ from slurm_operator.plan.reconciler import StatusReport
 from slurm_operator.reconcilers.nebius.activecheck import results, runs
 from slurm_operator.reconcilers.nebius.activecheck.decide import (
     BRAKE_ON,
+    BRAKED,
     DEPENDENCY_FAILED,
     drained_before,
     run_results,
@@ -26,7 +27,6 @@ from slurm_operator.reconcilers.nebius.activecheck.runs import Run
 from slurm_operator.slurm.writes import DrainNodes, Reserve
 
 PASSED: Final = "Passed"
-BRAKED: Final = "Braked"
 
 # A status has room for about so many; those that failed come first.
 MOST_RESULTS: Final = 1000
