@@ -22,6 +22,7 @@ for _ in $(seq 200); do
     sleep 0.05
 done
 kill -KILL $! 2> /dev/null
+wait $! 2> /dev/null
 cat /tmp/rehearsal/log
 """
 BASE = (

@@ -73,8 +73,10 @@ async def test_a_node_is_set_down_and_brought_back(slurm: SlurmDaemons) -> None:
     client = client_of(slurm)
     await send(client, SetNodesDown(nodes=("w-0",), reason=OURS))
 
-    assert "DOWN" in slurm.node_states("w-0")
-    assert reason(slurm, "w-0") == OURS
+    # In one look: a worker that registers right afterwards is back in service, and has no reason any more.
+    shown = slurm.run("sinfo", "--noheader", "--nodes", "w-0", "--format=%T %E").strip()
+    assert shown.startswith("down")
+    assert shown.endswith(OURS)
 
 
 async def test_a_node_without_power_saving_is_not_powered(slurm: SlurmDaemons) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import socket
 import ssl
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import NamedTuple, Self, TypeVar, cast
@@ -37,7 +38,7 @@ class Address(NamedTuple):
         return cls(host, parts.port or (443 if parts.scheme == "https" else 80), server_name or host)
 
 
-class Connection(asyncio.Protocol):
+class Connection(asyncio.Protocol, ABC):
     """Bytes out, and bytes in as they come: `data_received`. `ended` is called once when nothing more will
     come, with the error, or None if one of the sides just stopped.
     """
@@ -62,8 +63,8 @@ class Connection(asyncio.Protocol):
             self._transport.abort()
             self.ended(why)
 
-    def ended(self, why: Exception | None) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def ended(self, why: Exception | None) -> None: ...
 
     # What the event loop calls.
 
