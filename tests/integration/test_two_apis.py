@@ -18,6 +18,7 @@ from slurm_local.errors import LocalError
 from slurm_local.kubernetes.api_call import Refused
 from slurm_operator.api import registry
 from slurm_operator.api.nebius import KINDS
+from slurm_operator.kube.presence import IDENTITY
 from slurm_operator.manifests.builders import admission
 from slurm_operator.webhook.authority import first
 from testing import nebius
@@ -225,7 +226,7 @@ def test_in_soperator_s_place_it_holds_its_lease_serves_admission_and_acts(
     apply(plane, part_of(cluster(plane, ns), ns), ours("Controller", ns, "plain", {}))
     with running_manager(operator(plane, user), log, *flags, env=env, name="soperator") as manager:
         manager.wait_ready()
-        until(lambda: holder(plane, soperator_home).startswith(this_host(manager)), what="our own Lease")
+        until(lambda: holder(plane, soperator_home).startswith(identity_of(manager)), what="our own Lease")
         until(lambda: is_told(plane, ns, PART), what="work on the part")
         plane.caller.call(
             "POST", "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations", asked
@@ -244,9 +245,9 @@ def holder(plane: Plane, namespace: str) -> str:
     return (get(plane, namespace, "lease", LEASE) or {}).get("spec", {}).get("holderIdentity", "")
 
 
-def this_host(manager) -> str:
+def identity_of(manager) -> str:
     assert manager.process.poll() is None, manager.log.read_text()[-3000:]
-    return socket.gethostname()
+    return f"{IDENTITY}{socket.gethostname()}"
 
 
 def warned(plane: Plane, ns: str, manifest: dict) -> str:
