@@ -9,6 +9,7 @@ from test_worker_records import READY_WITHIN_SECONDS, nodeset
 
 from slurm_local.image.images import entry_layer
 from slurm_local.image.tars import File
+from slurm_operator.api.nebius.slurm_settings import SlurmConfig
 from slurm_operator.reconcilers.nebius.powerstate.observe import Worker
 from slurm_operator.reconcilers.nebius.powerstate.wishes import Wish, has_failed, wish
 from slurm_operator.reconcilers.nebius.slurmcluster.power import CALLS
@@ -59,6 +60,11 @@ def notes(slurm: SlurmDaemons) -> list[tuple[str, str]]:
     return [(note["verb"], note["nodes"]) for note in found]
 
 
+def knows(cluster: SlurmCluster, *names: str) -> bool:
+    facts = seen(cluster)
+    return facts is not None and facts.nodes.keys() >= set(names)
+
+
 def record(cluster: SlurmCluster, name: str) -> SlurmNode:
     facts = seen(cluster)
     assert facts is not None
@@ -74,8 +80,11 @@ async def test_a_job_wakes_its_own_node_only_and_idle_time_switches_it_off(
     async with cluster_of(slurm) as cluster:
         await until(lambda: seen(cluster) is not None, "a first look")
         await cluster.write(AddNodes(nodes=tuple(f"gpu-{n}" for n in range(5)), conf=record_conf(made)))
-        await cluster.write(AddNodes(nodes=("cpu-0",), conf=others))
-        slurm.add_worker("cpu-0", arguments=["-Z", "-b", "--conf", own_conf(made).replace("gpu", "cpu")])
+        await cluster.write(AddNodes(nodes=("cpu-0", "cpu-1"), conf=others))
+        own = own_conf(made).replace("gpu", "cpu")
+        slurm.add_worker("cpu-0", arguments=["-Z", "-b", "--conf", own])
+        slurm.add_worker("cpu-2", arguments=["-Z", "--conf", own])  # Without a record beforehand.
+        await until(lambda: knows(cluster, "gpu-3", "cpu-0", "cpu-2"), "the records")
 
         job = slurm.submit("sleep 1", "--nodelist=gpu-3")
         await until(lambda: ("resume", "gpu-3") in notes(slurm), "slurmctld calls the program")
@@ -86,28 +95,39 @@ async def test_a_job_wakes_its_own_node_only_and_idle_time_switches_it_off(
         note = "slurm-operator: gpu-3 does not start: no room"
         assert (await cluster.write(UpdateJob(job_id=job, admin_comment=note))).is_good
 
-        slurm.add_worker("gpu-3", arguments=["-Z", "-b", "--conf", own_conf(made)])
+        worker = slurm.add_worker("gpu-3", arguments=["-Z", "-b", "--conf", own_conf(made)])
         await until(lambda: slurm.job_state(job) == "COMPLETED", "the job runs", READY_WITHIN_SECONDS)
 
+        def is_going_off() -> bool:
+            told = shown(slurm, "node", "gpu-3")
+            return "POWERING_DOWN" in told["State"] and told["NodeAddr"] == worker.address
+
+        await until(is_going_off, "its record still knows whose it is")
         await until(lambda: ("suspend", "gpu-3") in notes(slurm), "idle time is over")
         await until(lambda: record(cluster, "gpu-3").state.is_powered_off, "it is switched off")
         await until(lambda: "POWERED_DOWN" in slurm.node_states("gpu-3"), "off for good")
         await until(lambda: "POWERED_DOWN" in record(cluster, "gpu-3").state.words, "seen")
+        assert worker.slurmd.is_running
+        assert record(cluster, "gpu-3").address == "gpu-3", "where its slurmd is, is forgotten"
         slurm.remove_worker("gpu-3")
         assert "DYNAMIC_NORM" in slurm.node_states("gpu-3"), "the record stays"
 
-        assert "cpu-0" not in ",".join(node for _, node in notes(slurm)), "others are left alone"
-        assert "POWERED_DOWN" not in slurm.node_states("cpu-0")
+        assert "cpu-" not in ",".join(node for _, node in notes(slurm)), "others are left alone"
+        for name in ("cpu-0", "cpu-2"):
+            assert slurm.node_states(name).isdisjoint({"POWERING_DOWN", "POWERED_DOWN"})
 
 
 async def test_a_worker_that_never_starts_is_given_up_explained_and_resumed(
     new_slurm: Callable[..., SlurmDaemons],
 ) -> None:
-    slurm = new_slurm(lines=LINES, settings=POWER | {"ResumeTimeout": "5"}, beside=programs)
+    """With the SuspendTime of a SlurmCluster that says nothing of it: nodes are woken all the same."""
+    never = {"SuspendTime": str(SlurmConfig().suspend_time), "ResumeTimeout": "5"}
+    slurm = new_slurm(lines=LINES, settings=POWER | never, beside=programs)
     made = nodeset(records="created")
     async with cluster_of(slurm) as cluster:
         await until(lambda: seen(cluster) is not None, "a first look")
         await cluster.write(AddNodes(nodes=("gpu-0",), conf=record_conf(made)))
+        await until(lambda: knows(cluster, "gpu-0"), "the record")
         slurm.submit("sleep 1")
         await until(lambda: ("resume-fail", "gpu-0") in notes(slurm), "it is waited for in vain", 90)
         await until(lambda: has_failed(record(cluster, "gpu-0")), "its record says so")
@@ -119,7 +139,10 @@ async def test_a_worker_that_never_starts_is_given_up_explained_and_resumed(
         await until(lambda: record(cluster, "gpu-0").reason == explained, "its reason")
         assert has_failed(record(cluster, "gpu-0"))
 
+        woken = notes(slurm).count(("resume", "gpu-0"))
+
         again = ResumeNodes(nodes=("gpu-0",), over=frozenset({explained}), from_down=True)
         assert (await cluster.write(again)).is_good
-        await until(lambda: "DOWN" not in slurm.node_states("gpu-0"), "a job can wake it again")
+        await until(lambda: "DOWN" not in slurm.node_states("gpu-0"), "it is back")
         assert shown(slurm, "node", "gpu-0").get("Reason", "") in ("", "none"), "nothing is said of it"
+        await until(lambda: notes(slurm).count(("resume", "gpu-0")) > woken, "a job wakes it again")
