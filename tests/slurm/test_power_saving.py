@@ -4,6 +4,7 @@ import json
 import os
 from collections.abc import Callable
 
+import pytest
 from rest_rig import cluster_of, seen, shown, until
 from test_worker_records import READY_WITHIN_SECONDS, nodeset
 
@@ -71,6 +72,7 @@ def record(cluster: SlurmCluster, name: str) -> SlurmNode:
     return facts.nodes[name]
 
 
+@pytest.mark.full
 async def test_a_job_wakes_its_own_node_only_and_idle_time_switches_it_off(
     new_slurm: Callable[..., SlurmDaemons],
 ) -> None:
@@ -146,3 +148,23 @@ async def test_a_worker_that_never_starts_is_given_up_explained_and_resumed(
         await until(lambda: "DOWN" not in slurm.node_states("gpu-0"), "it is back")
         assert shown(slurm, "node", "gpu-0").get("Reason", "") in ("", "none"), "nothing is said of it"
         await until(lambda: notes(slurm).count(("resume", "gpu-0")) > woken, "a job wakes it again")
+
+
+async def test_a_job_that_is_sent_to_a_node_before_slurmctld_has_programs_gets_its_worker(
+    new_slurm: Callable[..., SlurmDaemons],
+) -> None:
+    """slurmctld calls nobody, and gives it up never: only its record shows what the job waits for."""
+    slurm, made = new_slurm(lines=LINES), nodeset(records="created")
+    async with cluster_of(slurm) as cluster:
+        await until(lambda: seen(cluster) is not None, "a first look")
+        await cluster.write(AddNodes(nodes=("gpu-0",), conf=record_conf(made)))
+        await until(lambda: knows(cluster, "gpu-0"), "the record")
+        job = slurm.submit("sleep 1")
+        await until(lambda: slurm.job_state(job) == "CONFIGURING", "it is given the node")
+        await until(
+            lambda: wish(Worker(0, "gpu-0", record=record(cluster, "gpu-0"))) is Wish.UP, "its record"
+        )
+        assert slurm.node_states("gpu-0").isdisjoint({"POWER_UP", "POWERING_UP"})
+
+        slurm.add_worker("gpu-0", arguments=["-Z", "-b", "--conf", own_conf(made)])
+        await until(lambda: slurm.job_state(job) == "COMPLETED", "the job runs", READY_WITHIN_SECONDS)
