@@ -130,7 +130,7 @@ def said(there) -> dict:
 
 
 UP, GOING_UP = ("IDLE", "CLOUD"), ("MIXED", "CLOUD", "NOT_RESPONDING", "POWERING_UP")
-FAILED = ("DOWN", "CLOUD", "POWERED_DOWN")
+FAILED, GIVEN = ("DOWN", "CLOUD", "POWERED_DOWN"), ("ALLOCATED", "CLOUD", "POWERED_DOWN")
 
 
 @pytest.mark.parametrize(
@@ -139,6 +139,8 @@ FAILED = ("DOWN", "CLOUD", "POWERED_DOWN")
         pytest.param([0], node(3), [], None, id="switched off: as it is"),
         pytest.param([0], node(3, *GOING_UP), [], [0, 3], id="Slurm waits, the call got lost: it starts"),
         pytest.param([0, 3], node(3, *GOING_UP), [], None, id="Slurm waits, the call arrived"),
+        pytest.param([0], node(3, *GIVEN), [], [0, 3], id="off, with a job, and Slurm has no program to call: it starts"),
+        pytest.param([0, 3], node(3, *GIVEN, registered=True), [pod(3)], None, id="off, and given a job: it stays"),
         pytest.param([0, 3], node(3, *UP, registered=True), [pod(3)], None, id="it is up"),
         pytest.param(
             [0, 3], node(3, *UP, "POWERED_DOWN", registered=True), [pod(3)], [0], id="switched off, call lost: it stops"

@@ -12,7 +12,7 @@ from slurm_operator.reconcilers.nebius.powerstate.observe import Worker
 from slurm_operator.safety.gate import is_record_of
 from slurm_operator.slurm.node import SlurmNode
 from slurm_operator.slurm.reasons import OurReason, given_up_for
-from slurm_operator.slurm.states import NodeFlag
+from slurm_operator.slurm.states import NodeBase, NodeFlag
 
 # The cause in a reason of ours that says why a worker did not start.
 FAILED_CAUSE: Final = "PowerUpFailed"
@@ -22,6 +22,7 @@ _TIMED_OUT: Final = "ResumeTimeout reached"
 REGISTERS_WITHIN: Final = timedelta(minutes=2)
 
 _UP: Final = frozenset({NodeFlag.POWERING_UP, NodeFlag.POWER_UP})
+_GIVEN: Final = frozenset({NodeBase.ALLOCATED, NodeBase.MIXED})
 
 
 class Wish(StrEnum):
@@ -54,7 +55,13 @@ def _was_up(worker: Worker, record: SlurmNode) -> bool:
 
 
 def is_powering_up(record: SlurmNode) -> bool:
-    return not record.state.words.isdisjoint(_UP) and not record.state.is_down
+    """slurmctld waits for its slurmd.
+
+    While it has no programs to call, it gives jobs to nodes that are off, and does not call that powering up.
+    """
+    words = record.state.words
+    has_job = NodeFlag.POWERED_DOWN in words and not words.isdisjoint(_GIVEN)
+    return (has_job or not words.isdisjoint(_UP)) and not record.state.is_down
 
 
 def has_failed(record: SlurmNode) -> bool:
