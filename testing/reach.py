@@ -6,6 +6,7 @@ Both are found by name and not by type, so what shares its name with something i
 import ast
 import re
 import tomllib
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -171,12 +172,11 @@ def _definitions(module: Module, node: ast.stmt, extended: set[str]) -> Iterator
 def _library_classes(known: Modules) -> set[str]:
     """Classes that extend one of a library, which calls their methods."""
     ours = {name.rpartition(".")[2] for name in known}
-    bases = {
-        node.name: [_base_name(base, ours) for base in node.bases]
-        for module in known.values()
-        for node in module.tree.body
-        if isinstance(node, ast.ClassDef)
-    }
+    bases: defaultdict[str, list[str]] = defaultdict(list)
+    for module in known.values():
+        for node in module.tree.body:
+            if isinstance(node, ast.ClassDef):  # Several may have one name.
+                bases[node.name] += [_base_name(base, ours) for base in node.bases]
     found: set[str] = set()
     while more := {
         name

@@ -3,7 +3,6 @@
 import asyncio
 import socket
 import ssl
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import NamedTuple, Self, TypeVar, cast
@@ -38,7 +37,7 @@ class Address(NamedTuple):
         return cls(host, parts.port or (443 if parts.scheme == "https" else 80), server_name or host)
 
 
-class Connection(asyncio.Protocol, ABC):
+class Connection(asyncio.Protocol):
     """Bytes out, and bytes in as they come: `data_received`. `ended` is called once when nothing more will
     come, with the error, or None if one of the sides just stopped.
     """
@@ -63,8 +62,8 @@ class Connection(asyncio.Protocol, ABC):
             self._transport.abort()
             self.ended(why)
 
-    @abstractmethod
-    def ended(self, why: Exception | None) -> None: ...
+    def ended(self, why: Exception | None) -> None:
+        """Nothing more will come: whoever waits for something says so here."""
 
     # What the event loop calls.
 
