@@ -15,7 +15,7 @@ from slurm_operator.slurm.snapshot import Unreachable
 ISOLATION = "Isolation"
 PERSISTENT = "Persistent"
 
-# What the user has to mend before anything goes on; other waits end without the user.
+# What the user has to fix before anything continues; other waits end without the user.
 _STUCK = {"SpecRefused", "NameTaken", "FormerPart", "SecretNotFound", "SecretEntryNotFound", "SecretUnread"}
 
 

@@ -240,7 +240,7 @@ def _do_not_spare_if_lost(worker: Worker, cause: Cause, now: datetime) -> Cause:
 
 
 def _replaceable(worker: Worker) -> frozenset[str]:
-    """Slurm's own note and, word for word, a drain of ours that was seen: whoever drains anew means that.
+    """Slurm's own note and, word for word, a drain of ours that was seen: whoever drains again means that.
 
     Not where people drained: into a drain without a reason slurmctld writes one, too.
     """
