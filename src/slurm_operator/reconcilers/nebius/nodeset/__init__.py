@@ -10,11 +10,13 @@ from slurm_operator.api.nebius.slurmcluster import SlurmCluster
 from slurm_operator.api.shared.meta import ObjectKey, key_of
 from slurm_operator.api.slinky.nodeset import NodeSet as WorkerPart
 from slurm_operator.manifests import kinds
+from slurm_operator.manifests.objects import Pod
 from slurm_operator.plan.reconciler import Reconciler, Wake
 from slurm_operator.plan.world import World
 from slurm_operator.reconcilers.nebius.nodeset.decide import decide
 from slurm_operator.reconcilers.nebius.nodeset.observe import Seen, observe
 from slurm_operator.reconcilers.nebius.nodeset.status import status
+from slurm_operator.reconcilers.nebius.shared.soperator_pods import clusters_with, is_soperators
 
 
 def of_cluster(cluster: SlurmCluster, world: World) -> Iterator[ObjectKey]:
@@ -58,6 +60,21 @@ def is_same_wish(old: NodeSetPowerState, new: NodeSetPowerState) -> bool:
     return old.spec == new.spec and old.metadata.is_terminating == new.metadata.is_terminating
 
 
+def of_soperators_pod(pod: Pod, world: World) -> Iterator[ObjectKey]:
+    """NodeSets of the cluster wait until the last pod that Soperator made has ended."""
+    if not is_soperators(pod) and pod.metadata.owner is not None and not pod.has_ended:
+        return
+    for cluster in clusters_with(pod):
+        for nodeset in world.all(NodeSet, pod.metadata.namespace):
+            if nodeset.cluster == cluster:
+                yield key_of(nodeset)
+
+
+def is_same_pod(old: Pod, new: Pod) -> bool:
+    """Whether it counts as before."""
+    return is_soperators(old) == is_soperators(new)
+
+
 # Secrets and ConfigMaps are asked for by name, so their changes wake us too.
 RECONCILER = Reconciler[Seen](
     name="slurmcluster-nodeset",
@@ -72,6 +89,7 @@ RECONCILER = Reconciler[Seen](
         Wake(JailedConfig, of_files),
         Wake(WorkerPart, of_part),
         Wake(NodeSetPowerState, of_power_state, is_same_wish),
+        Wake(Pod, of_soperators_pod, is_same_pod),
     ),
     children=(kinds.CONFIG_MAP,),
     urgent_status_fields=("phase",),

@@ -20,6 +20,7 @@ from slurm_operator.reconcilers.nebius.shared.config_source import shared_source
 from slurm_operator.reconcilers.nebius.shared.families import Family, family, kept_family
 from slurm_operator.reconcilers.nebius.shared.places import SHARED_ROOT_VARIABLE
 from slurm_operator.reconcilers.nebius.shared.root import Root, observe_root
+from slurm_operator.reconcilers.nebius.shared.soperator_pods import soperator_pods
 from slurm_operator.reconcilers.nebius.shared.user_namespaces import was_refused
 from slurm_operator.reconcilers.shared.parts import is_owned
 
@@ -40,6 +41,7 @@ class Seen:
     is_namespace_refused: bool = False  # Whether a worker could not start in one, because of a volume.
     power: NodeSetPowerState | None = None  # Which of its workers should run, where Slurm decides that.
     has_power_states: bool = True  # Whether this Kubernetes knows the kind.
+    soperator_pods: tuple[Pod, ...] = ()  # Pods of the cluster that Soperator made, and that still run.
 
     @property
     def meta(self) -> Meta:
@@ -142,6 +144,7 @@ def observe(key: ObjectKey, world: World) -> Seen | None:
         has_user_namespaces=_has_user_namespaces(world),
         power=world.get(NodeSetPowerState, key.namespace, key.name),
         has_power_states=world.serves(NodeSetPowerState.KIND),
+        soperator_pods=soperator_pods(nodeset.cluster, key.namespace, [key.name], world),
     )
     return _with_named(seen, world)
 

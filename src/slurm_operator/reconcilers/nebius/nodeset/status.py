@@ -18,6 +18,7 @@ from slurm_operator.reconcilers.nebius.nodeset.decide import (
 )
 from slurm_operator.reconcilers.nebius.nodeset.observe import Seen
 from slurm_operator.reconcilers.nebius.nodeset.unsupported import unsupported
+from slurm_operator.reconcilers.nebius.shared import soperator_pods
 from slurm_operator.reconcilers.shared.composed import State, state
 from slurm_operator.reconcilers.shared.parts import NAME_TAKEN
 
@@ -34,7 +35,14 @@ MAINTENANCE, ENABLED = "Maintenance", "WorkersEnabled"
 
 PENDING, PROVISIONING, READY_PHASE, TERMINATING = "Pending", "Provisioning", "Ready", "Terminating"
 
-_STUCK: Final = (SPEC_REFUSED, CLUSTER_NOT_FOUND, CLUSTER_CHANGED, NAME_TAKEN, "ConfigMapNotFound")
+_STUCK: Final = (
+    SPEC_REFUSED,
+    CLUSTER_NOT_FOUND,
+    CLUSTER_CHANGED,
+    NAME_TAKEN,
+    soperator_pods.RUNNING,
+    "ConfigMapNotFound",
+)
 
 
 def status(seen: Seen, plan: Plan, outcome: Outcome) -> StatusReport:

@@ -14,6 +14,7 @@ from slurm_operator.plan import failing
 from slurm_operator.plan.actions import Apply, Create, GenerateSecret
 from slurm_operator.plan.conditions import DEGRADED, PROGRESSING, READY, Condition, false, true, unknown
 from slurm_operator.plan.plan import Outcome, Plan
+from slurm_operator.reconcilers.nebius.shared import soperator_pods
 from slurm_operator.reconcilers.nebius.slurmcluster import mariadb, partitions, populate
 from slurm_operator.reconcilers.nebius.slurmcluster.decide import MAINTENANCE, REFS_RESOLVED, SPEC_REFUSED
 from slurm_operator.reconcilers.nebius.slurmcluster.mariadb import MadeBy
@@ -43,6 +44,7 @@ SET_UP: Final = "SetUpCondition"
 STUCK: Final = (
     SPEC_REFUSED,
     NAME_TAKEN,
+    soperator_pods.RUNNING,
     "SecretNotFound",
     "ConfigMapNotFound",
     "NoImage",

@@ -20,6 +20,7 @@ from slurm_operator.manifests.objects import ConfigMap, Secret, Unread
 from slurm_operator.plan.actions import Action, Tell, Wait
 from slurm_operator.plan.plan import Lane, Plan, lane, plan
 from slurm_operator.plan.step import Step
+from slurm_operator.reconcilers.nebius.shared import soperator_pods
 from slurm_operator.reconcilers.nebius.shared.config_source import may_read_files
 from slurm_operator.reconcilers.nebius.slurmcluster import (
     mariadb,
@@ -74,6 +75,8 @@ def decide(seen: Seen, now: datetime) -> Plan:
         return plan(held, lane("farewell", farewell(seen)))
     if seen.cluster.spec is None:
         return plan(held, lane("spec", [_refusal(NO_SPEC)]))
+    if seen.soperator_pods:
+        return plan(held, lane("soperator", [soperator_pods.held(seen.name, seen.soperator_pods)]))
     if isinstance(seen.keys, Unread):
         return plan(held, lane("keys", [_unread_keys(seen, seen.keys)]))
     refused = problems(seen)

@@ -16,11 +16,12 @@ from slurm_operator.api.slinky.nodeset import NodeSet as WorkerPart
 from slurm_operator.api.slinky.restapi import RestApi
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.meta import Child
-from slurm_operator.manifests.objects import ConfigMap, Secret, Unread
+from slurm_operator.manifests.objects import ConfigMap, Pod, Secret, Unread
 from slurm_operator.manifests.platform import VolumeClaim
 from slurm_operator.plan.world import World
 from slurm_operator.reconcilers.nebius.shared.families import Family, family, kept_family
 from slurm_operator.reconcilers.nebius.shared.root import Root, jail_source, observe_root
+from slurm_operator.reconcilers.nebius.shared.soperator_pods import soperator_pods
 from slurm_operator.reconcilers.shared.composed import Part
 from slurm_operator.reconcilers.shared.parts import is_owned
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
@@ -62,6 +63,7 @@ class Seen:
     has_mariadb_operator: bool = False  # Whether this Kubernetes has its kinds.
     has_pod_monitors: bool = False  # Those of the Prometheus operator.
     passwords: Mapping[str, Secret | Unread | None] = field(default_factory=dict)  # Of its database.
+    soperator_pods: tuple[Pod, ...] = ()  # Pods of the cluster that Soperator made, and that still run.
 
     @property
     def meta(self) -> Meta:
@@ -184,6 +186,9 @@ def observe(key: ObjectKey, world: World) -> Seen | None:
         has_mariadb_operator=world.serves(kinds.MARIADB) and world.serves(kinds.MARIADB_GRANT),
         has_pod_monitors=world.serves(kinds.POD_MONITOR),
         passwords=dict(_passwords(key, cluster.spec, world)),
+        soperator_pods=soperator_pods(
+            key.name, key.namespace, [one.metadata.name for one in nodesets], world
+        ),
     )
 
 
