@@ -17,7 +17,8 @@ from slurm_local.image.tars import File
 ROOT = Path(__file__).parents[2]
 
 IN_ROOT = {
-    ".ci", ".git-blame-ignore-revs", ".gitignore", "CONTRIBUTING.md", "LICENSE", "Makefile", "README.md", "STYLE.md",
+    ".ci", ".git-blame-ignore-revs", ".gitignore", ".pre-commit-config.yaml", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "Makefile", "README.md",
+    "SECURITY.md", "STYLE.md",
     "bench", "changes", "chaos", "charts", "docs", "images", "mkdocs.yml", "pyproject.toml", "requirements", "src",
     "testing", "tests",
 }  # fmt: skip
