@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 
 class Meaning(NamedTuple):
-    """What the word says, and what can be done about it. `waits`: it starts by itself in its turn."""
+    """What the word says, and what can be done about it. `waits`: it starts in its turn."""
 
     says: str
     advice: str

@@ -22,7 +22,7 @@ class Submitted(Envelope):
 
 _submitted = wire.decoder(Submitted)
 
-# A reconfigure answers when slurmctld has read everything anew, and that takes long with thousands of nodes.
+# A reconfigure answers when slurmctld has read everything again, and that takes long with thousands of nodes.
 RECONFIGURE_SECONDS = 60.0
 
 _SHOWN_NAMES = 5

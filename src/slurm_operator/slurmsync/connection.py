@@ -68,7 +68,7 @@ class SlurmCluster:
         self.poller.request_polling(who, soon=soon)
 
     async def refresh(self) -> None:
-        """Comes back when it was read anew, if that can be had."""
+        """Returns when it was read again, if that is possible."""
         await self.poller.refresh()
 
     def use(self, urls: Sequence[str]) -> None:

@@ -88,7 +88,7 @@ class SlurmClusters:
         return await cluster.write(write, guard) if cluster is not None else None
 
     async def refresh(self, key: ObjectKey) -> None:
-        """Have the cluster read anew, and wait for it."""
+        """Have the cluster read again, and wait for it."""
         cluster = self._clusters.get(key)
         if cluster is not None:
             await cluster.refresh()

@@ -118,7 +118,7 @@ def _in_vain(cls: type[Resource], new: Any, old: Any) -> Iterator[Problem]:
 
 
 def _mild(problem: Problem) -> Problem:
-    """What was wrong before may stay so: else nobody could mend anything else, or add a label."""
+    """What was wrong before may stay so: otherwise nobody could fix anything else, or add a label."""
     return wire.replace(problem, severity=Severity.WARNING)
 
 

@@ -32,7 +32,7 @@ def explain(session: Session, what: tuple[str, ...], bundle: Path | None, output
 
     KIND is cluster, controller, accounting, restapi, loginset, nodeset, token, node (of Slurm or of
     Kubernetes), pod, or job. Nothing is changed. The exit code is 1 when something is wrong,
-    and 0 when nothing has to be done: what is not ready yet may come by itself, and a job may wait its turn.
+    and 0 when nothing has to be done: what is not ready yet may become ready, and a job may wait its turn.
     A job is named as squeue prints it: 4, 4_0, 4_[1-3], 5+1.
     """
     kind, _, name = "/".join(what).partition("/")

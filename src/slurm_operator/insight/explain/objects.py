@@ -1,4 +1,4 @@
-"""Why one of our objects is not as it should be: its reconciler's verdict, and behind it the next one's."""
+"""Why one of our objects is not ready: its reconciler's verdict, and behind it the next one's."""
 
 from datetime import timedelta
 
@@ -215,7 +215,7 @@ def _behind(found: Verdict, case: Case) -> list[Link]:
 
 
 def _comes(found: Verdict) -> bool:
-    """Whether what it lacks comes by itself."""
+    """Whether it only has to wait for what it lacks."""
     degraded = found.condition(DEGRADED)
     return degraded is None or degraded.status is not Truth.TRUE
 

@@ -100,7 +100,7 @@ class Play:
         return has_ended
 
     def round(self) -> timedelta | None:
-        """One pass over everything, and what then happens by itself; when somebody wants to look again."""
+        """One pass over everything, and what follows from it; when somebody wants to look again."""
         soonest: list[timedelta] = []
         self._waits = {}
         for reconciler in self._reconcilers:

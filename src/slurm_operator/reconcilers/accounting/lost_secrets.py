@@ -1,4 +1,4 @@
-"""Secrets that are made once: one that is lost is not made anew while somebody goes on with the old one."""
+"""Secrets that are made once: a lost one is not made again while somebody still uses the old one."""
 
 from collections.abc import Iterable, Iterator
 

@@ -79,7 +79,7 @@ class Seen:
             return Need(subject="database", reason="DatabaseNotConfigured", message=message)
         if isinstance(self.password, Need):
             return self.password
-        # Once slurmdbd runs it bridges an absence of its database by itself.
+        # Once slurmdbd runs, it waits for a database that is away.
         is_first_start = self.rollout is None
         if self.address.is_managed and is_first_start and not (self.mariadb and self.mariadb.works):
             why = "; ".join(self.mariadb_troubles) or "it is starting"

@@ -237,7 +237,7 @@ def container(loginset: LoginSet, controller: Controller, volumes: list[Manifest
             *_user_environment(controller),
         ],
         "ports": ports,
-        # The programs in the pod are kept running by themselves. A liveness probe would end the sessions of
+        # A supervisor keeps the programs in the pod running. A liveness probe would end the sessions of
         # everybody logged in here, so there is none.
         "readinessProbe": {
             "exec": {

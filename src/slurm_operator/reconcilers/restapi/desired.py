@@ -14,7 +14,7 @@ from slurm_operator.reconcilers.restapi.observe import APP, Seen
 from slurm_operator.reconcilers.shared.dependencies import Need
 from slurm_operator.slurm.conf.rest import has_slurmdbd
 
-# By itself slurmrestd has two threads per CPU, and as many calls to a slurmctld that hangs stall all others.
+# slurmrestd's default is two threads per CPU, and as many calls to a slurmctld that hangs stall all others.
 THREADS = 16
 
 # Not among the arguments: tools expect those that Slinky's operator writes. The entry points of its images

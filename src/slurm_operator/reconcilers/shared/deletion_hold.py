@@ -21,7 +21,7 @@ _FOREGROUND = "foregroundDeletion"
 def holding(
     kind: Kind, meta: Meta, dependents: Sequence[str], *, cost: str = "", leaves_something: bool = False
 ) -> list[Action]:
-    """The step that is due: hold on, let go, or say who is in the way of a deletion.
+    """The step that is due: hold the object, release it, or say what holds up its deletion.
 
     `cost` says what becomes of the others if a person has it deleted all the same. What `leaves_something`
     behind is released only when it is being deleted: then that goes first.

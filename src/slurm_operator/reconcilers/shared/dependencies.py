@@ -32,7 +32,7 @@ FOLLOWS_WITHIN: Final = timedelta(seconds=5)
 
 
 class Need(wire.Record):
-    """Something that is missing. Either it `comes` by itself, or somebody has to do something about it.
+    """Something that is missing. Either it `comes` without help, or somebody has to do something about it.
 
     `look_again`: when that it does not come would be known, and nothing tells.
     """
@@ -211,7 +211,7 @@ def key_ring(world: World, of: Controller) -> Need | None:
 
 
 def slurm_key_hash(world: World, namespace: str, ref: SecretKey) -> str:
-    """Changes when a daemon that reads Slurm keys only when it starts has to start anew.
+    """Changes when a daemon that reads Slurm keys only when it starts has to be restarted.
 
     While a key is changed that is when the ring says so, and else when the key does.
     """

@@ -1,4 +1,4 @@
-"""Whether a worker, or a job, may go by what is known now: asked anew whenever something is about to go."""
+"""Whether a worker, or a job, may be removed by what is known now: asked again right before."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -111,7 +111,7 @@ class Proofs:
         return why_no_longer(action.proof, worker, self._now(), fenced_at=fenced.at if fenced else None)
 
     async def hold(self, action: DeleteWorker) -> None:
-        """Comes back when the proof holds; for that Slurm is read anew if need be. Raises ActionFailed."""
+        """Returns when the proof holds; Slurm is read again for that if need be. Raises ActionFailed."""
         if self.objection(action) is not None:
             await self._known.slurms.refresh(ObjectKey(*action.controller))
         if (changed := self.objection(action)) is not None:
