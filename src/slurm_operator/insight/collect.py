@@ -31,6 +31,7 @@ from slurm_operator.kube.errors import Forbidden, KubeError, NotFound, Unreadabl
 from slurm_operator.kube.request import Selection
 from slurm_operator.kube.secret_values import decode_secret
 from slurm_operator.kube.watch.named_objects import read_secret
+from slurm_operator.listing import first_few
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.events import Event
 from slurm_operator.manifests.meta import decode_child
@@ -390,6 +391,4 @@ def hidden(unseen: Iterable[Unseen]) -> list[str]:
 
 
 def _listed(rights: Sequence[str]) -> str:
-    shown = ", ".join(rights[:_SHOWN_RIGHTS])
-    more = len(rights) - _SHOWN_RIGHTS
-    return f"{shown} and {more} more" if more > 0 else shown
+    return first_few(rights, _SHOWN_RIGHTS)

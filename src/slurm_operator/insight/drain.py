@@ -11,6 +11,7 @@ from rich.text import Text
 from slurm_operator import wire
 from slurm_operator.api.shared import belonging, names
 from slurm_operator.insight.text.output import BAD, DIM, GOOD, Cell, counted, joined, node_state, paragraph
+from slurm_operator.listing import first_few
 from slurm_operator.manifests.objects import Pod
 from slurm_operator.slurm.hostlist import expand
 from slurm_operator.slurm.node import SlurmNode
@@ -168,8 +169,7 @@ def _now(one: Outcome, done: str) -> str:
 
 
 def _ids(jobs: Sequence[int]) -> str:
-    more = len(jobs) - _SHOWN_JOBS
-    return ", ".join(map(str, jobs[:_SHOWN_JOBS])) + (f" and {more} more" if more > 0 else "")
+    return first_few(jobs, _SHOWN_JOBS)
 
 
 def _owner(user: str) -> str:

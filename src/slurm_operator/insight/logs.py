@@ -10,6 +10,7 @@ from slurm_operator.api.registry import name_of
 from slurm_operator.api.shared import belonging, names
 from slurm_operator.insight.clusters import DAEMONS as DAEMONS_OF
 from slurm_operator.insight.typed_names import did_you_mean, of_kubernetes
+from slurm_operator.listing import first_few
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.meta import Meta
 
@@ -160,6 +161,5 @@ def _nothing(pods: Sequence[LoggedPod], target: str) -> str:
     if not pods:
         return "No daemon of Slurm runs here. Look in every namespace with -A."
     there = sorted({pod.metadata.name for pod in pods})
-    more = f" and {len(there) - 8} more" if len(there) > 8 else ""
     question = did_you_mean(target.rpartition("/")[2], [*there, *(pod.owner for pod in pods)])
-    return f"Nothing here is called {target!r}. There are these pods: {', '.join(there[:8])}{more}.{question}"
+    return f"Nothing here is called {target!r}. There are these pods: {first_few(there, 8)}.{question}"

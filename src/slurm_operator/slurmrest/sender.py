@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 
 from slurm_operator import wire
+from slurm_operator.listing import first_few
 from slurm_operator.slurm import writes
 from slurm_operator.slurmrest.envelope import Envelope, JobReply, troubles_text
 from slurm_operator.slurmrest.errors import NotServed, SlurmAnswerUnreadable
@@ -32,8 +33,7 @@ _IGNORED = "Ignoring unknown field"
 
 def few_names(names: Sequence[str]) -> str:
     """A few of these names, for a message."""
-    more = len(names) - _SHOWN_NAMES
-    return ", ".join(names[:_SHOWN_NAMES]) + (f" and {more} more" if more > 0 else "")
+    return first_few(names, _SHOWN_NAMES)
 
 
 class Sender:

@@ -14,6 +14,7 @@ from slurm_operator.api.slinky import key_secrets
 from slurm_operator.api.slinky.accounting import Accounting
 from slurm_operator.api.slinky.controller import Controller
 from slurm_operator.api.slinky.nodeset import NodeSet
+from slurm_operator.listing import first_few
 from slurm_operator.manifests.builders.key_ring import name_of, ring_of
 from slurm_operator.manifests.kinds import CONFIG_MAP
 from slurm_operator.manifests.objects import Pod, Secret, Unread
@@ -108,8 +109,7 @@ def known_controllers(world: World, namespace: str) -> tuple[str, ...]:
 
 def listed_controllers(found: Sequence[str]) -> str:
     """Those that somebody may have meant, in words."""
-    more = f" and {len(found) - CONTROLLERS_TOLD} more" if len(found) > CONTROLLERS_TOLD else ""
-    return f"there are: {', '.join(found[:CONTROLLERS_TOLD])}{more}." if found else "there is no other."
+    return f"there are: {first_few(found, CONTROLLERS_TOLD)}." if found else "there is no other."
 
 
 def _may_follow_for(meta: Meta, now: datetime) -> timedelta | None:
