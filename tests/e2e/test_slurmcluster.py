@@ -29,8 +29,8 @@ from slurm_operator.api import registry
 from testing import rights
 from testing.audit import audit_flags
 
-# The first test waits for images to be made where there are none. Not in `make test` before they have run there.
-pytestmark = [pytest.mark.timeout(900), pytest.mark.minutes]
+# The first test waits for images to be made where there are none.
+pytestmark = pytest.mark.timeout(900)
 
 
 @pytest.fixture(scope="module")

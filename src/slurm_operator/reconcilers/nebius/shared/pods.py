@@ -12,7 +12,7 @@ from slurm_operator.manifests.meta import Manifest
 
 _PRIVATE = 0o400
 
-# sssd in an image of ours. Its own directory for private sockets is not in the volume that daemons share with it,
+# sssd in an image of ours. The volume that daemons share with it lacks its directory for private sockets,
 # and sssd does not make it: it ends with "Unable to setup a D-Bus server".
 SSSD_COMMAND = (
     "sh",
