@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 from slurm_operator.clock import Clock, SystemClock
 from slurm_operator.manifests.objects import Unread
-from slurm_operator.slurm.ended_job import EndedJob
+from slurm_operator.slurm.jobs.ended import EndedJob
 from slurm_operator.slurm.snapshot import Changes, Snapshot, Unreachable
 from slurm_operator.slurm.writes import SlurmWrite, WriteResult
 from slurm_operator.slurmrest.client import SlurmRest

@@ -15,7 +15,7 @@ from slurm_operator.kube.watch.named_objects import read_secret, value_digest
 from slurm_operator.manifests.objects import Unread
 from slurm_operator.manifests.secrets import SecretHandle, bytes_of
 from slurm_operator.plan.reconciler import SlurmServer
-from slurm_operator.slurm.ended_job import EndedJob
+from slurm_operator.slurm.jobs.ended import EndedJob
 from slurm_operator.slurm.snapshot import Changes, Snapshot, Unreachable
 from slurm_operator.slurm.writes import SlurmWrite, WriteResult
 from slurm_operator.slurmrest.tokens import Keys, ReadyToken

@@ -9,7 +9,7 @@ import structlog
 
 from slurm_operator import wire
 from slurm_operator.clock import Clock
-from slurm_operator.slurm.ended_job import EndedJob
+from slurm_operator.slurm.jobs.ended import EndedJob
 from slurm_operator.slurm.node import SlurmNode
 from slurm_operator.slurm.snapshot import Changes, Snapshot, Unreachable, changes
 from slurm_operator.slurmrest.client import SlurmRest

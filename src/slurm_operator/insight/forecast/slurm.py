@@ -30,7 +30,7 @@ from slurm_operator.reconcilers.nodeset.records.registration_check import Declar
 from slurm_operator.safety.gate import is_record_of
 from slurm_operator.slurm.conf.lines import Conf, parse
 from slurm_operator.slurm.health import ControllerPing
-from slurm_operator.slurm.job import SlurmJob
+from slurm_operator.slurm.jobs.job import SlurmJob
 from slurm_operator.slurm.node import SlurmNode
 from slurm_operator.slurm.reasons import is_our_reason
 from slurm_operator.slurm.snapshot import Snapshot

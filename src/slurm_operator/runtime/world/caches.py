@@ -17,7 +17,7 @@ from slurm_operator.manifests.objects import ConfigMap, Secret, Unread
 from slurm_operator.plan.belonging import Scope
 from slurm_operator.plan.world import Protection
 from slurm_operator.runtime.world.sources import OWNER, Sources, child_indexes
-from slurm_operator.slurm.ended_job import EndedJob
+from slurm_operator.slurm.jobs.ended import EndedJob
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
 from slurm_operator.slurmsync.connections import SlurmClusters
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 
 from slurm_operator.clock import SystemClock
-from slurm_operator.insight.drain import Decision, Outcome, outcomes
+from slurm_operator.insight.drain.decide import Decision, Outcome, outcomes
 from slurm_operator.slurm.node import SlurmNode
 from slurm_operator.slurm.snapshot import Snapshot
 from slurm_operator.slurm.writes import Answer, DrainNodes, ResumeNodes, Verdict
