@@ -26,7 +26,7 @@ def world_of(cluster: SlurmCluster, *ids: int, **spec):
 
 
 def look(there, cluster: SlurmCluster, *ids: int):
-    facts = cluster.facts()
+    facts = cluster.latest()
     assert isinstance(facts, Snapshot)
     there.slurms[SLURM] = facts
     there.job_ends = {job_id: cluster.job_end(job_id) for job_id in ids}

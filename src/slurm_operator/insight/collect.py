@@ -292,7 +292,7 @@ class Looker:
             return Unreachable(since=clock.steady(), why=f"{which} cannot be read: {error}")
         poller = SlurmPoller(rest, clock, Ledger())
         await poller.poll()
-        found = poller.facts()
+        found = poller.latest()
         if isinstance(found, Snapshot) and (self.token_secret or server.is_only_watched):
             await self._note_limits(sight, key, rest, server)
         return found

@@ -84,7 +84,7 @@ async def _frames(looker: Looker, name: str, interval: float) -> AsyncIterator[F
             await asyncio.sleep(interval)
             await poller.poll()
             clock = PassClock(SystemClock())
-            yield frame(str(cluster.key), clock.dated(poller.facts()), _kube_nodes(cluster), clock.now())
+            yield frame(str(cluster.key), clock.dated(poller.latest()), _kube_nodes(cluster), clock.now())
 
 
 def _kube_nodes(cluster: SlurmCluster) -> dict[str, str]:

@@ -41,5 +41,5 @@ async def _after(rest: SlurmRest) -> Snapshot | None:
     """Nodes and jobs as they are now; None when Slurm went away meanwhile."""
     poller = SlurmPoller(rest, SystemClock(), Ledger())
     await poller.poll()
-    facts = poller.facts()
+    facts = poller.latest()
     return facts if isinstance(facts, Snapshot) else None

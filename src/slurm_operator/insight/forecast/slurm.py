@@ -170,7 +170,9 @@ class Slurm:
 
     def _conf(self, key: ObjectKey) -> Conf | None:
         controller = self.picture.get(Controller, *key)
-        config = controller.named.config if controller is not None else names.controller_config(key.name)
+        config = (
+            controller.child_names.config if controller is not None else names.controller_config(key.name)
+        )
         child = self.picture.child(kinds.CONFIG_MAP, key.namespace, config)
         text = (child.body.get("data") or {}).get("slurm.conf") if child is not None else None
         return parse(text, "slurm.conf") if text is not None else None

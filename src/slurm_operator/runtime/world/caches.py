@@ -213,7 +213,7 @@ class CacheView:
     def slurm(self, namespace: str, controller: str) -> Snapshot | Unreachable:
         key = ObjectKey(namespace, controller)
         self.slurms_asked.add(key)
-        return self.clock.dated(self._known.slurms.facts(key))
+        return self.clock.dated(self._known.slurms.latest(key))
 
     def job_end(self, namespace: str, controller: str, job_id: int) -> Sequence[EndedJob] | Unread:
         return self._known.slurms.job_end(ObjectKey(namespace, controller), job_id)
