@@ -14,7 +14,7 @@ from slurm_operator.listing import first_few
 from slurm_operator.manifests.objects import ContainerStatus, Pod
 from slurm_operator.manifests.worker_names import registers_from
 from slurm_operator.safety.record_removal import may_delete_record
-from slurm_operator.slurm.job import SlurmJob
+from slurm_operator.slurm.jobs.job import SlurmJob
 from slurm_operator.slurm.node import SlurmNode
 from slurm_operator.slurm.snapshot import CLOCK_SLACK, Snapshot, Unreachable
 

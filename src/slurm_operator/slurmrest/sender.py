@@ -6,7 +6,7 @@ from datetime import timedelta
 from slurm_operator import wire
 from slurm_operator.listing import first_few
 from slurm_operator.slurm import writes
-from slurm_operator.slurmrest.envelope import Envelope, JobReply, troubles_text
+from slurm_operator.slurmrest.answers.envelope import Envelope, JobReply, troubles_text
 from slurm_operator.slurmrest.errors import NotServed, SlurmAnswerUnreadable
 from slurm_operator.slurmrest.session import Session, failure, segment, trusted
 from slurm_operator.slurmrest.versions import Capability

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 import structlog
 
 from slurm_operator.clock import Clock
-from slurm_operator.slurm.ended_job import EndedJob
+from slurm_operator.slurm.jobs.ended import EndedJob
 from slurm_operator.slurm.node import SlurmNode
 from slurm_operator.slurm.partition import Partition
 from slurm_operator.slurm.reservation import Reservation

@@ -50,7 +50,7 @@ class Judge:
         wanted, before = (_replicas(one) for one in (request.object, request.old_object))
         if wanted == before or request.manager == OURS:
             return Verdict()
-        there = await self._look.named(self._cls, request.namespace, request.name)
+        there = await self._look.live_object(self._cls, request.namespace, request.name)
         edited = edited_object(there) if there is not None else None
         return Verdict(problems=(_rescaled(edited),) if edited is not None else ())
 

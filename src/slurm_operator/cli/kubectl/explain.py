@@ -7,9 +7,9 @@ import click
 
 from slurm_operator import wire
 from slurm_operator.api import registry
-from slurm_operator.cli.kubectl.archive import bundle_option, sight_of
-from slurm_operator.cli.kubectl.proposals import explainable
-from slurm_operator.cli.kubectl.session import Session, as_slurm_user, output, where
+from slurm_operator.cli.kubectl.shared.archive import bundle_option, sight_of
+from slurm_operator.cli.kubectl.shared.proposals import explainable
+from slurm_operator.cli.kubectl.shared.session import Session, as_slurm_user, output, where
 from slurm_operator.insight.explain.chain import Case, NotThere
 from slurm_operator.insight.explain.job_ids import read_id
 from slurm_operator.insight.explain.lookup import explain as explained

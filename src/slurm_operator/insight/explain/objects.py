@@ -19,7 +19,7 @@ from slurm_operator.insight.explain.ending_namespace import ending
 from slurm_operator.insight.explain.pods import worst
 from slurm_operator.insight.explain.remedies import remedy
 from slurm_operator.insight.explain.slurm import slurm_node
-from slurm_operator.insight.unusable import Unusable, all_unusable, counted_unusable, nodes_of
+from slurm_operator.insight.slurm.unusable import Unusable, all_unusable, counted_unusable, nodes_of
 from slurm_operator.manifests.objects import Pod
 from slurm_operator.plan.world import OWNER
 from slurm_operator.reconcilers.cluster import causes

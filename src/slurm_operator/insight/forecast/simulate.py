@@ -19,7 +19,7 @@ from slurm_operator.plan.plan import Outcome, Plan
 from slurm_operator.plan.reconciler import Reconciler
 from slurm_operator.reconcilers.shared import spec_refusal
 from slurm_operator.runtime.report.reporter import full_status
-from slurm_operator.slurm.job import SlurmJob
+from slurm_operator.slurm.jobs.job import SlurmJob
 from slurm_operator.slurm.snapshot import Snapshot
 
 # A real change settles in a few dozen rounds; beyond this something goes in circles, and that is told.

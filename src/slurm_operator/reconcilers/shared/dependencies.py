@@ -160,7 +160,7 @@ def is_auth_changing(of: Controller, world: World) -> bool:
 
 
 def _asks_for_other_auth(of: Controller, world: World) -> bool:
-    child = world.child(CONFIG_MAP, of.metadata.namespace, of.named.config)
+    child = world.child(CONFIG_MAP, of.metadata.namespace, of.child_names.config)
     text = (child.body.get("data") or {}).get("slurm.conf", "") if child is not None else ""
     found = _AUTH_TYPE.search(text)
     return found is not None and found[1] != type_of(_asked_auth(of, world))

@@ -105,7 +105,7 @@ class Proofs:
         pod = self._known.records[Pod].get(ObjectKey(*action.key))
         if pod is None:
             return None  # The request names the one it is about.
-        facts = self._told(self._known.slurms.facts(ObjectKey(*action.controller)))
+        facts = self._told(self._known.slurms.latest(ObjectKey(*action.controller)))
         worker = Candidate(pod, action.slurm_node, facts)
         fenced = self._fenced.get(action.proof.pod_uid) if action.is_fenced else None
         return why_no_longer(action.proof, worker, self._now(), fenced_at=fenced.at if fenced else None)

@@ -84,7 +84,7 @@ def _sizes_there(slurm_nodes: Sequence[str], seen: Seen) -> list[tuple[Pair, ...
 
 
 def _mounted(seen: Seen) -> Iterator[Setting]:
-    child = seen.children.get((kinds.CONFIG_MAP, seen.controller.named.config))
+    child = seen.children.get((kinds.CONFIG_MAP, seen.controller.child_names.config))
     text = (child.body.get("data") or {}).get("slurm.conf", "") if child is not None else ""
     for line in text.splitlines():
         if line.startswith("NodeName="):

@@ -19,7 +19,7 @@ from slurm_operator.slurm.conf.changes import changes
 from slurm_operator.slurm.conf.grammar import TABLES
 from slurm_operator.slurm.conf.includes import load
 from slurm_operator.slurm.hostlist import expand
-from slurm_operator.slurm.job import SlurmJob
+from slurm_operator.slurm.jobs.job import SlurmJob
 from slurm_operator.slurm.snapshot import Snapshot
 
 JOBS_TOLD = 5

@@ -9,8 +9,8 @@ from slurm_operator import wire
 from slurm_operator.insight.explain.job_ids import written_id
 from slurm_operator.insight.text.output import BAD, BUSY, GOOD, Cell, paragraph, span, table
 from slurm_operator.slurm.hostlist import compress
-from slurm_operator.slurm.job_detail import JobDetail
-from slurm_operator.slurm.job_reasons import meaning
+from slurm_operator.slurm.jobs.detail import JobDetail
+from slurm_operator.slurm.jobs.waiting_reasons import meaning
 
 _COLUMNS = ("JOB", "NAME", "USER", "STATE", "RAN", "LIMIT", "NODES", "WHY")
 _WIDE = (

@@ -1,11 +1,11 @@
 """The job list of slurmrestd, any version, as SlurmJobs."""
 
 from slurm_operator import wire
-from slurm_operator.slurm.ended_job import EndedJob
-from slurm_operator.slurm.job import SlurmJob
-from slurm_operator.slurm.job_detail import JobDetail
-from slurm_operator.slurmrest.envelope import Envelope
-from slurm_operator.slurmrest.values import (
+from slurm_operator.slurm.jobs.detail import JobDetail
+from slurm_operator.slurm.jobs.ended import EndedJob
+from slurm_operator.slurm.jobs.job import SlurmJob
+from slurm_operator.slurmrest.answers.envelope import Envelope
+from slurm_operator.slurmrest.answers.values import (
     Number,
     Text,
     Words,

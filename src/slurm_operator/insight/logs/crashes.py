@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from slurm_operator import wire
-from slurm_operator.insight.logs import Stream
+from slurm_operator.insight.logs.choice import Stream
 from slurm_operator.insight.world_snapshot import Picture
 from slurm_operator.manifests.objects import ContainerState, ContainerStatus, Pod
 

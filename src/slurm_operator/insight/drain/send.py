@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 
 from slurm_operator.clock import SystemClock
-from slurm_operator.insight.drain import Decision, Outcome, outcomes
+from slurm_operator.insight.drain.decide import Decision, Outcome, outcomes
 from slurm_operator.slurm.node import SlurmNode
 from slurm_operator.slurm.snapshot import Snapshot
 from slurm_operator.slurm.writes import Answer, DrainNodes, ResumeNodes, Verdict
@@ -41,5 +41,5 @@ async def _after(rest: SlurmRest) -> Snapshot | None:
     """Nodes and jobs as they are now; None when Slurm went away meanwhile."""
     poller = SlurmPoller(rest, SystemClock(), Ledger())
     await poller.poll()
-    facts = poller.facts()
+    facts = poller.latest()
     return facts if isinstance(facts, Snapshot) else None

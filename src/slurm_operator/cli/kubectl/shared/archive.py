@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from slurm_operator.cli.kubectl.session import Session, run
+from slurm_operator.cli.kubectl.shared.session import Session, run
 from slurm_operator.insight.bundle.archive import NotABundle, about, replayed, unpack
 from slurm_operator.insight.collect import Sight
 from slurm_operator.insight.doctor.rights import user_name

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator
 
 from slurm_operator import wire
 from slurm_operator.slurm.node import SlurmNode, Vitals
-from slurm_operator.slurmrest.envelope import Envelope
-from slurm_operator.slurmrest.values import (
+from slurm_operator.slurmrest.answers.envelope import Envelope
+from slurm_operator.slurmrest.answers.values import (
     Number,
     Text,
     Words,

@@ -7,7 +7,7 @@ from slurm_operator import wire
 from slurm_operator.api.shared import belonging
 from slurm_operator.api.slinky.cluster import Cluster
 from slurm_operator.api.slinky.nodeset import NodeSet
-from slurm_operator.insight.drain import drained_by, slurm_name
+from slurm_operator.insight.drain.decide import drained_by, slurm_name
 from slurm_operator.insight.text.output import node_state
 from slurm_operator.manifests.objects import Pod
 from slurm_operator.reconcilers.nodeset.worker.drain_causes import LEAVING

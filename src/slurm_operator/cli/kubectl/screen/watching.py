@@ -6,7 +6,7 @@ from typing import Final, TypeVar
 
 import click
 
-from slurm_operator.cli.kubectl.session import Command
+from slurm_operator.cli.kubectl.shared.session import Command
 
 T = TypeVar("T")
 

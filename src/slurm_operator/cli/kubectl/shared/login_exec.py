@@ -11,7 +11,7 @@ import click
 from slurm_operator import wire
 from slurm_operator.api.slinky.loginset import LoginSet
 from slurm_operator.cli.echo import echo
-from slurm_operator.cli.kubectl.session import Command, Session, run
+from slurm_operator.cli.kubectl.shared.session import Command, Session, run
 from slurm_operator.insight.login_pods import (
     CONTAINER,
     SELECTOR,

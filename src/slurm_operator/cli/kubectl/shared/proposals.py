@@ -15,9 +15,9 @@ from slurm_operator.api.shared import belonging, names
 from slurm_operator.api.shared.meta import Meta
 from slurm_operator.api.slinky.cluster import Cluster
 from slurm_operator.api.slinky.controller import Controller
-from slurm_operator.cli.kubectl.session import Session
+from slurm_operator.cli.kubectl.shared.session import Session
 from slurm_operator.insight.collect import Looker
-from slurm_operator.insight.drain import slurm_name
+from slurm_operator.insight.drain.decide import slurm_name
 from slurm_operator.kube.client import Client
 from slurm_operator.kube.errors import Forbidden, KubeError, NotFound
 from slurm_operator.kube.request import Selection

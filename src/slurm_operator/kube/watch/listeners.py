@@ -10,7 +10,7 @@ T = TypeVar("T", bound=HasMeta)
 T_contra = TypeVar("T_contra", bound=HasMeta, contravariant=True)
 
 
-class Sink(Protocol[T_contra]):
+class WatchListener(Protocol[T_contra]):
     """Is told everything about one namespace, or (empty) all. `kube.store.Store` explains the words."""
 
     def begin_list(self) -> int: ...
@@ -33,7 +33,7 @@ class Sink(Protocol[T_contra]):
 
 
 @dataclass(frozen=True)
-class Listener(Generic[T]):
+class CallbackListener(Generic[T]):
     """A sink made of functions, for those who keep nothing."""
 
     listing: Callable[[], None]

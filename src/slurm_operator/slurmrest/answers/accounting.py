@@ -2,8 +2,8 @@
 
 from slurm_operator import wire
 from slurm_operator.slurm.accounting import Account, AccountedCluster, AccountedJob, Association, Qos, User
-from slurm_operator.slurmrest.envelope import Envelope
-from slurm_operator.slurmrest.values import (
+from slurm_operator.slurmrest.answers.envelope import Envelope
+from slurm_operator.slurmrest.answers.values import (
     Number,
     Text,
     Words,

@@ -7,8 +7,8 @@ from slurm_operator import wire
 from slurm_operator.slurm.health import ControllerPing, Diagnosis, License
 from slurm_operator.slurm.partition import Partition
 from slurm_operator.slurm.reservation import Reservation
-from slurm_operator.slurmrest.envelope import Envelope
-from slurm_operator.slurmrest.values import (
+from slurm_operator.slurmrest.answers.envelope import Envelope
+from slurm_operator.slurmrest.answers.values import (
     Number,
     Text,
     Triple,

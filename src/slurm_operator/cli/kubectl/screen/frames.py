@@ -22,7 +22,7 @@ from slurm_operator.insight.text.output import (
 )
 from slurm_operator.reconcilers.cluster import counts
 from slurm_operator.slurm.hostlist import compress
-from slurm_operator.slurm.job import SlurmJob
+from slurm_operator.slurm.jobs.job import SlurmJob
 from slurm_operator.slurm.node import SlurmNode
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
 

@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from slurm_operator import wire
-from slurm_operator.slurm.job import SlurmJob
+from slurm_operator.slurm.jobs.job import SlurmJob
 
 
 class JobDetail(wire.Record):

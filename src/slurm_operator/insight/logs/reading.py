@@ -12,7 +12,7 @@ from slurm_operator import wire
 from slurm_operator.api import registry
 from slurm_operator.api.shared.meta import Meta
 from slurm_operator.api.slinky.accounting import Accounting
-from slurm_operator.insight.logs import Line, LoggedPod, Stream, Wanted
+from slurm_operator.insight.logs.choice import Line, LoggedPod, Stream, Wanted
 from slurm_operator.kube.client import Client
 from slurm_operator.kube.errors import Forbidden, KubeError, NotFound
 from slurm_operator.kube.request import Selection

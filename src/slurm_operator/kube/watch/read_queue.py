@@ -17,7 +17,7 @@ _LONGEST_PAUSE_SECONDS = 60.0
 log = structlog.get_logger(__name__)
 
 
-class NamedReads:
+class ReadQueue:
     """A queue of names without repeats, worked off by `read`; what fails comes back later and later."""
 
     def __init__(self, read: Callable[[ObjectKey], Awaitable[None]]) -> None:

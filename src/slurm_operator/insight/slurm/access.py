@@ -10,7 +10,7 @@ from slurm_operator.api.slinky.token import Token
 from slurm_operator.clock import SystemClock
 from slurm_operator.insight.clusters import SlurmCluster
 from slurm_operator.insight.collect import Looker
-from slurm_operator.insight.slurm_proxy import slurm_through
+from slurm_operator.insight.slurm.proxy import slurm_through
 from slurm_operator.insight.world_snapshot import Picture
 from slurm_operator.kube.errors import Forbidden, KubeError, NotFound
 from slurm_operator.kube.secret_values import read_secret

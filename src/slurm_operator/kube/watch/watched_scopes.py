@@ -19,7 +19,7 @@ HANDFUL = 4
 MOST_CONNECTIONS = 64
 
 
-def scopes(wanted: Collection[ObjectKey], now: Set[Scope], refused: Set[Scope]) -> set[Scope]:
+def watched_scopes(wanted: Collection[ObjectKey], now: Set[Scope], refused: Set[Scope]) -> set[Scope]:
     """What to watch. What is watched widely stays so while anything in it is wanted, so nothing flaps;
     what the server refused (our rights may cover a namespace, or single names only) is not tried again.
     """

@@ -14,9 +14,16 @@ from fake_api_server import Answer, FakeApi
 
 from slurm_operator.api.shared.meta import ObjectKey
 from slurm_operator.kube.errors import Unreachable
-from slurm_operator.kube.watch.named_objects import Referenced, read_secret, secrets, value_digest
-from slurm_operator.kube.watch.named_reads import NamedReads
-from slurm_operator.kube.watch.scopes import CLUSTER, HANDFUL, MOST_CONNECTIONS, Scope, scope_of, scopes
+from slurm_operator.kube.watch.named_objects import NamedObjects, read_secret, secrets, value_digest
+from slurm_operator.kube.watch.read_queue import ReadQueue
+from slurm_operator.kube.watch.watched_scopes import (
+    CLUSTER,
+    HANDFUL,
+    MOST_CONNECTIONS,
+    Scope,
+    scope_of,
+    watched_scopes,
+)
 from slurm_operator.manifests.meta import Manifest
 from slurm_operator.manifests.objects import Secret
 
@@ -70,7 +77,7 @@ def key(name: str, namespace: str = "ns") -> ObjectKey:
 def test_connections_are_saved_only_when_there_would_be_many(
     wanted: list[ObjectKey], now: set[Scope], refused: set[Scope], chosen: set[Scope]
 ) -> None:
-    assert scopes(wanted, now, refused) == chosen
+    assert watched_scopes(wanted, now, refused) == chosen
     assert all(scope_of(each, chosen) is not None for each in wanted)
 
 
@@ -151,7 +158,7 @@ def steady() -> datetime:
 
 
 @asynccontextmanager
-async def referring(server: SecretServer) -> AsyncIterator[tuple[Referenced[Secret], FakeApi]]:
+async def referring(server: SecretServer) -> AsyncIterator[tuple[NamedObjects[Secret], FakeApi]]:
     api = FakeApi(lists=[server.answer], watches=[server.answer], others=[server.answer])
     async with api, api.client() as client:
         it = secrets(client, steady)
@@ -164,7 +171,7 @@ async def referring(server: SecretServer) -> AsyncIterator[tuple[Referenced[Secr
                 await running
 
 
-def digest(it: Referenced[Secret], where: ObjectKey) -> str | None:
+def digest(it: NamedObjects[Secret], where: ObjectKey) -> str | None:
     secret = it.get(where)
     return secret.digests["key"] if secret else None
 
@@ -176,7 +183,7 @@ async def test_a_name_that_cannot_be_read_for_a_day_is_tried_every_minute() -> N
         tries.append(clock())
         raise Unreachable("nobody answers")
 
-    reads = NamedReads(fail)
+    reads = ReadQueue(fail)
     running = asyncio.create_task(reads.run())
     reads.soon(key("a"))
     await asyncio.sleep(24 * 3600)

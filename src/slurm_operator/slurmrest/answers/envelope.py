@@ -1,7 +1,7 @@
 """What every answer of slurmrestd has around its content."""
 
 from slurm_operator import wire
-from slurm_operator.slurmrest.values import Number, Text
+from slurm_operator.slurmrest.answers.values import Number, Text
 
 
 class Trouble(wire.Record):
