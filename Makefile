@@ -12,7 +12,7 @@ ARGS ?=
 CODE := src images testing tests bench chaos
 SHARD ?= $(shell git rev-list --count HEAD 2>/dev/null || echo 0)/100
 
-.PHONY: help check test e2e chaos bench simulate up down lock docs clean
+.PHONY: help check test e2e chaos bench simulate up down lock docs changelog clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -45,9 +45,11 @@ test: check docs ## check, then the real API server, the real daemons, and one e
 	$(BIN)/pytest -q tests/rights || failed=$$?; \
 	exit $$failed
 
-e2e: $(READY) ## every end-to-end test, and whatever else takes long
-	$(BIN)/pytest --durations=15 tests/e2e $(ARGS)
-	$(BIN)/pytest --durations=15 tests/integration tests/net -m "full or minutes" $(ARGS)
+e2e: $(READY) ## every end-to-end test, and whatever else takes long, with the coverage of both
+	rm -rf build/coverage; mkdir -p build/coverage
+	$(BIN)/coverage run -m pytest --durations=15 tests/e2e $(ARGS)
+	$(BIN)/coverage run -m pytest --durations=15 tests/integration tests/net -m "full or minutes" $(ARGS)
+	$(BIN)/coverage combine --quiet; $(BIN)/coverage report
 
 simulate: $(READY) ## many stories of the operator in a simulated world: SEEDS=1000 FIRST=1 LENGTH= SCENE= LATE= STEPS= SETBACK=
 	PYTHONPATH=tests $(BIN)/python -m simulation --seeds $(or $(SEEDS),1000) --first $(or $(FIRST),1) --length $(or $(LENGTH),0) --scene '$(SCENE)' --late $(or $(LATE),0) $(if $(STEPS),--steps) $(if $(SETBACK),--set-back)
@@ -85,7 +87,10 @@ docs: $(VENV)-docs/.ready ## the documentation as a site, in site/
 	  $(VENV)-docs/bin/mkdocs build --quiet
 	! grep -rlE '<(script|link|img|iframe)[^>]*(src|href)="?(https?:)?//' site --include='*.html' || { echo "these pages fetch something from elsewhere"; exit 1; }
 
-lock: $(READY) ## pin the dependencies of pyproject.toml anew
+changelog: $(READY) ## the notes of the next release; RELEASE=1 writes them into CHANGELOG.md
+	$(BIN)/towncrier build $(if $(RELEASE),--yes,--draft)
+
+lock: $(READY) ## pin the dependencies of pyproject.toml again
 	$(BIN)/pip install --quiet uv
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-annotate --no-header --python-version 3.11 pyproject.toml -o requirements/runtime.txt
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-annotate --no-header --python-version 3.11 pyproject.toml --group dev -o requirements/dev.txt

@@ -12,7 +12,7 @@ from slurm_operator.plan.actions import Apply, Create, PatchObject, WriteSlurm
 from slurm_operator.plan.plan import Outcome, Plan
 from slurm_operator.reconcilers.nebius import activecheck
 from slurm_operator.runtime.report.reporter import full_status
-from slurm_operator.slurm.ended_job import EndedJob
+from slurm_operator.slurm.jobs.ended import EndedJob
 from slurm_operator.slurm.node import SlurmNode
 from slurm_operator.slurm.snapshot import Snapshot
 from slurm_operator.slurm.states import JobState, NodeState

@@ -11,7 +11,7 @@ from slurm_operator.manifests.platform import StorageClass
 from slurm_operator.plan.actions import Apply, Create, DeleteObject, PatchObject
 from slurm_operator.plan.plan import Plan
 from slurm_operator.reconcilers.cluster import RECONCILER
-from slurm_operator.slurm.job import SlurmJob
+from slurm_operator.slurm.jobs.job import SlurmJob
 from slurm_operator.slurm.node import SlurmNode
 from slurm_operator.slurm.partition import Partition
 from slurm_operator.slurm.snapshot import Snapshot

@@ -35,7 +35,7 @@ from slurm_operator.reconcilers.controller import RECONCILER
 from slurm_operator.reconcilers.controller.configuration.files import Files, files_of
 from slurm_operator.slurm.conf.lines import parse
 from slurm_operator.slurm.health import ControllerPing
-from slurm_operator.slurm.job import SlurmJob
+from slurm_operator.slurm.jobs.job import SlurmJob
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable, jobs_by_node
 from slurm_operator.slurm.states import JobState
 from testing.controllers import KEY, NAME, NS, child, put

@@ -26,8 +26,8 @@ from slurm_operator.operator import reconcilers
 from slurm_operator.plan.plan import Failure, Outcome
 from slurm_operator.runtime.report.reporter import full_status
 from slurm_operator.runtime.settings import Settings
-from slurm_operator.slurm.job import SlurmJob
-from slurm_operator.slurm.job_detail import JobDetail
+from slurm_operator.slurm.jobs.detail import JobDetail
+from slurm_operator.slurm.jobs.job import SlurmJob
 from slurm_operator.slurm.snapshot import Snapshot, jobs_by_node
 from slurm_operator.slurm.states import JobState, NodeState
 

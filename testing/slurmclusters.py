@@ -204,9 +204,9 @@ def saying(there: HandmadeWorld, type_: type, name: str, ready: str = "True", me
         {"type": "Degraded", "status": "False", "reason": "AsExpected", "message": ""},
         {
             "type": "Progressing",
-            "status": "False",
-            "reason": "UpToDate",
-            "message": status.pop("progress", ""),
+            "status": "True" if (progress := status.pop("progress", "")) else "False",
+            "reason": "Draining" if progress else "UpToDate",
+            "message": progress,
         },
     ]
     there.things = [t for t in there.things if (type(t), t.metadata.name) != (type_, name)]

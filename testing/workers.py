@@ -28,7 +28,7 @@ from slurm_operator.plan.plan import Plan
 from slurm_operator.reconcilers.nodeset import RECONCILER
 from slurm_operator.reconcilers.nodeset.creation import revisions
 from slurm_operator.reconcilers.nodeset.creation.pod import RESOURCES_DIGEST, resources_digest
-from slurm_operator.slurm.job import SlurmJob
+from slurm_operator.slurm.jobs.job import SlurmJob
 from slurm_operator.slurm.node import SlurmNode
 from slurm_operator.slurm.reasons import OurReason
 from slurm_operator.slurm.snapshot import Snapshot, jobs_by_node

@@ -29,7 +29,7 @@ class Main:
         self.pid = pid
 
     def signal(self, number: int) -> None:
-        with suppress(ProcessLookupError):  # It has ended by itself; we are about to notice.
+        with suppress(ProcessLookupError):  # It has ended; we are about to notice.
             os.kill(self.pid, number)
 
 

@@ -14,7 +14,7 @@ def forgive_unsaved_usage(conf: Path = CONF) -> bool:
     With accounting, slurmctld saves the usage of accounts when it ends and every few minutes. Killed before
     the first time, it ends with "No Assoc usage file to recover" whenever it is started again, though jobs
     and nodes are saved. It asks for that file only where it finds the mark of an earlier start. Without the
-    mark it takes what there is, gets the same cluster id from slurmdbd, and writes the mark anew.
+    mark it takes what there is, gets the same cluster id from slurmdbd, and writes the mark again.
     """
     text = conf.read_text(errors="replace") if conf.exists() else ""
     state = _setting(text, "StateSaveLocation")

@@ -1,7 +1,7 @@
 """Notices that slurmctld has forgotten this worker, and registers it again.
 
 slurmctld forgets dynamic nodes when it loses its state or somebody deletes them. A living slurmd does not
-find out by itself and would idle for ever, with its jobs unseen.
+find out and would idle for ever, with its jobs unseen.
 
 While a job runs here the worker stays unknown: a slurmctld that does not know the job calls it an orphan as
 soon as the worker registers, and ends it (seen with 26.05).

@@ -52,6 +52,7 @@ cn: makers
 gidNumber: {NUMBER}
 """
 
+# Without StartTLS, which sssd asks for by default: the directory has no certificates.
 _SSSD_CONF = f"""\
 [sssd]
 services = nss, pam
@@ -62,6 +63,7 @@ id_provider = ldap
 auth_provider = none
 access_provider = permit
 ldap_uri = ldap://{NAME}
+ldap_id_use_start_tls = false
 ldap_search_base = {BASE}
 """
 

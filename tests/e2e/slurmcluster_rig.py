@@ -1,7 +1,6 @@
 """A SlurmCluster with two workers on a shared root, in a Kubernetes of its own."""
 
 import json
-import re
 import subprocess
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -139,8 +138,9 @@ class SharedRootSlurm:
         return self.beside_slurmctld("sh", "-c", script, "ssh", *command)
 
     def process(self, worker: str, pattern: str) -> str:
-        """The id of a process in the container of slurmd."""
-        return re.split(r"\s+", self.in_worker(worker, "pgrep", "--full", "--oldest", pattern).strip())[0]
+        """The id of a process in the container of slurmd; nothing where there is none."""
+        find = 'pgrep --full --oldest "$1" || test $? = 1'
+        return self.in_worker(worker, "sh", "-c", find, "find", pattern).strip()
 
 
 class Root:

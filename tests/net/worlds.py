@@ -26,7 +26,7 @@ from slurm_operator.manifests import kinds
 from slurm_operator.plan.world import Protection
 from slurm_operator.reconcilers.nodeset.worker.drain_causes import Leaving, Staying
 from slurm_operator.slurm.health import ControllerPing
-from slurm_operator.slurm.job import SlurmJob
+from slurm_operator.slurm.jobs.job import SlurmJob
 from slurm_operator.slurm.node import SlurmNode
 from slurm_operator.slurm.partition import Partition
 from slurm_operator.slurm.reasons import OurReason

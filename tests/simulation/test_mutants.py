@@ -8,7 +8,7 @@ from simulation.runs import Story, play
 from simulation.scenes import Scene
 from slurm_operator.reconcilers.nodeset.creation import pod
 from slurm_operator.safety import gate, record_removal, write_screening
-from slurm_operator.slurm.job import SlurmJob
+from slurm_operator.slurm.jobs.job import SlurmJob
 from slurm_operator.slurm.snapshot import Snapshot
 from slurm_operator.slurm.states import JobState
 from slurm_operator.slurmsync.lists import Lists

@@ -73,7 +73,7 @@ async def until(condition: Callable[[], bool], what: str, deadline_s: float = 40
 
 
 def seen(cluster: SlurmCluster) -> Snapshot | None:
-    facts = cluster.facts()
+    facts = cluster.latest()
     return facts if isinstance(facts, Snapshot) else None
 
 

@@ -9,7 +9,7 @@ from rest_rig import cluster_of, seen, until
 
 from slurm_operator.api.nebius import ActiveCheck, names
 from slurm_operator.manifests.objects import Unread
-from slurm_operator.slurm.ended_job import EndedJob
+from slurm_operator.slurm.jobs.ended import EndedJob
 from slurm_operator.slurm.snapshot import Snapshot
 from slurm_operator.slurmsync.connection import SlurmCluster
 from testing import checks
@@ -26,7 +26,7 @@ def world_of(cluster: SlurmCluster, *ids: int, **spec):
 
 
 def look(there, cluster: SlurmCluster, *ids: int):
-    facts = cluster.facts()
+    facts = cluster.latest()
     assert isinstance(facts, Snapshot)
     there.slurms[SLURM] = facts
     there.job_ends = {job_id: cluster.job_end(job_id) for job_id in ids}

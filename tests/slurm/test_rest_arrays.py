@@ -7,7 +7,7 @@ import pytest
 from recording import check
 from rest_rig import client_of, raw, until
 
-from slurm_operator.slurm.job import SlurmJob
+from slurm_operator.slurm.jobs.job import SlurmJob
 from slurm_operator.slurmrest import errors, session
 from slurm_operator.slurmrest.client import SlurmRest
 from slurm_operator.slurmrest.versions import NEWEST_FIRST

@@ -73,7 +73,7 @@ async def test_a_fault_is_named_in_time_and_heals(
         with pytest.raises(fault.errors):
             await client_of(quick, deadline_s=DEADLINE_S).read.nodes()
         assert time.monotonic() - began < DEADLINE_S + 2
-        await until(lambda: isinstance(cluster.facts(), Unreachable), "facts to be too old")
+        await until(lambda: isinstance(cluster.latest(), Unreachable), "facts to be too old")
         fault.heal(quick)
 
         await until(lambda: _sees(cluster, job), "the job to be seen again")

@@ -17,7 +17,8 @@ from slurm_local.image.tars import File
 ROOT = Path(__file__).parents[2]
 
 IN_ROOT = {
-    ".ci", ".git-blame-ignore-revs", ".gitignore", "CONTRIBUTING.md", "LICENSE", "Makefile", "README.md", "STYLE.md",
+    ".ci", ".git-blame-ignore-revs", ".gitignore", ".pre-commit-config.yaml", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "Makefile", "README.md",
+    "SECURITY.md", "STYLE.md",
     "bench", "changes", "chaos", "charts", "docs", "images", "mkdocs.yml", "pyproject.toml", "requirements", "src",
     "testing", "tests",
 }  # fmt: skip
@@ -29,7 +30,7 @@ IN_LOCAL = {
 }  # fmt: skip
 
 IN_OPERATOR = {
-    "__init__.py", "agents", "api", "cli", "clock.py", "conditions.py", "exporter", "http", "insight", "install", "kube", "manifests", "operator.py",
+    "__init__.py", "agents", "api", "cli", "clock.py", "conditions.py", "exporter", "http", "insight", "install", "kube", "listing.py", "manifests", "operator.py",
     "plan", "printable.py", "py.typed", "reconcilers", "redaction", "runtime", "safety", "slurm", "slurmrest", "slurmsync", "startup.py", "webhook",
     "wire.py",
 }  # fmt: skip

@@ -22,11 +22,11 @@ from slurm_operator.cli.kubectl.record import Kept
 from slurm_operator.insight import operator_pods
 from slurm_operator.insight.bundle import archive
 from slurm_operator.insight.doctor.finding import Finding
-from slurm_operator.insight.drain import Outcome
+from slurm_operator.insight.drain.decide import Outcome
 from slurm_operator.insight.explain import objects, remedies
 from slurm_operator.insight.explain.chain import Explanation
 from slurm_operator.insight.forecast.outcome import Forecast
-from slurm_operator.insight.record import Replayed
+from slurm_operator.insight.recording.replay import Replayed
 from slurm_operator.insight.status.cluster_status import Status
 from slurm_operator.manifests import managers
 from slurm_operator.plan.plan import Plan

@@ -106,7 +106,7 @@ annotations: {{- toYaml . | nindent 2 }}
 {{- toYaml $made -}}
 {{- end }}
 
-{{/* Fields of a kind that its template does not know by itself, as its values say them: (list ROOT KIND PART). */}}
+{{/* Fields of a kind that its template does not list, as its values say them: (list ROOT KIND PART). */}}
 {{- define "slurm.more" -}}
 {{- $part := index . 2 -}}{{- $found := dict -}}
 {{- range get ((index . 0).Files.Get "files/fields.yaml" | fromYaml) (index . 1) -}}

@@ -7,8 +7,8 @@ from typing import Final, TypeVar
 from slurm_operator import wire
 from slurm_operator.exporter import records
 from slurm_operator.exporter.records import Diagnosis, Job, Node
-from slurm_operator.slurmrest import lists
-from slurm_operator.slurmrest.envelope import Envelope
+from slurm_operator.slurmrest.answers import lists
+from slurm_operator.slurmrest.answers.envelope import Envelope
 from slurm_operator.slurmrest.errors import NotServed, SlurmAnswerUnreadable
 from slurm_operator.slurmrest.session import Session, trusted
 from slurm_operator.slurmrest.versions import Capability

@@ -6,13 +6,13 @@ from functools import lru_cache
 from typing import Any
 
 from slurm_operator import wire
-from slurm_operator.slurm.job import SlurmJob
+from slurm_operator.slurm.jobs.job import SlurmJob
 from slurm_operator.slurm.node import SlurmNode
 from slurm_operator.slurm.tres import MIB, TresError, gres, gres_counts, tres
-from slurm_operator.slurmrest.envelope import Envelope
-from slurm_operator.slurmrest.jobs import WireJob, slurm_job
-from slurm_operator.slurmrest.nodes import WireNode, slurm_node
-from slurm_operator.slurmrest.values import (
+from slurm_operator.slurmrest.answers.envelope import Envelope
+from slurm_operator.slurmrest.answers.jobs import WireJob, slurm_job
+from slurm_operator.slurmrest.answers.nodes import WireNode, slurm_node
+from slurm_operator.slurmrest.answers.values import (
     Number,
     Text,
     Words,

@@ -8,7 +8,7 @@ from slurm_operator.exporter import classes
 from slurm_operator.exporter.facts import Facts, Place
 from slurm_operator.exporter.records import Diagnosis, Job, Node
 from slurm_operator.exporter.table import Family, Row, counter, gauge, histogram
-from slurm_operator.exporter.tallies import Tallies, said, state_labels
+from slurm_operator.exporter.tallies import Tallies, bool_text, state_labels
 from slurm_operator.slurm.states import NodeBase, NodeFlag, NodeState
 
 _STATE: Final = ("node_name", "state_base", "state_is_drain", "state_is_maintenance", "state_is_reserved")
@@ -143,7 +143,7 @@ def _node(node: Node) -> tuple[str, ...]:
 
 
 def _flag(state: NodeState, words: tuple[str, ...]) -> str:
-    return "" if state.words.isdisjoint(words) else said(True)
+    return "" if state.words.isdisjoint(words) else bool_text(True)
 
 
 def _of_tallies(tallies: Tallies) -> Iterator[Family]:

@@ -166,11 +166,11 @@ def state_labels(name: str, state: NodeState) -> _Labels:
     return (
         name,
         classes.base(state),
-        said(NodeFlag.DRAIN in state.words),
-        said(NodeFlag.MAINTENANCE in state.words),
-        said(NodeFlag.RESERVED in state.words),
+        bool_text(NodeFlag.DRAIN in state.words),
+        bool_text(NodeFlag.MAINTENANCE in state.words),
+        bool_text(NodeFlag.RESERVED in state.words),
     )
 
 
-def said(is_so: bool) -> str:
+def bool_text(is_so: bool) -> str:
     return "true" if is_so else "false"

@@ -20,10 +20,10 @@ from slurm_operator.api.shared.images import images_named, named_images
 from slurm_operator.api.shared.meta import HasMeta, ObjectKey, key_of
 from slurm_operator.api.slinky.controller import Controller
 from slurm_operator.clock import PassClock, SystemClock
-from slurm_operator.insight import crash_logs
-from slurm_operator.insight.logs import Stream, Wanted
+from slurm_operator.insight.logs import crashes
+from slurm_operator.insight.logs.choice import Stream, Wanted
 from slurm_operator.insight.operator_pods import operator_pods, running_operator, told_images
-from slurm_operator.insight.slurm_proxy import slurm_through
+from slurm_operator.insight.slurm.proxy import slurm_through
 from slurm_operator.insight.world_snapshot import Picture
 from slurm_operator.kube import envelope
 from slurm_operator.kube.client import Client, Decode
@@ -31,6 +31,7 @@ from slurm_operator.kube.errors import Forbidden, KubeError, NotFound, Unreadabl
 from slurm_operator.kube.request import Selection
 from slurm_operator.kube.secret_values import decode_secret
 from slurm_operator.kube.watch.named_objects import read_secret
+from slurm_operator.listing import first_few
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.events import Event
 from slurm_operator.manifests.meta import decode_child
@@ -39,7 +40,7 @@ from slurm_operator.manifests.secrets import bytes_of
 from slurm_operator.plan.reconciler import SlurmServer
 from slurm_operator.runtime.manager import Program
 from slurm_operator.slurm.accounting import AccountedJob
-from slurm_operator.slurm.job_detail import JobDetail
+from slurm_operator.slurm.jobs.detail import JobDetail
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
 from slurm_operator.slurmrest.client import SlurmRest
 from slurm_operator.slurmrest.errors import SlurmFailure
@@ -202,13 +203,13 @@ class Looker:
 
     async def hear(self, sight: Sight) -> None:
         """Add what containers that keep ending said last, from their logs."""
-        wanted = Wanted(previous=True, tail=crash_logs.TAIL)
+        wanted = Wanted(previous=True, tail=crashes.TAIL)
         heard: dict[Stream, str] = {}
-        for stream in crash_logs.silent(sight.picture):
+        for stream in crashes.silent(sight.picture):
             with contextlib.suppress(KubeError):  # Without the right to read logs it is no worse than before.
                 said = await self.client.text(stream.path, params=wanted.params(stream.container))
                 heard[stream] = said.decode(errors="replace")
-        crash_logs.put(sight.picture, heard)
+        crashes.put(sight.picture, heard)
 
     def _selection(self, kind: Kind, labels: str = "", fields: str = "") -> Selection:
         namespace = self.namespace if kind.namespaced else ""
@@ -292,7 +293,7 @@ class Looker:
             return Unreachable(since=clock.steady(), why=f"{which} cannot be read: {error}")
         poller = SlurmPoller(rest, clock, Ledger())
         await poller.poll()
-        found = poller.facts()
+        found = poller.latest()
         if isinstance(found, Snapshot) and (self.token_secret or server.is_only_watched):
             await self._note_limits(sight, key, rest, server)
         return found
@@ -390,6 +391,4 @@ def hidden(unseen: Iterable[Unseen]) -> list[str]:
 
 
 def _listed(rights: Sequence[str]) -> str:
-    shown = ", ".join(rights[:_SHOWN_RIGHTS])
-    more = len(rights) - _SHOWN_RIGHTS
-    return f"{shown} and {more} more" if more > 0 else shown
+    return first_few(rights, _SHOWN_RIGHTS)

@@ -11,7 +11,7 @@ from slurm_operator.manifests.meta import Child
 from slurm_operator.manifests.objects import ConfigMap, Secret, Unread
 from slurm_operator.plan.world import Protection
 from slurm_operator.runtime.world.sources import OWNER, OWNER_NAME, owner_names, owner_uids
-from slurm_operator.slurm.ended_job import EndedJob
+from slurm_operator.slurm.jobs.ended import EndedJob
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
 
 T = TypeVar("T", bound=HasMeta)

@@ -200,7 +200,7 @@ WEBHOOK_LOOKUPS: Final = (
 # To tell workers the topology of their machine when they are placed; only with pods/binding.
 WEBHOOK_BINDING: Final = (Right(group="", resources=("nodes", "pods"), verbs=("get",)),)
 
-# To let go of a guarded Secret when its SlurmCluster is gone; only with guarded Secrets.
+# To release a guarded Secret when its SlurmCluster is gone; only with guarded Secrets.
 WEBHOOK_GUARD: Final = (Right(group=nebius_names.GROUP, resources=("slurmclusters",), verbs=("get",)),)
 
 

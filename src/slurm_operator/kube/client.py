@@ -237,7 +237,7 @@ class Client:
         return await self._write("create", "POST", kind, collection, _whole(kind, manifest))
 
     async def replace(self, kind: Kind, manifest: Manifest, *, subresource: str = "") -> Manifest:
-        """The whole object anew; Conflict if it carries a `resourceVersion` that has been overtaken."""
+        """Replace the whole object; Conflict if it carries a `resourceVersion` that has been overtaken."""
         whole = _whole(kind, manifest)
         return _manifest(
             await self._write("update", "PUT", kind, _key(manifest), whole, subresource=subresource)

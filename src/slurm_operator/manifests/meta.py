@@ -32,7 +32,7 @@ _decode_meta = wire.decoder(_JustMeta)
 
 
 def decode_of_owner(kind: Kind) -> Callable[[bytes | bytearray | memoryview], Child]:
-    """Reads children of one kind of owner, and those that nobody owns: their owner may be made anew.
+    """Reads children of one kind of owner, and those that nobody owns: their owner may be created again.
 
     Of all others not more is read than that they are there.
     """

@@ -7,7 +7,7 @@ from slurm_operator.manifests.events import FAILED_CREATE, Event
 from slurm_operator.manifests.meta import Child
 from slurm_operator.manifests.objects import ContainerStatus, Pod
 
-# A container that waits for one of these does not start by itself, or only to end again.
+# A container that waits for one of these does not start without help, or only to end again.
 _BAD_WAITS = {
     "ErrImagePull",
     "ImagePullBackOff",

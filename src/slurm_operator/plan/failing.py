@@ -1,6 +1,7 @@
 """What could not be done, all of it, and beside it what else is wrong."""
 
 from slurm_operator.api.shared.conditions import Truth
+from slurm_operator.listing import first_few
 from slurm_operator.plan.conditions import DEGRADED, Condition, true
 from slurm_operator.plan.plan import Failure, Outcome
 
@@ -32,5 +33,4 @@ def _sentence(failure: Failure) -> str:
 
 
 def _listed(sentences: list[str]) -> str:
-    more = len(sentences) - FAILURES_TOLD
-    return "; ".join(sentences[:FAILURES_TOLD]) + (f"; and {more} more" if more > 0 else "")
+    return first_few(sentences, FAILURES_TOLD, separator="; ")

@@ -9,7 +9,7 @@ from slurm_operator.api.schema.kind import Kind
 from slurm_operator.api.shared.meta import HasMeta
 from slurm_operator.manifests.meta import Child
 from slurm_operator.manifests.objects import ConfigMap, Secret, Unread
-from slurm_operator.slurm.ended_job import EndedJob
+from slurm_operator.slurm.jobs.ended import EndedJob
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
 
 T = TypeVar("T", bound=HasMeta)

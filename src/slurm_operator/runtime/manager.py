@@ -458,7 +458,7 @@ class Manager:
 
     @asynccontextmanager
     async def _running(self, name: str, work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
-        """Run a part of us during the block. If it ends by itself it is broken, and so are we."""
+        """Run a part of us during the block. If it ends before that, it is broken, and so are we."""
 
         def tell(task: "asyncio.Task[None]") -> None:
             if not task.cancelled():

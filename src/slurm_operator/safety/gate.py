@@ -10,10 +10,11 @@ from datetime import datetime, timedelta
 from slurm_operator import wire
 from slurm_operator.api.shared.meta import Meta
 from slurm_operator.api.shared.names import POD_LEAVING, POD_NO_STEPS
+from slurm_operator.listing import first_few
 from slurm_operator.manifests.objects import ContainerStatus, Pod
 from slurm_operator.manifests.worker_names import registers_from
 from slurm_operator.safety.record_removal import may_delete_record
-from slurm_operator.slurm.job import SlurmJob
+from slurm_operator.slurm.jobs.job import SlurmJob
 from slurm_operator.slurm.node import SlurmNode
 from slurm_operator.slurm.snapshot import CLOCK_SLACK, Snapshot, Unreachable
 
@@ -392,6 +393,5 @@ def is_record_of_crashed_worker(slurm_node: SlurmNode, worker: Candidate) -> boo
 
 def jobs_text(jobs: Sequence[SlurmJob]) -> str:
     """Jobs by id, owner and state, the first few of them."""
-    shown = [f"job {job.job_id} of {job.user or job.user_id} ({job.state})" for job in jobs[:JOBS_TOLD]]
-    more = len(jobs) - len(shown)
-    return ", ".join(shown) + (f" and {more} more" if more else "")
+    told = [f"job {job.job_id} of {job.user or job.user_id} ({job.state})" for job in jobs]
+    return first_few(told, JOBS_TOLD)

@@ -72,12 +72,12 @@ class SlurmNode(wire.Record):
 
     @property
     def is_marked_by_slurm(self) -> bool:
-        """slurmctld or slurmd wrote the reason by themselves, with or without a drain."""
+        """slurmctld or slurmd wrote the reason, with or without a drain."""
         return is_slurms_own_reason(self.reason, self.reason_set_by)
 
     @property
     def is_drained_by_slurm(self) -> bool:
-        """slurmctld or slurmd drained it by themselves, for something about the slurmd that runs there."""
+        """slurmctld or slurmd drained it, for something about the slurmd that runs there."""
         return self.state.is_drain and is_slurms_own_drain(self.reason, self.reason_set_by)
 
     @property

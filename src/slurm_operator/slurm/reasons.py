@@ -11,7 +11,7 @@ OUR_REASON_PREFIX = "slurm-operator: "
 # slurmctld takes longer ones, but they ruin every table they stand in.
 MAX_REASON_CHARACTERS = 256
 
-# What slurmctld and slurmd write by themselves when they drain a node (the texts stand in the daemons of
+# What slurmctld and slurmd write when they drain a node (the texts stand in the daemons of
 # 26.05). They are about the slurmd that runs there now: with its pod, they go.
 SLURMS_OWN_DRAINS = {
     "Kill task failed",
@@ -82,13 +82,13 @@ def is_cordoned_by_operator(reason: str) -> bool:
 
 
 def is_slurms_own_reason(reason: str, set_by: str) -> bool:
-    """Whether slurmctld or slurmd wrote it by themselves. People use the same words, and add their own."""
+    """Whether slurmctld or slurmd wrote it. People use the same words, and add their own."""
     is_down = _bare(reason) in SLURMS_OWN_DOWNS and set_by in SLURMS_OWN_USERS
     return is_down or is_slurms_own_drain(reason, set_by)
 
 
 def is_slurms_own_drain(reason: str, set_by: str) -> bool:
-    """Whether slurmctld or slurmd drained the node by themselves, as this reason of a drained node says."""
+    """Whether slurmctld or slurmd drained the node, as this reason of a drained node says."""
     is_theirs = _bare(reason) in SLURMS_OWN_DRAINS or _TOO_LITTLE.match(reason) is not None
     return is_theirs and set_by in SLURMS_OWN_USERS
 

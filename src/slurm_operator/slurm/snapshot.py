@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from slurm_operator import wire
 from slurm_operator.slurm.health import ControllerPing
-from slurm_operator.slurm.job import SlurmJob
+from slurm_operator.slurm.jobs.job import SlurmJob
 from slurm_operator.slurm.node import SlurmNode
 from slurm_operator.slurm.partition import Partition
 from slurm_operator.slurm.reservation import Reservation

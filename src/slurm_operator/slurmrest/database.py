@@ -6,20 +6,20 @@ from typing import TypeVar
 
 from slurm_operator import wire
 from slurm_operator.slurm.accounting import Account, AccountedCluster, AccountedJob, Association, Qos, User
-from slurm_operator.slurmrest import bookkeeping
-from slurm_operator.slurmrest.envelope import Envelope
+from slurm_operator.slurmrest.answers import accounting
+from slurm_operator.slurmrest.answers.envelope import Envelope
 from slurm_operator.slurmrest.sender import few_names
 from slurm_operator.slurmrest.session import Session, segment, trusted
 
 T = TypeVar("T", bound=Envelope)
 
 _envelope = wire.decoder(Envelope)
-_accounts_reply = wire.decoder(bookkeeping.AccountsReply)
-_users_reply = wire.decoder(bookkeeping.UsersReply)
-_qos_reply = wire.decoder(bookkeeping.QosReply)
-_associations_reply = wire.decoder(bookkeeping.AssociationsReply)
-_clusters_reply = wire.decoder(bookkeeping.ClustersReply)
-_jobs_reply = wire.decoder(bookkeeping.BookedJobsReply)
+_accounts_reply = wire.decoder(accounting.AccountsReply)
+_users_reply = wire.decoder(accounting.UsersReply)
+_qos_reply = wire.decoder(accounting.QosReply)
+_associations_reply = wire.decoder(accounting.AssociationsReply)
+_clusters_reply = wire.decoder(accounting.ClustersReply)
+_jobs_reply = wire.decoder(accounting.BookedJobsReply)
 
 
 class Database:
@@ -38,26 +38,26 @@ class Database:
 
     async def accounts(self) -> dict[str, Account]:
         reply = await self._get("read the accounts", "/slurmdb/{version}/accounts/", _accounts_reply)
-        return {found.name: found for found in map(bookkeeping.account, reply.accounts or ())}
+        return {found.name: found for found in map(accounting.account, reply.accounts or ())}
 
     async def users(self) -> dict[str, User]:
         # Without their associations users come without their default account.
         query = {"with_assocs": "true"}
         reply = await self._get("read the users", "/slurmdb/{version}/users/", _users_reply, query)
-        return {found.name: found for found in map(bookkeeping.user, reply.users or ())}
+        return {found.name: found for found in map(accounting.user, reply.users or ())}
 
     async def qos(self) -> dict[str, Qos]:
         reply = await self._get("read the QOS", "/slurmdb/{version}/qos/", _qos_reply)
-        return {found.name: found for found in map(bookkeeping.qos, reply.qos or ())}
+        return {found.name: found for found in map(accounting.qos, reply.qos or ())}
 
     async def associations(self) -> list[Association]:
         attempt, path = "read the associations", "/slurmdb/{version}/associations/"
         reply = await self._get(attempt, path, _associations_reply)
-        return list(map(bookkeeping.association, reply.associations or ()))
+        return list(map(accounting.association, reply.associations or ()))
 
     async def clusters(self) -> dict[str, AccountedCluster]:
         reply = await self._get("read the clusters", "/slurmdb/{version}/clusters/", _clusters_reply)
-        return {found.name: found for found in map(bookkeeping.cluster, reply.clusters or ())}
+        return {found.name: found for found in map(accounting.cluster, reply.clusters or ())}
 
     async def jobs(self, *, since: datetime) -> list[AccountedJob]:
         """Jobs that ran after `since`, without their steps.
@@ -67,13 +67,13 @@ class Database:
         """
         query = {"start_time": str(int(since.timestamp())), "skip_steps": "true"}
         reply = await self._get("read the booked jobs", "/slurmdb/{version}/jobs/", _jobs_reply, query)
-        return list(map(bookkeeping.booked_job, reply.jobs or ()))
+        return list(map(accounting.booked_job, reply.jobs or ()))
 
     async def job(self, job_id: int) -> list[AccountedJob]:
         """One job by its id, or all tasks of an array; also long after slurmctld has forgotten it."""
         path = f"/slurmdb/{{version}}/job/{job_id}"
         reply = await self._get(f"read job {job_id} in the books", path, _jobs_reply)
-        return list(map(bookkeeping.booked_job, reply.jobs or ()))
+        return list(map(accounting.booked_job, reply.jobs or ()))
 
     async def add_account(self, account: Account, *, clusters: Sequence[str]) -> None:
         """An account, and its place in these clusters: without one it can be listed, but not used."""

@@ -9,18 +9,17 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Generic, NamedTuple, TypeVar
 
 from slurm_operator import wire
-from slurm_operator.slurm.ended_job import EndedJob
 from slurm_operator.slurm.health import ControllerPing, Diagnosis, License
-from slurm_operator.slurm.job import SlurmJob
-from slurm_operator.slurm.job_detail import JobDetail
+from slurm_operator.slurm.jobs.detail import JobDetail
+from slurm_operator.slurm.jobs.ended import EndedJob
+from slurm_operator.slurm.jobs.job import SlurmJob
 from slurm_operator.slurm.node import SlurmNode
 from slurm_operator.slurm.partition import Partition
 from slurm_operator.slurm.reservation import Reservation
 from slurm_operator.slurm.snapshot import jobs_by_node
-from slurm_operator.slurmrest import lists
-from slurm_operator.slurmrest.envelope import Envelope
-from slurm_operator.slurmrest.errors import SlurmAnswerUnreadable
-from slurm_operator.slurmrest.jobs import (
+from slurm_operator.slurmrest.answers import lists
+from slurm_operator.slurmrest.answers.envelope import Envelope
+from slurm_operator.slurmrest.answers.jobs import (
     JobDetailsReply,
     JobsReply,
     WireJob,
@@ -29,9 +28,10 @@ from slurm_operator.slurmrest.jobs import (
     job_detail,
     slurm_job,
 )
-from slurm_operator.slurmrest.nodes import Nodes, NodesReply
+from slurm_operator.slurmrest.answers.nodes import Nodes, NodesReply
+from slurm_operator.slurmrest.answers.values import count, job_state
+from slurm_operator.slurmrest.errors import SlurmAnswerUnreadable
 from slurm_operator.slurmrest.session import Session, trusted
-from slurm_operator.slurmrest.values import count, job_state
 from slurm_operator.slurmrest.versions import Capability
 
 K = TypeVar("K")

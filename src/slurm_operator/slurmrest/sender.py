@@ -4,8 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 
 from slurm_operator import wire
+from slurm_operator.listing import first_few
 from slurm_operator.slurm import writes
-from slurm_operator.slurmrest.envelope import Envelope, JobReply, troubles_text
+from slurm_operator.slurmrest.answers.envelope import Envelope, JobReply, troubles_text
 from slurm_operator.slurmrest.errors import NotServed, SlurmAnswerUnreadable
 from slurm_operator.slurmrest.session import Session, failure, segment, trusted
 from slurm_operator.slurmrest.versions import Capability
@@ -22,7 +23,7 @@ class Submitted(Envelope):
 
 _submitted = wire.decoder(Submitted)
 
-# A reconfigure answers when slurmctld has read everything anew, and that takes long with thousands of nodes.
+# A reconfigure answers when slurmctld has read everything again, and that takes long with thousands of nodes.
 RECONFIGURE_SECONDS = 60.0
 
 _SHOWN_NAMES = 5
@@ -32,8 +33,7 @@ _IGNORED = "Ignoring unknown field"
 
 def few_names(names: Sequence[str]) -> str:
     """A few of these names, for a message."""
-    more = len(names) - _SHOWN_NAMES
-    return ", ".join(names[:_SHOWN_NAMES]) + (f" and {more} more" if more > 0 else "")
+    return first_few(names, _SHOWN_NAMES)
 
 
 class Sender:

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from slurm_operator import wire
 from slurm_operator.slurmrest import errors
-from slurm_operator.slurmrest.envelope import Envelope, Trouble, troubles_text
+from slurm_operator.slurmrest.answers.envelope import Envelope, Trouble, troubles_text
 from slurm_operator.slurmrest.exchange import Reply
 from slurm_operator.slurmrest.tokens import Tokens
 from slurm_operator.slurmrest.transport import Request, Transport

@@ -111,7 +111,7 @@ class TokenSource:
         return self._token
 
     def reject(self, token: str) -> None:
-        """`token` was not accepted: the next one is signed anew, unless that has happened already."""
+        """`token` was not accepted: the next one is signed again, unless that has happened already."""
         if token == self._token:
             self._signed_at = None
             if isinstance(self._key, Keys):

@@ -7,7 +7,7 @@ import structlog
 
 from slurm_operator.clock import Clock
 from slurm_operator.slurm.accounting import AccountedJob
-from slurm_operator.slurm.ended_job import EndedJob
+from slurm_operator.slurm.jobs.ended import EndedJob
 from slurm_operator.slurmrest.client import SlurmRest
 from slurm_operator.slurmrest.errors import NotServed, SlurmFailure
 

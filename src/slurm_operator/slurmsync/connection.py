@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 from slurm_operator.clock import Clock, SystemClock
 from slurm_operator.manifests.objects import Unread
-from slurm_operator.slurm.ended_job import EndedJob
+from slurm_operator.slurm.jobs.ended import EndedJob
 from slurm_operator.slurm.snapshot import Changes, Snapshot, Unreachable
 from slurm_operator.slurm.writes import SlurmWrite, WriteResult
 from slurm_operator.slurmrest.client import SlurmRest
@@ -42,16 +42,16 @@ class SlurmCluster:
         self.books = Books(self.client, clock)
         self.writer = SlurmWriter(self.client, self.poller, ledger, clock, may_write)
 
-    def facts(self) -> Snapshot | Unreachable:
+    def latest(self) -> Snapshot | Unreachable:
         """What can be relied on at this moment. Never waits."""
-        return self.poller.facts()
+        return self.poller.latest()
 
     def job_end(self, job_id: int) -> tuple[EndedJob, ...] | Unread:
         """How a job ended, or the tasks of an array; nothing where neither slurmctld nor accounting know it.
 
         Accounting is asked where slurmctld has forgotten it. Never waits.
         """
-        facts = self.poller.facts()
+        facts = self.poller.latest()
         if isinstance(facts, Unreachable):
             return Unread(why=facts.why)
         if self.poller.is_open(job_id):
@@ -68,7 +68,7 @@ class SlurmCluster:
         self.poller.request_polling(who, soon=soon)
 
     async def refresh(self) -> None:
-        """Comes back when it was read anew, if that can be had."""
+        """Returns when it was read again, if that is possible."""
         await self.poller.refresh()
 
     def use(self, urls: Sequence[str]) -> None:

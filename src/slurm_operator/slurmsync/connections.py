@@ -15,7 +15,7 @@ from slurm_operator.kube.watch.named_objects import read_secret, value_digest
 from slurm_operator.manifests.objects import Unread
 from slurm_operator.manifests.secrets import SecretHandle, bytes_of
 from slurm_operator.plan.reconciler import SlurmServer
-from slurm_operator.slurm.ended_job import EndedJob
+from slurm_operator.slurm.jobs.ended import EndedJob
 from slurm_operator.slurm.snapshot import Changes, Snapshot, Unreachable
 from slurm_operator.slurm.writes import SlurmWrite, WriteResult
 from slurm_operator.slurmrest.tokens import Keys, ReadyToken
@@ -58,11 +58,11 @@ class SlurmClusters:
         """Call back with a Controller's key whenever its cluster was read, and with what changed."""
         self._callbacks.append(callback)
 
-    def facts(self, key: ObjectKey) -> Snapshot | Unreachable:
+    def latest(self, key: ObjectKey) -> Snapshot | Unreachable:
         """What is known, dated by the steady clock. See PassClock."""
         cluster = self._clusters.get(key)
         if cluster is not None:
-            return cluster.facts()
+            return cluster.latest()
         if key in self._servers:
             return Unreachable(since=self._since, why="connecting")
         return Unreachable(
@@ -88,7 +88,7 @@ class SlurmClusters:
         return await cluster.write(write, guard) if cluster is not None else None
 
     async def refresh(self, key: ObjectKey) -> None:
-        """Have the cluster read anew, and wait for it."""
+        """Have the cluster read again, and wait for it."""
         cluster = self._clusters.get(key)
         if cluster is not None:
             await cluster.refresh()
@@ -155,7 +155,7 @@ class SlurmClusters:
         """Seconds since each cluster was last seen, for metrics."""
         now = self._clock.steady()
         return {
-            key: (now - _seen_at(cluster.facts())).total_seconds() for key, cluster in self._clusters.items()
+            key: (now - _seen_at(cluster.latest())).total_seconds() for key, cluster in self._clusters.items()
         }
 
     async def _run(self, key: ObjectKey, server: SlurmServer) -> None:
@@ -211,7 +211,7 @@ class SlurmClusters:
 
     def _hear(self, key: ObjectKey, changes: Changes) -> None:
         self._heard.add(key)
-        if isinstance(self.facts(key), Snapshot):
+        if isinstance(self.latest(key), Snapshot):
             self._first_words.came(key)
         self._tell(key, changes)
 

@@ -1,4 +1,4 @@
-"""The lists that make up a Snapshot, each read anew only when slurmctld says that it has changed.
+"""The lists that make up a Snapshot, each read again only when slurmctld says that it has changed.
 
 A list is marked with the time of slurmctld's own clock, and "unchanged since" compares with that. Its clock
 may be set back, or a backup take over whose clock is behind: then changes are hidden until it has caught up.
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 import structlog
 
 from slurm_operator.clock import Clock
-from slurm_operator.slurm.ended_job import EndedJob
+from slurm_operator.slurm.jobs.ended import EndedJob
 from slurm_operator.slurm.node import SlurmNode
 from slurm_operator.slurm.partition import Partition
 from slurm_operator.slurm.reservation import Reservation

@@ -9,7 +9,7 @@ import structlog
 
 from slurm_operator import wire
 from slurm_operator.clock import Clock
-from slurm_operator.slurm.ended_job import EndedJob
+from slurm_operator.slurm.jobs.ended import EndedJob
 from slurm_operator.slurm.node import SlurmNode
 from slurm_operator.slurm.snapshot import Changes, Snapshot, Unreachable, changes
 from slurm_operator.slurmrest.client import SlurmRest
@@ -52,7 +52,7 @@ def backoff_seconds(failures: int) -> float:
 
 
 class SlurmPoller:
-    """`facts()` is what is known now. Never more than one reading call is in flight."""
+    """`latest()` is what is known now. Never more than one reading call is in flight."""
 
     def __init__(self, client: SlurmRest, clock: Clock, ledger: Ledger) -> None:
         self._client = client
@@ -75,7 +75,7 @@ class SlurmPoller:
         self._settled_from = 0.0  # By the monotonic clock; what is asked for then or later is.
         self._at_once = True
 
-    def facts(self) -> Snapshot | Unreachable:
+    def latest(self) -> Snapshot | Unreachable:
         """What can be relied on at this moment."""
         if self._snapshot is None:
             since = (
@@ -131,7 +131,7 @@ class SlurmPoller:
             await self._round()
         finally:
             self._ended_at = self._clock.monotonic()
-        return self.facts()
+        return self.latest()
 
     async def refresh(self) -> None:
         """Waits for a reading that starts after this call, if it can be had. Hundreds who ask share one."""
@@ -273,7 +273,7 @@ class SlurmPoller:
             told = "lost slurmrestd" if self._snapshot is not None else "cannot connect"
             log.warning(f"slurm client {told}", url=self._client.url, error=self._why)
         self._client.next_url()
-        facts = self.facts()
+        facts = self.latest()
         is_first = isinstance(self._announced, Snapshot) or self._failures == 1
         if isinstance(facts, Unreachable) and (is_first or is_news):
             self._announced = facts

@@ -29,13 +29,13 @@ TOO_SLOW = "Slurm takes longer to read than what it says may be relied on"
 
 def is_old(poller: SlurmPoller, clock: Clock) -> bool:
     """Whether what is known of Slurm cannot be relied on any more by whoever ends something."""
-    facts = poller.facts()
+    facts = poller.latest()
     return not isinstance(facts, Snapshot) or not facts.is_fresh(clock.steady(), PROOF_LIFETIME)
 
 
 def opposed(names: Sequence[str], guards: Mapping[str, Guard], poller: SlurmPoller) -> dict[str, Answer]:
     """Those whose guard objects. They may be asked for again."""
-    facts = poller.facts()
+    facts = poller.latest()
     against = {name: why for name in names if (why := guards[name](facts)) is not None}
     return {name: Answer(verdict=Verdict.LATE, message=why) for name, why in against.items()}
 

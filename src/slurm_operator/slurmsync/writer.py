@@ -19,7 +19,7 @@ from slurm_operator.slurmsync.results import for_all
 # Reconcilers that decide in the same moment should share one request.
 TICK_SECONDS = 0.02
 
-# A reconfigure makes every slurmd start anew, so several changes wait for each other; but not forever.
+# A reconfigure restarts every slurmd in place, so several changes wait for each other; but not forever.
 RECONFIGURE_QUIET_SECONDS = 2.0
 RECONFIGURE_LATEST_SECONDS = 10.0
 

@@ -1,4 +1,4 @@
-"""Certificates that the webhook makes for itself: an authority, what it signs, and when which is made anew.
+"""Certificates that the webhook makes for itself: an authority, what it signs, and when each is made again.
 
 Nobody who trusts the old must meet the new unprepared. A new authority is trusted for a day before it signs
 anything, and an old one until it runs out; a new serving certificate is signed by what is trusted already.

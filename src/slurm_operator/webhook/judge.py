@@ -50,7 +50,7 @@ class Judge:
         wanted, before = (_replicas(one) for one in (request.object, request.old_object))
         if wanted == before or request.manager == OURS:
             return Verdict()
-        there = await self._look.named(self._cls, request.namespace, request.name)
+        there = await self._look.live_object(self._cls, request.namespace, request.name)
         edited = edited_object(there) if there is not None else None
         return Verdict(problems=(_rescaled(edited),) if edited is not None else ())
 
@@ -118,7 +118,7 @@ def _in_vain(cls: type[Resource], new: Any, old: Any) -> Iterator[Problem]:
 
 
 def _mild(problem: Problem) -> Problem:
-    """What was wrong before may stay so: else nobody could mend anything else, or add a label."""
+    """What was wrong before may stay so: otherwise nobody could fix anything else, or add a label."""
     return wire.replace(problem, severity=Severity.WARNING)
 
 

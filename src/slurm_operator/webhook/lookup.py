@@ -59,7 +59,7 @@ class Lookup:
             cluster_names=cluster_names(thing, siblings) if isinstance(thing, Controller) else {},
         )
 
-    async def named(self, cls: type[Any], namespace: str, name: str) -> Any | None:
+    async def live_object(self, cls: type[Any], namespace: str, name: str) -> Any | None:
         """The object of this name; None when there is none, or nobody may see it."""
         if not is_name(namespace) or not is_name(name):
             return None

@@ -17,7 +17,7 @@ MOST_CHARACTERS: Final = 4096
 LONGEST_WARNING: Final = 256
 
 
-class Malformed(Exception):  # noqa: N818 - the caller's to mend, not an error of ours
+class Malformed(Exception):  # noqa: N818 - the caller's to fix, not an error of ours
     """What was sent is no review that could be answered; the message says why."""
 
 

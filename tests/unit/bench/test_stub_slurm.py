@@ -9,7 +9,7 @@ from slurm.recording import check
 from slurm_operator import wire
 from slurm_operator.api.shared import names
 from slurm_operator.manifests.objects import Pod
-from slurm_operator.slurmrest.nodes import Nodes, NodesReply
+from slurm_operator.slurmrest.answers.nodes import Nodes, NodesReply
 
 V = "/slurm/v0.0.45"
 

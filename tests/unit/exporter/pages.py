@@ -18,7 +18,7 @@ from slurm_operator.exporter.reading import Reading
 from slurm_operator.exporter.records import Diagnosis, Job, Node
 from slurm_operator.exporter.table import text
 from slurm_operator.exporter.tallies import Tallies
-from slurm_operator.slurmrest.lists import diagnosis
+from slurm_operator.slurmrest.answers.lists import diagnosis
 from slurm_operator.slurmrest.session import Session
 from slurm_operator.slurmrest.tokens import TokenSource
 from slurm_operator.slurmrest.transport import Transport

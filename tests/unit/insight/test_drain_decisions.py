@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slurm_operator.insight.drain import (
+from slurm_operator.insight.drain.decide import (
     DRAINED,
     UNDRAINED,
     NoSuchWorker,

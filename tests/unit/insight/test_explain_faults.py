@@ -17,13 +17,13 @@ from slurm_operator.api.slinky.cluster import Cluster
 from slurm_operator.api.slinky.controller import Controller
 from slurm_operator.api.slinky.nodeset import NodeSet
 from slurm_operator.api.slinky.token import Token
-from slurm_operator.insight import crash_logs
-from slurm_operator.insight.drain import undraining
+from slurm_operator.insight.drain.decide import undraining
 from slurm_operator.insight.explain.chain import Case, NotThere
 from slurm_operator.insight.explain.lookup import explain
 from slurm_operator.insight.forecast.simulate import Play
+from slurm_operator.insight.logs import crashes
+from slurm_operator.insight.slurm.unusable import all_unusable
 from slurm_operator.insight.text.explain_text import text
-from slurm_operator.insight.unusable import all_unusable
 from slurm_operator.insight.world_snapshot import Picture
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.events import Event, Regarding
@@ -31,7 +31,7 @@ from slurm_operator.manifests.meta import Child
 from slurm_operator.manifests.objects import ContainerState, KubeNode, Pod, PodCondition
 from slurm_operator.manifests.platform import Namespace
 from slurm_operator.slurm.accounting import AccountedJob
-from slurm_operator.slurm.job_detail import JobDetail
+from slurm_operator.slurm.jobs.detail import JobDetail
 from slurm_operator.slurm.snapshot import Unreachable
 from slurm_operator.slurm.states import JobState
 from testing.pictures import (
@@ -505,12 +505,12 @@ def test_what_slurmctld_said_last_is_taken_from_its_log_where_the_kubelet_kept_n
 ) -> None:
     made = healthy.copy()
     waiting(made, "demo-controller-0", "slurmctld", "CrashLoopBackOff", last=" ")
-    [stream] = crash_logs.silent(made)
-    crash_logs.put(made, {stream: "error: first\nfatal: Incomplete job state save file\ndebug: bye\n"})
+    [stream] = crashes.silent(made)
+    crashes.put(made, {stream: "error: first\nfatal: Incomplete job state save file\ndebug: bye\n"})
 
     assert stream == ("ns", "demo-controller-0", "slurmctld")
     assert "fatal: Incomplete job state save file" in text(explanation(made, "pod/demo-controller-0")).plain
-    assert list(crash_logs.silent(made)) == []
+    assert list(crashes.silent(made)) == []
 
 
 def test_a_worker_that_runs_again_but_is_not_ready_is_explained_by_its_last_words(healthy: Picture) -> None:

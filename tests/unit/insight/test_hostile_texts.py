@@ -16,15 +16,17 @@ import slurm_operator
 from slurm_operator import wire
 from slurm_operator.cli import kubectl_slurm
 from slurm_operator.cli.echo import show_crash
-from slurm_operator.cli.kubectl import bundle, logs, proposals, record, top_screen
-from slurm_operator.insight import logs_read
+from slurm_operator.cli.kubectl import bundle, logs, record
+from slurm_operator.cli.kubectl.screen import frames
+from slurm_operator.cli.kubectl.shared import proposals
 from slurm_operator.insight.collect import Unseen
 from slurm_operator.insight.doctor import checkup, finding
-from slurm_operator.insight.drain import DRAINED, Outcome, outcomes_text
+from slurm_operator.insight.drain.decide import DRAINED, Outcome, outcomes_text
 from slurm_operator.insight.explain.chain import Explanation
 from slurm_operator.insight.forecast.outcome import Forecast
-from slurm_operator.insight.logs import Line, Stream
-from slurm_operator.insight.record import Replayed
+from slurm_operator.insight.logs import reading
+from slurm_operator.insight.logs.choice import Line, Stream
+from slurm_operator.insight.recording.replay import Replayed
 from slurm_operator.insight.status.cluster_status import Status
 from slurm_operator.insight.text import explain_text, output, plan_text, status_text
 from slurm_operator.kube.auth import config
@@ -49,10 +51,10 @@ def of(type_: Any, text: Callable[[Any], Text], **fields: Any) -> Shown:
 
 
 SCREENS = {
-    "top": of(top_screen.Frame, top_screen.screen, unreachable=""),
-    "top on a small terminal": of(top_screen.Frame, lambda one: top_screen.screen(one, 12), unreachable=""),
-    "top without Slurm": of(top_screen.Frame, top_screen.screen),
-    "top without a job": of(top_screen.Frame, top_screen.screen, unreachable="", jobs=()),
+    "top": of(frames.Frame, frames.screen, unreachable=""),
+    "top on a small terminal": of(frames.Frame, lambda one: frames.screen(one, 12), unreachable=""),
+    "top without Slurm": of(frames.Frame, frames.screen),
+    "top without a job": of(frames.Frame, frames.screen, unreachable="", jobs=()),
     "status": Shown(
         lambda given: [wire.replace(filled(Status, given), unreachable="")],
         lambda found: status_text.screen(found, [filled(Unseen, found[0].name)], NOW),
@@ -118,7 +120,7 @@ def said(monkeypatch: pytest.MonkeyPatch, text: str, *options: str) -> str:
         yield Line(pod=found[0].pod, container=found[0].container, text=text)
 
     monkeypatch.setattr(logs, "_streams", streams)
-    monkeypatch.setattr(logs_read, "lines", lines)
+    monkeypatch.setattr(reading, "lines", lines)
     return outcome_of(["logs", *options])[1]
 
 

@@ -4,9 +4,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from slurm_operator.insight.job_table import rows, text, without_times
-from slurm_operator.slurm.job import SlurmJob
-from slurm_operator.slurm.job_detail import JobDetail
+from slurm_operator.insight.jobs.table import rows, text, without_times
+from slurm_operator.slurm.jobs.detail import JobDetail
+from slurm_operator.slurm.jobs.job import SlurmJob
 from slurm_operator.slurm.states import JobState
 
 NOW = datetime(2026, 11, 18, 12, 0, tzinfo=UTC)

@@ -9,7 +9,7 @@ import pytest
 from slurm_operator.api.shared import names
 from slurm_operator.api.shared.meta import Meta
 from slurm_operator.cli.kubectl.login import ssh_command
-from slurm_operator.cli.kubectl.session import Session
+from slurm_operator.cli.kubectl.shared.session import Session
 from slurm_operator.insight.login_pods import LoginPod, NoLogin, as_user, chosen, user_problem
 from slurm_operator.manifests.objects import PodCondition, PodStatus
 

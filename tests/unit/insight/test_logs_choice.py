@@ -8,8 +8,8 @@ import pytest
 
 from slurm_operator import wire
 from slurm_operator.api.shared import names
-from slurm_operator.insight.logs import LoggedPod, NoSuchLog, Stream, Wanted, chosen, span
-from slurm_operator.insight.logs_read import lines
+from slurm_operator.insight.logs.choice import LoggedPod, NoSuchLog, Stream, Wanted, chosen, span
+from slurm_operator.insight.logs.reading import lines
 from slurm_operator.kube.errors import from_body
 
 PARTS = {"demo": {"demo", "demo-cpu", "demo-login"}, "other": {"other"}}

@@ -10,7 +10,7 @@ from slurm_operator.api.shared.images import PATTERN_VARIABLE, default_image, im
 from slurm_operator.api.shared.meta import Meta, ObjectKey, key_of
 from slurm_operator.api.slinky.controller import Controller
 from slurm_operator.api.slinky.nodeset import NodeSet
-from slurm_operator.insight.record import decided, read_files, recorded, replay, taken
+from slurm_operator.insight.recording.replay import decided, read_files, recorded, replay, taken
 from slurm_operator.insight.world_snapshot import Picture
 from slurm_operator.manifests.meta import Child
 from slurm_operator.manifests.objects import Pod

@@ -32,7 +32,7 @@ from slurm_operator.plan.plan import lane, plan
 from slurm_operator.plan.reconciler import StatusReport
 from slurm_operator.reconcilers import nodeset
 from slurm_operator.runtime.settings import Settings
-from slurm_operator.slurm.job import SlurmJob
+from slurm_operator.slurm.jobs.job import SlurmJob
 from slurm_operator.slurm.node import SlurmNode
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable, jobs_by_node
 from slurm_operator.slurm.states import JobState, NodeState

@@ -2,7 +2,7 @@
 
 import pytest
 
-from slurm_operator.insight.submission import NotSubmittable, directives, job, names_job
+from slurm_operator.insight.jobs.submission import NotSubmittable, directives, job, names_job
 
 SCRIPT = """\
 #!/bin/bash

@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from slurm_operator import wire
-from slurm_operator.cli.kubectl.top_screen import frame, screen
+from slurm_operator.cli.kubectl.screen.frames import frame, screen
 from slurm_operator.slurm.node import Vitals
 from slurm_operator.slurm.snapshot import Unreachable
 from testing.texts import assert_text

@@ -10,8 +10,9 @@ from click.testing import CliRunner
 
 import slurm_operator
 from slurm_operator.api.shared.meta import Meta
-from slurm_operator.cli.kubectl import keys, kubectl_slurm, options_last
-from slurm_operator.cli.kubectl.watching import again
+from slurm_operator.cli.kubectl import kubectl_slurm, options_last
+from slurm_operator.cli.kubectl.screen import keys
+from slurm_operator.cli.kubectl.screen.watching import again
 from slurm_operator.cli.root import main
 from slurm_operator.insight.evaluation import kinds_named
 from slurm_operator.insight.operator_pods import Container, OperatorPod, Spec, running_operator

@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 from slurm_operator import __version__, wire
 from slurm_operator.cli.kubectl import kubectl_slurm
 from slurm_operator.insight.bundle.archive import ABOUT, SLURM, pack, unpack
-from slurm_operator.insight.record import read_files, recorded
+from slurm_operator.insight.recording.replay import read_files, recorded
 from testing.pictures import NOON
 
 BEFORE = Path(__file__).with_name("before")

@@ -6,7 +6,7 @@ import pytest
 from fake_api_server import Answer, FakeApi, refusal
 
 from slurm_operator.api.shared.meta import ObjectKey
-from slurm_operator.insight.slurm_proxy import proxy_path, slurm_through
+from slurm_operator.insight.slurm.proxy import proxy_path, slurm_through
 from slurm_operator.kube import errors
 from slurm_operator.kube.request import JSON, Request, on_object
 from slurm_operator.manifests.kinds import POD

@@ -12,8 +12,8 @@ from slurm_operator.kube.client import Client
 from slurm_operator.kube.envelope import Page
 from slurm_operator.kube.errors import NotFound, Status
 from slurm_operator.kube.request import Selection
-from slurm_operator.kube.watch.named_objects import Referenced, secrets
-from slurm_operator.kube.watch.scopes import HANDFUL
+from slurm_operator.kube.watch.named_objects import NamedObjects, secrets
+from slurm_operator.kube.watch.watched_scopes import HANDFUL
 from slurm_operator.manifests.objects import Secret
 from slurm_operator.plan.reconciler import SlurmWake
 from slurm_operator.runtime.loop.reconcile import Loop
@@ -77,7 +77,7 @@ class SilentServer:
 
 
 @asynccontextmanager
-async def referring(server: SilentServer) -> AsyncIterator[Referenced[Secret]]:
+async def referring(server: SilentServer) -> AsyncIterator[NamedObjects[Secret]]:
     it = secrets(cast("Client", server), SystemClock().steady)
     running = asyncio.create_task(it.run())
     try:

@@ -70,7 +70,7 @@ class Slurms:
     def __init__(self, known, verdict=Verdict.DONE, fresh=None) -> None:
         self.known, self.verdict, self.fresh = known, verdict, fresh
 
-    def facts(self, _):
+    def latest(self, _):
         return self.known
 
     async def refresh(self, _):

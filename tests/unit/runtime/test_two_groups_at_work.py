@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from slurm_operator.api.shared.meta import ObjectKey
-from slurm_operator.insight.record import read_files, recorded, replay
+from slurm_operator.insight.recording.replay import read_files, recorded, replay
 from slurm_operator.kube.auth.access import Access
 from slurm_operator.manifests.meta import Manifest
 from slurm_operator.operator import sources

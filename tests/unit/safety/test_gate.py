@@ -32,7 +32,7 @@ from slurm_operator.safety.gate import (
     no_steps_mark,
     why_no_longer,
 )
-from slurm_operator.slurm.job import SlurmJob
+from slurm_operator.slurm.jobs.job import SlurmJob
 from slurm_operator.slurm.node import SlurmNode
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable, jobs_by_node
 from slurm_operator.slurm.states import JobState, NodeState

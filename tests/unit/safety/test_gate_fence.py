@@ -13,7 +13,7 @@ from slurm_operator.manifests.objects import (
     PodStatus,
 )
 from slurm_operator.safety.gate import Candidate, Drained, gate, why_no_longer, why_not_fenced
-from slurm_operator.slurm.job import SlurmJob
+from slurm_operator.slurm.jobs.job import SlurmJob
 from slurm_operator.slurm.node import SlurmNode
 from slurm_operator.slurm.reservation import Reservation
 from slurm_operator.slurm.snapshot import Snapshot, jobs_by_node

@@ -2,7 +2,7 @@
 
 import pytest
 
-from slurm_operator.slurm.job_reasons import meaning
+from slurm_operator.slurm.jobs.waiting_reasons import meaning
 
 
 @pytest.mark.parametrize(

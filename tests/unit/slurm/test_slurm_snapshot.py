@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from slurm_operator import wire
 from slurm_operator.safety.record_removal import may_delete_record
 from slurm_operator.slurm.health import ControllerPing
-from slurm_operator.slurm.job import SlurmJob
+from slurm_operator.slurm.jobs.job import SlurmJob
 from slurm_operator.slurm.node import SlurmNode, Vitals
 from slurm_operator.slurm.reservation import Reservation
 from slurm_operator.slurm.snapshot import Changes, Snapshot, Unreachable, changes, jobs_by_node

@@ -7,8 +7,8 @@ import pytest
 from fake_slurmrestd import DROP, KEY, http
 from slurmrest_replies import UPDATE, jobs, nodes, serve
 
-from slurm_operator.insight.drain import draining, human_reason, undraining
-from slurm_operator.insight.drain_send import carry_out
+from slurm_operator.insight.drain.decide import draining, human_reason, undraining
+from slurm_operator.insight.drain.send import carry_out
 from slurm_operator.slurm.writes import Verdict
 from slurm_operator.slurmrest.client import SlurmRest
 from slurm_operator.slurmrest.errors import SlurmFailure

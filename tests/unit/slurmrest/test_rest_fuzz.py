@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from slurm_operator import wire
 from slurm_operator.slurm.hostlist import HostlistError
-from slurm_operator.slurmrest import lists
+from slurm_operator.slurmrest.answers import lists
+from slurm_operator.slurmrest.answers.jobs import JobsReply, slurm_job
+from slurm_operator.slurmrest.answers.nodes import Nodes, NodesReply
+from slurm_operator.slurmrest.answers.values import hosts
 from slurm_operator.slurmrest.errors import SlurmAnswerUnreadable
 from slurm_operator.slurmrest.exchange import Reply
-from slurm_operator.slurmrest.jobs import JobsReply, slurm_job
-from slurm_operator.slurmrest.nodes import Nodes, NodesReply
 from slurm_operator.slurmrest.session import Session
-from slurm_operator.slurmrest.values import hosts
 
 RECORDED = Path(__file__).parents[2] / "slurm" / "recorded"
 

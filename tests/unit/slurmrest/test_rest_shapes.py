@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from slurm_operator import wire
-from slurm_operator.slurmrest.jobs import JobsReply, slurm_job
-from slurm_operator.slurmrest.nodes import Nodes, NodesReply
+from slurm_operator.slurmrest.answers.jobs import JobsReply, slurm_job
+from slurm_operator.slurmrest.answers.nodes import Nodes, NodesReply
 
 NODE = body_of("nodes")["nodes"][0]
 JOB = body_of("jobs")["jobs"][0]

@@ -32,7 +32,7 @@ async def test_it_is_read_with_the_token_as_it_is_and_refuses_every_write(slurmr
     result = await slurm.write(DrainNodes(nodes=("a",), reason="slurm-operator: ScaleIn: leaving"))
     task.cancel()
 
-    assert isinstance(slurm.facts(), Snapshot)
+    assert isinstance(slurm.latest(), Snapshot)
     assert not result.is_good
     assert slurmrestd.calls(UPDATE) == []
     assert {heard.token for heard in slurmrestd.heard} == {"eyJ.somebody.else"}
@@ -67,6 +67,6 @@ async def test_an_address_that_is_none_is_told_as_such(url: str) -> None:
 
     await slurm.poller.poll()
 
-    facts = slurm.facts()
+    facts = slurm.latest()
     assert isinstance(facts, Unreachable)
     assert f"{url} is no address" in facts.why

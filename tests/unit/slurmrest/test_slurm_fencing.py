@@ -177,7 +177,7 @@ async def test_who_needs_a_new_reading_hears_nothing_of_a_failed_one_and_sees_wh
 
     await cluster.cluster.refresh()
 
-    assert cluster.cluster.facts() == known
+    assert cluster.cluster.latest() == known
 
 
 async def test_workers_who_become_ready_to_go_one_by_one_gather_while_slurm_is_left_alone(

@@ -38,7 +38,7 @@ def heard(poller: SlurmPoller) -> list[Changes]:
 
 
 def known(poller: SlurmPoller) -> Snapshot:
-    facts = poller.facts()
+    facts = poller.latest()
     assert isinstance(facts, Snapshot), facts
     return facts
 
@@ -64,7 +64,7 @@ async def rounds(poller: SlurmPoller, count: int) -> None:
 
 
 async def test_nothing_read_is_unreachable_and_not_empty(poller: SlurmPoller, clock: FakeClock) -> None:
-    assert poller.facts() == Unreachable(since=clock.now(), why="not read yet")
+    assert poller.latest() == Unreachable(since=clock.now(), why="not read yet")
 
 
 async def test_nodes_are_read_before_jobs(slurmrestd: FakeSlurmrestd, poller: SlurmPoller) -> None:
@@ -155,7 +155,7 @@ async def test_an_answer_that_is_too_old_is_unreachable(
 
     clock.advance(300)
 
-    facts = poller.facts()
+    facts = poller.latest()
     assert isinstance(facts, Unreachable)
     assert facts.since == read_at
 
@@ -168,11 +168,11 @@ async def test_who_answers_and_refuses_our_token_is_told_from_one_who_is_away(
     told = []
     for _ in range(3):
         await poller.poll()
-        facts = poller.facts()
+        facts = poller.latest()
         told.append((isinstance(facts, Unreachable) and facts.is_refused, len(heard)))
 
     assert told == [(False, 1), (True, 2), (True, 2)], "people are told once of each"
-    assert isinstance(poller.facts(), Unreachable)
+    assert isinstance(poller.latest(), Unreachable)
 
 
 async def test_a_failure_leaves_the_old_facts_until_they_are_too_old(
@@ -187,7 +187,7 @@ async def test_a_failure_leaves_the_old_facts_until_they_are_too_old(
     clock.advance(300)
     await poller.poll()
 
-    facts = poller.facts()
+    facts = poller.latest()
     assert isinstance(facts, Unreachable)
     assert "Unable to contact slurm controller" in facts.why
     assert heard[-1].everything
@@ -311,7 +311,7 @@ async def test_a_clock_that_is_set_back_again_and_again_leaves_nothing_known(
 
     await poller.poll()
 
-    facts = poller.facts()
+    facts = poller.latest()
     assert isinstance(facts, Unreachable)
     assert "clock" in facts.why
 

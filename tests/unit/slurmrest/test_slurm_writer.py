@@ -248,7 +248,7 @@ async def test_a_written_node_is_behind_until_the_next_reading(
     clock.advance(1)
     await cluster.write(drain("a"))
 
-    facts = cluster.cluster.facts()
+    facts = cluster.cluster.latest()
     assert isinstance(facts, Snapshot)
     assert not facts.is_current("a")
     assert facts.is_current("b")

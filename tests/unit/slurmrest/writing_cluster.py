@@ -30,6 +30,6 @@ class Cluster:
 
     async def poll(self) -> Snapshot:
         await self.cluster.poller.poll()
-        facts = self.cluster.facts()
+        facts = self.cluster.latest()
         assert isinstance(facts, Snapshot)
         return facts

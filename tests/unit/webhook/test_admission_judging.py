@@ -342,7 +342,7 @@ class Named(Facts):
         super().__init__()
         self._there = there
 
-    async def named(self, cls: Any, namespace: str, name: str) -> Any:
+    async def live_object(self, cls: Any, namespace: str, name: str) -> Any:
         assert (namespace, name) == ("lab", "demo-cpu")
         return read(cls, self._there)
 

@@ -21,7 +21,7 @@ from slurm_operator.kube.client import Client
 from slurm_operator.kube.errors import KubeError, NotFound, NotLeader
 from slurm_operator.kube.lease import clock_that_never_stops
 from slurm_operator.kube.watch.cache import Cache
-from slurm_operator.kube.watch.named_objects import Referenced
+from slurm_operator.kube.watch.named_objects import NamedObjects
 from slurm_operator.manifests.objects import ConfigMap
 from slurm_operator.plan.conditions import settled
 
@@ -41,7 +41,7 @@ class Writer:
         client: Client,
         root: Root,
         configs: Cache[objects.JailedConfig],
-        config_maps: Referenced[ConfigMap],
+        config_maps: NamedObjects[ConfigMap],
         reconfigure: Callable[[], Awaitable[Reconfigured]],
         metrics: Metrics,
         *,

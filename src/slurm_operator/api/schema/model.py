@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 REQUIRED: Final = object()
 
-# What Python puts into every class body by itself.
+# What Python puts into every class body.
 _NOT_OURS: Final = {"__dict__", "__weakref__", "__annotate__", "__annotate_func__", "__annotations_cache__"}
 
 

@@ -193,7 +193,7 @@ def children_stay(roles: Any) -> tuple[Rule, ...]:
     )
 
 
-def named(given: N | None, usual: N) -> N:
+def effective_names(given: N | None, usual: N) -> N:
     """The names that count: those given, and the usual ones for other roles."""
     if given is None:
         return usual

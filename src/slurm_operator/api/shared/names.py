@@ -84,7 +84,7 @@ SLURM_UID: Final = 401
 MUNGE_UID: Final = 102
 SLURMRESTD_UID: Final = 65534
 
-# Files that Slurm looks for by itself. Others work too, but something has to include them.
+# Files that Slurm always looks for. Others work too, but something has to include them.
 CONFIG_FILES: Final = frozenset(
     {
         "acct_gather.conf",

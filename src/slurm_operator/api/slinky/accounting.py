@@ -17,7 +17,7 @@ from slurm_operator.api.shared.children import (
     AccountingNames,
     children_stay,
     colliding,
-    named,
+    effective_names,
 )
 from slurm_operator.api.shared.conditions import Condition
 from slurm_operator.api.shared.meta import Meta
@@ -173,17 +173,19 @@ class Accounting:
         return self.spec.slurm_user or SlurmUser()
 
     @property
-    def named(self) -> AccountingNames:
+    def child_names(self) -> AccountingNames:
         """What its children are called."""
         usual = names.accounting_workload(self.metadata.name)
-        return named(self.spec.children.names, AccountingNames(service=usual, workload=usual, config=usual))
+        return effective_names(
+            self.spec.children.names, AccountingNames(service=usual, workload=usual, config=usual)
+        )
 
     def problems(self, old: Self | None, refs: References) -> Iterator[Problem]:
         """What a schema cannot express; the webhook and the reconciler both ask."""
         yield from spec_problems(self.spec, old.spec if old else None, refs)
         if self.spec.managed is not None:
             database = names.database_workload(self.metadata.name)
-            called = self.named
+            called = self.child_names
             for role in ("service", "workload", "config"):
                 found = colliding({"the managed database": database, role: getattr(called, role)})
                 yield from (problem.under("spec") for problem in found)

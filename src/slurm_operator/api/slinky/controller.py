@@ -17,7 +17,7 @@ from slurm_operator.api.shared.children import (
     ControllerNames,
     children_stay,
     colliding,
-    named,
+    effective_names,
 )
 from slurm_operator.api.shared.meta import Meta
 from slurm_operator.api.shared.pods import ClaimSpec, Container, PodTemplate
@@ -235,7 +235,7 @@ class Controller:
         return self.spec.slurm_user or SlurmUser()
 
     @property
-    def named(self) -> ControllerNames:
+    def child_names(self) -> ControllerNames:
         """What its children are called."""
         name = self.metadata.name
         usual = ControllerNames(
@@ -246,12 +246,12 @@ class Controller:
             workers=names.worker_service(name),
             budget=names.worker_budget(name),
         )
-        return named(self.spec.children.names, usual)
+        return effective_names(self.spec.children.names, usual)
 
     def problems(self, old: Self | None, refs: References) -> Iterator[Problem]:
         """What a schema cannot express; the webhook and the reconciler both ask."""
         yield from spec_problems(self.spec, old.spec if old else None, refs)
-        called = self.named
+        called = self.child_names
         services = {
             "service": called.service,
             "internalService": called.internal_service,
@@ -263,12 +263,12 @@ class Controller:
 
 def controller_pod(controller: Controller, index: int) -> str:
     """One slurmctld of a Controller, by its place."""
-    return f"{controller.named.workload}-{index}"
+    return f"{controller.child_names.workload}-{index}"
 
 
 def good_config(controller: Controller) -> str:
     """The ConfigMap with the last files that slurmctld is known to run with."""
-    return f"{controller.named.config}-good"
+    return f"{controller.child_names.config}-good"
 
 
 def cluster_name_problems(name: str, old: str | None, refs: References) -> Iterator[Problem]:

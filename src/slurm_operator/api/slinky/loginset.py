@@ -15,7 +15,7 @@ from slurm_operator.api.shared.children import (
     LoginSetNames,
     children_stay,
     colliding,
-    named,
+    effective_names,
 )
 from slurm_operator.api.shared.conditions import Condition
 from slurm_operator.api.shared.config_source import ConfigSource
@@ -165,7 +165,7 @@ class LoginSet:
     status: LoginSetStatus = prop("How it is; written by the operator.", default=LoginSetStatus())
 
     @property
-    def named(self) -> LoginSetNames:
+    def child_names(self) -> LoginSetNames:
         """What its children are called."""
         name = self.metadata.name
         usual = LoginSetNames(
@@ -174,10 +174,10 @@ class LoginSet:
             workload=names.login_workload(name),
             ssh_config=names.ssh_config(name),
         )
-        return named(self.spec.children.names, usual)
+        return effective_names(self.spec.children.names, usual)
 
     def problems(self, old: Self | None, refs: References) -> Iterator[Problem]:
         """What a schema cannot express; the webhook and the reconciler both ask."""
         yield from spec_problems(self.spec, old.spec if old else None, refs)
-        services = {"service": self.named.service, "headlessService": self.named.headless_service}
+        services = {"service": self.child_names.service, "headlessService": self.child_names.headless_service}
         yield from (problem.under("spec") for problem in colliding(services))

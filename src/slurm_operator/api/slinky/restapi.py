@@ -14,7 +14,7 @@ from slurm_operator.api.shared.children import (
     RestApiChildren,
     RestApiNames,
     children_stay,
-    named,
+    effective_names,
 )
 from slurm_operator.api.shared.conditions import Condition
 from slurm_operator.api.shared.meta import Meta
@@ -90,10 +90,10 @@ class RestApi:
     status: RestApiStatus = prop("How it is; written by the operator.", default=RestApiStatus())
 
     @property
-    def named(self) -> RestApiNames:
+    def child_names(self) -> RestApiNames:
         """What its children are called."""
         usual = names.restapi_workload(self.metadata.name)
-        return named(self.spec.children.names, RestApiNames(service=usual, workload=usual))
+        return effective_names(self.spec.children.names, RestApiNames(service=usual, workload=usual))
 
     def problems(self, old: Self | None, refs: References) -> Iterator[Problem]:
         """What a schema cannot express; the webhook and the reconciler both ask."""

@@ -6,7 +6,7 @@ import click
 from rich.text import Text
 
 from slurm_operator import wire
-from slurm_operator.cli.kubectl.session import Session, output, run, where
+from slurm_operator.cli.kubectl.shared.session import Session, output, run, where
 from slurm_operator.insight.bundle.archive import About, Files, about, pack
 from slurm_operator.insight.bundle.collection import Collector, NothingThere, default_name
 from slurm_operator.insight.text import output as show

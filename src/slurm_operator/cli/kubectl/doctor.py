@@ -4,7 +4,7 @@ import sys
 
 import click
 
-from slurm_operator.cli.kubectl.session import Session, output, run, where
+from slurm_operator.cli.kubectl.shared.session import Session, output, run, where
 from slurm_operator.insight.doctor import way_back, way_over
 from slurm_operator.insight.doctor.checkup import findings, is_fit, lines, report
 from slurm_operator.insight.doctor.collection import collect_facts

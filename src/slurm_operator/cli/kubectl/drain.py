@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 
 import click
 
-from slurm_operator.cli.kubectl.proposals import cluster_names, kube_nodes, slurm_nodes
-from slurm_operator.cli.kubectl.session import Session, output, run, where
+from slurm_operator.cli.kubectl.shared.proposals import cluster_names, kube_nodes, slurm_nodes
+from slurm_operator.cli.kubectl.shared.session import Session, output, run, where
 from slurm_operator.insight.clusters import NotFound, clusters, only
 from slurm_operator.insight.doctor.rights import user_name
-from slurm_operator.insight.drain import (
+from slurm_operator.insight.drain.decide import (
     DRAINED,
     UNDRAINED,
     NoSuchWorker,
@@ -21,8 +21,8 @@ from slurm_operator.insight.drain import (
     outcomes_text,
     undraining,
 )
-from slurm_operator.insight.drain_send import Decide, carry_out
-from slurm_operator.insight.slurm_access import NoWay, way
+from slurm_operator.insight.drain.send import Decide, carry_out
+from slurm_operator.insight.slurm.access import NoWay, way
 from slurm_operator.insight.text import output as show
 from slurm_operator.slurm.hostlist import HostlistError
 from slurm_operator.slurmrest.errors import SlurmFailure

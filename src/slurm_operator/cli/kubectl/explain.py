@@ -7,9 +7,9 @@ import click
 
 from slurm_operator import wire
 from slurm_operator.api import registry
-from slurm_operator.cli.kubectl.archive import bundle_option, sight_of
-from slurm_operator.cli.kubectl.proposals import explainable
-from slurm_operator.cli.kubectl.session import Session, as_slurm_user, output, where
+from slurm_operator.cli.kubectl.shared.archive import bundle_option, sight_of
+from slurm_operator.cli.kubectl.shared.proposals import explainable
+from slurm_operator.cli.kubectl.shared.session import Session, as_slurm_user, output, where
 from slurm_operator.insight.explain.chain import Case, NotThere
 from slurm_operator.insight.explain.job_ids import read_id
 from slurm_operator.insight.explain.lookup import explain as explained
@@ -32,7 +32,7 @@ def explain(session: Session, what: tuple[str, ...], bundle: Path | None, output
 
     KIND is cluster, controller, accounting, restapi, loginset, nodeset, token, node (of Slurm or of
     Kubernetes), pod, or job. Nothing is changed. The exit code is 1 when something is wrong,
-    and 0 when nothing has to be done: what is not ready yet may come by itself, and a job may wait its turn.
+    and 0 when nothing has to be done: what is not ready yet may become ready, and a job may wait its turn.
     A job is named as squeue prints it: 4, 4_0, 4_[1-3], 5+1.
     """
     kind, _, name = "/".join(what).partition("/")

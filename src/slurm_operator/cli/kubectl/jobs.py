@@ -10,21 +10,21 @@ import click
 from slurm_operator import wire
 from slurm_operator.api.slinky.controller import Controller
 from slurm_operator.cli.echo import echo
-from slurm_operator.cli.kubectl.login_exec import cluster_option, login, user_option
-from slurm_operator.cli.kubectl.proposals import job_names
-from slurm_operator.cli.kubectl.session import Session, as_slurm_user, output_option, run, where
-from slurm_operator.cli.kubectl.watching import again, watch_option
+from slurm_operator.cli.kubectl.screen.watching import again, watch_option
+from slurm_operator.cli.kubectl.shared.login_exec import cluster_option, login, user_option
+from slurm_operator.cli.kubectl.shared.proposals import job_names
+from slurm_operator.cli.kubectl.shared.session import Session, as_slurm_user, output_option, run, where
 from slurm_operator.clock import SystemClock
 from slurm_operator.insight.clusters import NotFound, SlurmCluster, clusters, only
 from slurm_operator.insight.collect import Looker, token_user
 from slurm_operator.insight.explain.job_ids import read_id
-from slurm_operator.insight.job_table import JobRow, rows, text, without_times
-from slurm_operator.insight.submission import NotSubmittable, job, names_job
+from slurm_operator.insight.jobs.submission import NotSubmittable, job, names_job
+from slurm_operator.insight.jobs.table import JobRow, rows, text, without_times
 from slurm_operator.insight.text import output as show
-from slurm_operator.slurm.job_detail import JobDetail
+from slurm_operator.slurm.jobs.detail import JobDetail
+from slurm_operator.slurmrest.answers.jobs import JobDetailsReply, job_detail
 from slurm_operator.slurmrest.client import SlurmRest
 from slurm_operator.slurmrest.errors import SlurmFailure
-from slurm_operator.slurmrest.jobs import JobDetailsReply, job_detail
 
 _reply = wire.decoder(JobDetailsReply)
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import click
 
-from slurm_operator.cli.kubectl.login_exec import Login, call, cluster_option, login, user_option
-from slurm_operator.cli.kubectl.session import Session, where
+from slurm_operator.cli.kubectl.shared.login_exec import Login, call, cluster_option, login, user_option
+from slurm_operator.cli.kubectl.shared.session import Session, where
 
 # What stands behind the command is for Slurm or ssh, dashes included.
 _PASS_ON = {"ignore_unknown_options": True, "allow_interspersed_args": False}

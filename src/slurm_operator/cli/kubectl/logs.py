@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 import click
 
-from slurm_operator.cli.kubectl.proposals import explainable
-from slurm_operator.cli.kubectl.session import Session, output, run, selector_option, where
-from slurm_operator.insight import logs_read
+from slurm_operator.cli.kubectl.shared.proposals import explainable
+from slurm_operator.cli.kubectl.shared.session import Session, output, run, selector_option, where
 from slurm_operator.insight.collect import Looker
-from slurm_operator.insight.logs import DAEMONS, NoSuchLog, Stream, Wanted, chosen, span
+from slurm_operator.insight.logs import reading
+from slurm_operator.insight.logs.choice import DAEMONS, NoSuchLog, Stream, Wanted, chosen, span
 from slurm_operator.insight.text import output as show
 from slurm_operator.operator import OUR_CHILDREN
 
@@ -93,7 +93,7 @@ async def _print(session: Session, choice: _Choice, wanted: Wanted, output: str)
         colours = {
             (stream.pod, stream.container): _COLOURS[at % len(_COLOURS)] for at, stream in enumerate(streams)
         }
-        async for line in logs_read.lines(looker.client, streams, wanted):
+        async for line in reading.lines(looker.client, streams, wanted):
             if output != "text":
                 show.stream(line, to, output)
             else:
@@ -103,8 +103,8 @@ async def _print(session: Session, choice: _Choice, wanted: Wanted, output: str)
 
 async def _streams(looker: Looker, choice: _Choice) -> list[Stream]:
     labels = ",".join(filter(None, (OUR_CHILDREN, choice.selector)))
-    pods = await logs_read.pods(looker.client, looker.namespace, labels)
-    parts = await logs_read.parts(looker.client, looker.namespace) if choice.target else {}
+    pods = await reading.pods(looker.client, looker.namespace, labels)
+    parts = await reading.parts(looker.client, looker.namespace) if choice.target else {}
     try:
         return chosen(pods, choice.target, parts, daemons=choice.daemons, container=choice.container)
     except NoSuchLog as problem:

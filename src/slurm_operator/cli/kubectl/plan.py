@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from slurm_operator.cli.echo import echo
-from slurm_operator.cli.kubectl.session import Session, output, run, where
+from slurm_operator.cli.kubectl.shared.session import Session, output, run, where
 from slurm_operator.insight.forecast.outcome import Forecast
 from slurm_operator.insight.forecast.proposal import BadFile, Refused, ServerSide, manifests
 from slurm_operator.insight.forecast.proposal import plan as planned

@@ -8,8 +8,9 @@ import click
 
 from slurm_operator import wire
 from slurm_operator.api.shared.meta import ObjectKey
-from slurm_operator.cli.kubectl.session import Session, output, run, where
-from slurm_operator.insight.record import (
+from slurm_operator.cli.kubectl.shared.session import Session, output, run, where
+from slurm_operator.insight.recording.fetch import NotRecording, fetched
+from slurm_operator.insight.recording.replay import (
     NotARecording,
     Recorded,
     Replayed,
@@ -18,7 +19,6 @@ from slurm_operator.insight.record import (
     replay,
     taken,
 )
-from slurm_operator.insight.recording_fetch import NotRecording, fetched
 from slurm_operator.insight.text import output as show
 from slurm_operator.operator import reconcilers
 from slurm_operator.runtime.settings import Settings

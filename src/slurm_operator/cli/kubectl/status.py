@@ -9,9 +9,10 @@ from slurm_operator.api import registry
 from slurm_operator.api.slinky.cluster import Cluster
 from slurm_operator.api.slinky.controller import Controller
 from slurm_operator.cli.echo import echo
-from slurm_operator.cli.kubectl.archive import bundle_option, sight_of
-from slurm_operator.cli.kubectl.proposals import cluster_names
-from slurm_operator.cli.kubectl.session import (
+from slurm_operator.cli.kubectl.screen.watching import again, watch_option
+from slurm_operator.cli.kubectl.shared.archive import bundle_option, sight_of
+from slurm_operator.cli.kubectl.shared.proposals import cluster_names
+from slurm_operator.cli.kubectl.shared.session import (
     Session,
     as_slurm_user,
     output_option,
@@ -19,7 +20,6 @@ from slurm_operator.cli.kubectl.session import (
     selector_option,
     where,
 )
-from slurm_operator.cli.kubectl.watching import again, watch_option
 from slurm_operator.insight.clusters import NotFound, clusters, clusters_named, strays
 from slurm_operator.insight.collect import Sight
 from slurm_operator.insight.evaluation import verdicts

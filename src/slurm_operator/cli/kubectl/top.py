@@ -9,14 +9,14 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from slurm_operator.cli.kubectl.keys import QUIT, until_key
-from slurm_operator.cli.kubectl.proposals import cluster_names
-from slurm_operator.cli.kubectl.session import Session, as_slurm_user, output, run, where
-from slurm_operator.cli.kubectl.top_screen import Frame, frame, screen
+from slurm_operator.cli.kubectl.screen.frames import Frame, frame, screen
+from slurm_operator.cli.kubectl.screen.keys import QUIT, until_key
+from slurm_operator.cli.kubectl.shared.proposals import cluster_names
+from slurm_operator.cli.kubectl.shared.session import Session, as_slurm_user, output, run, where
 from slurm_operator.clock import PassClock, SystemClock
 from slurm_operator.insight.clusters import NotFound, SlurmCluster, clusters, only
 from slurm_operator.insight.collect import Looker
-from slurm_operator.insight.drain import slurm_name
+from slurm_operator.insight.drain.decide import slurm_name
 from slurm_operator.insight.text import output as show
 from slurm_operator.slurmsync.pending_writes import Ledger
 from slurm_operator.slurmsync.poller import SlurmPoller
@@ -84,7 +84,7 @@ async def _frames(looker: Looker, name: str, interval: float) -> AsyncIterator[F
             await asyncio.sleep(interval)
             await poller.poll()
             clock = PassClock(SystemClock())
-            yield frame(str(cluster.key), clock.dated(poller.facts()), _kube_nodes(cluster), clock.now())
+            yield frame(str(cluster.key), clock.dated(poller.latest()), _kube_nodes(cluster), clock.now())
 
 
 def _kube_nodes(cluster: SlurmCluster) -> dict[str, str]:

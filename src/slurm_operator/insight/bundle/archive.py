@@ -15,9 +15,9 @@ from slurm_operator import __version__, wire
 from slurm_operator.api.schema.kind import Kind
 from slurm_operator.api.shared.images import named_images
 from slurm_operator.api.shared.meta import ObjectKey
-from slurm_operator.insight import crash_logs
 from slurm_operator.insight.collect import Sight, Unseen
-from slurm_operator.insight.logs import Stream
+from slurm_operator.insight.logs import crashes
+from slurm_operator.insight.logs.choice import Stream
 from slurm_operator.insight.world_snapshot import Picture
 from slurm_operator.manifests.events import WARNING, Event
 from slurm_operator.manifests.meta import Manifest, decode_child
@@ -163,7 +163,7 @@ def replayed(files: Files, program: Program) -> Sight:
         for event in wire.decode(files.get(EVENTS, b"[]"), list[Event]):
             if event.type == WARNING:
                 picture.put(event)
-        crash_logs.put(picture, _last_words(files, picture))
+        crashes.put(picture, _last_words(files, picture))
     except wire.DecodeError as error:
         raise NotABundle(_other(files, error)) from error
     return Sight(picture, list(told.unseen), told.images)
@@ -181,7 +181,7 @@ def _other(files: Files, error: wire.DecodeError) -> str:
 def _last_words(files: Files, picture: Picture) -> dict[Stream, str]:
     return {
         stream: files[path].decode(errors="replace")
-        for stream in crash_logs.silent(picture)
+        for stream in crashes.silent(picture)
         if (path := log_path(stream, previous=True)) in files
     }
 

@@ -8,7 +8,6 @@ import slurm_operator
 from slurm_operator import wire
 from slurm_operator.api.schema.kind import Kind
 from slurm_operator.api.shared.meta import ObjectKey
-from slurm_operator.insight import logs, logs_read
 from slurm_operator.insight.bundle.archive import (
     ABOUT,
     CONFIG_MAPS,
@@ -28,6 +27,7 @@ from slurm_operator.insight.clusters import clusters
 from slurm_operator.insight.collect import Looker, Sight, Unseen
 from slurm_operator.insight.doctor import checkup, collection
 from slurm_operator.insight.evaluation import verdicts
+from slurm_operator.insight.logs import choice, reading
 from slurm_operator.insight.operator_pods import OPERATOR
 from slurm_operator.insight.status.cluster_status import status
 from slurm_operator.insight.text.status_text import screen
@@ -214,7 +214,7 @@ class Collector:
         pods = await self._pods(self._looker.namespace, OUR_CHILDREN, "pods")
         operators = await self._pods("", OPERATOR, "logs of the operator")
         streams = [
-            logs.Stream(pod.metadata.namespace, pod.metadata.name, container)
+            choice.Stream(pod.metadata.namespace, pod.metadata.name, container)
             for pod in (*pods, *operators)
             for container in pod.containers
         ]
@@ -226,19 +226,19 @@ class Collector:
         )
         return dict(found)
 
-    async def _pods(self, namespace: str, labels: str, what: str) -> list[logs.LoggedPod]:
+    async def _pods(self, namespace: str, labels: str, what: str) -> list[choice.LoggedPod]:
         try:
-            return await logs_read.pods(self._client, namespace, labels)
+            return await reading.pods(self._client, namespace, labels)
         except KubeError as error:
             self._note(what, error, "list pods" if namespace else "list pods in every namespace")
             return []
 
     async def _log(
-        self, stream: logs.Stream, gate: asyncio.Semaphore, *, previous: bool
+        self, stream: choice.Stream, gate: asyncio.Semaphore, *, previous: bool
     ) -> tuple[str, bytes]:
-        wanted = logs.Wanted(tail=self._tail, previous=previous, timestamps=True)
+        wanted = choice.Wanted(tail=self._tail, previous=previous, timestamps=True)
         async with gate:
-            lines = [line.text async for line in logs_read.lines(self._client, [stream], wanted)]
+            lines = [line.text async for line in reading.lines(self._client, [stream], wanted)]
         return log_path(stream, previous=previous), self._redact.text("\n".join([*lines, ""])).encode()
 
 
@@ -261,12 +261,12 @@ def without_guessable(secret: Secret, values: Mapping[str, bytes]) -> Secret:
     return wire.replace(secret, digests=digests)
 
 
-def _restarted(pods: Iterable[Pod]) -> Iterable[logs.Stream]:
+def _restarted(pods: Iterable[Pod]) -> Iterable[choice.Stream]:
     """Containers that ended before: what they said last is often the cause."""
     for pod in pods:
         for one in (*pod.status.container_statuses, *pod.status.init_container_statuses):
             if one.restart_count:
-                yield logs.Stream(pod.metadata.namespace, pod.metadata.name, one.name)
+                yield choice.Stream(pod.metadata.namespace, pod.metadata.name, one.name)
 
 
 def default_name(namespace: str) -> str:

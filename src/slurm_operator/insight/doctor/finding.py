@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from enum import StrEnum
 
 from slurm_operator import wire
+from slurm_operator.listing import first_few
 from slurm_operator.manifests.objects import Unread
 
 _SHOWN = 4
@@ -51,5 +52,4 @@ def unread(check: str, what: Unread) -> Finding:
 
 def listed(names: Sequence[object]) -> str:
     """The first few of these."""
-    more = len(names) - _SHOWN
-    return ", ".join(map(str, names[:_SHOWN])) + (f" and {more} more" if more > 0 else "")
+    return first_few(names, _SHOWN)

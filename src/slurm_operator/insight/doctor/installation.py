@@ -1,4 +1,4 @@
-"""Whether the operator is installed as it should be, and whether both it and you may do what is needed."""
+"""Whether the operator is installed completely, and whether both it and you may do what is needed."""
 
 from collections.abc import Iterator, Sequence
 from functools import cache

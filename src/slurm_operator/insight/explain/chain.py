@@ -10,7 +10,7 @@ from slurm_operator.insight.collect import Unseen, is_whole
 from slurm_operator.insight.world_snapshot import Picture
 from slurm_operator.plan.reconciler import Reconciler
 from slurm_operator.slurm.accounting import AccountedJob
-from slurm_operator.slurm.job_detail import JobDetail
+from slurm_operator.slurm.jobs.detail import JobDetail
 
 
 class Link(wire.Record):

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from slurm_operator.slurm.hostlist import HostlistError, expand
-from slurm_operator.slurm.job import SlurmJob
-from slurm_operator.slurm.job_detail import JobDetail
+from slurm_operator.slurm.jobs.detail import JobDetail
+from slurm_operator.slurm.jobs.job import SlurmJob
 
 _ID = re.compile(
     r"(?P<base>\d{1,10})(?:_(?:(?P<task>\d{1,10})|\[(?P<tasks>[\d,%:-]+)\]))?(?:\+(?P<part>\d{1,4}))?"

@@ -10,13 +10,13 @@ from slurm_operator.api.slinky.nodeset import NodeSet
 from slurm_operator.insight.explain import slurm
 from slurm_operator.insight.explain.chain import Case, Finding, Link, Remedy
 from slurm_operator.insight.explain.job_ids import meant, read_id, written_id
+from slurm_operator.insight.slurm.unusable import is_out
 from slurm_operator.insight.text.output import counted
-from slurm_operator.insight.unusable import is_out
 from slurm_operator.slurm.accounting import AccountedJob
 from slurm_operator.slurm.hostlist import compress
-from slurm_operator.slurm.job import SlurmJob
-from slurm_operator.slurm.job_detail import JobDetail
-from slurm_operator.slurm.job_reasons import meaning
+from slurm_operator.slurm.jobs.detail import JobDetail
+from slurm_operator.slurm.jobs.job import SlurmJob
+from slurm_operator.slurm.jobs.waiting_reasons import meaning
 from slurm_operator.slurm.node import SlurmNode
 from slurm_operator.slurm.snapshot import Snapshot
 from slurm_operator.slurm.states import JobState

@@ -1,4 +1,4 @@
-"""Why one of our objects is not as it should be: its reconciler's verdict, and behind it the next one's."""
+"""Why one of our objects is not ready: its reconciler's verdict, and behind it the next one's."""
 
 from datetime import timedelta
 
@@ -19,7 +19,7 @@ from slurm_operator.insight.explain.ending_namespace import ending
 from slurm_operator.insight.explain.pods import worst
 from slurm_operator.insight.explain.remedies import remedy
 from slurm_operator.insight.explain.slurm import slurm_node
-from slurm_operator.insight.unusable import Unusable, all_unusable, counted_unusable, nodes_of
+from slurm_operator.insight.slurm.unusable import Unusable, all_unusable, counted_unusable, nodes_of
 from slurm_operator.manifests.objects import Pod
 from slurm_operator.plan.world import OWNER
 from slurm_operator.reconcilers.cluster import causes
@@ -215,7 +215,7 @@ def _behind(found: Verdict, case: Case) -> list[Link]:
 
 
 def _comes(found: Verdict) -> bool:
-    """Whether what it lacks comes by itself."""
+    """Whether it only has to wait for what it lacks."""
     degraded = found.condition(DEGRADED)
     return degraded is None or degraded.status is not Truth.TRUE
 

@@ -4,14 +4,14 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from slurm_operator.api.shared.meta import ObjectKey
-from slurm_operator.insight.drain import is_by
+from slurm_operator.insight.drain.decide import is_by
 from slurm_operator.insight.explain.chain import Case, Finding, Link, Remedy
 from slurm_operator.insight.explain.pods import is_worker, look_at_slurmd, lost, why_not
 from slurm_operator.manifests.objects import KubeNode, Pod
 from slurm_operator.reconcilers.nodeset import identity
 from slurm_operator.safety.gate import jobs_text
 from slurm_operator.slurm.hostlist import compress
-from slurm_operator.slurm.job import SlurmJob
+from slurm_operator.slurm.jobs.job import SlurmJob
 from slurm_operator.slurm.node import SlurmNode
 from slurm_operator.slurm.reasons import OurReason
 from slurm_operator.slurm.snapshot import Snapshot

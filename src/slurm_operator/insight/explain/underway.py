@@ -7,6 +7,7 @@ from slurm_operator.api.shared.conditions import PROGRESSING
 from slurm_operator.insight.evaluation import Verdict
 from slurm_operator.insight.explain.chain import Case, Link
 from slurm_operator.insight.forecast.differences import Difference, differences
+from slurm_operator.listing import first_few
 from slurm_operator.plan.actions import Wait
 from slurm_operator.reconcilers.nodeset.creation.revisions import changed_intent
 from slurm_operator.reconcilers.nodeset.departures import rollout
@@ -76,13 +77,12 @@ def _slot(name: str, seen: Workers) -> Iterator[Link]:
         return
     slots = rollout.budget(seen, seen.nodeset.status.desired or len(seen.workers))
     which = "the only rollout slot" if slots == 1 else f"one of {slots} rollout slots"
-    who = ", ".join(worker.slurm_node for worker in idle[:_MOST_WAITS])
-    more = f" and {len(idle) - _MOST_WAITS} more" if len(idle) > _MOST_WAITS else ""
+    who = first_few([worker.slurm_node for worker in idle], _MOST_WAITS)
     verb = "wait" if len(idle) > 1 else "waits"
     yield Link(
         subject=f"Worker {busy[0].slurm_node}",
         says=f"holds {which} (updateStrategy.rollingUpdate.maxUnavailable) with {jobs_text(busy[0].jobs)}; "
-        f"{who}{more} {verb} for it, though idle.",
+        f"{who} {verb} for it, though idle.",
     )
 
 

@@ -107,7 +107,7 @@ class Kubernetes:
         return self.picture.child(kind, *key)
 
     def pass_time(self) -> None:
-        """What controllers and kubelets do by themselves."""
+        """What controllers and kubelets do on their own."""
         for kind in (kinds.STATEFUL_SET, kinds.DEPLOYMENT):
             for child in list(self.picture.parts.get(kind, {}).values()):
                 self._keep_workload(kind, child)

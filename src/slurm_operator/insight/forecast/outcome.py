@@ -15,7 +15,7 @@ from slurm_operator.insight.world_snapshot import Picture
 from slurm_operator.manifests import kinds
 from slurm_operator.plan.reconciler import Reconciler
 from slurm_operator.runtime.report.reporter import REFUSED
-from slurm_operator.slurm.job import SlurmJob
+from slurm_operator.slurm.jobs.job import SlurmJob
 from slurm_operator.slurm.snapshot import Snapshot
 
 

@@ -38,7 +38,7 @@ PLANNED: dict[tuple[str, str], Kind] = {
 _MOST_LOOKS = 8
 
 
-class BadFile(Exception):  # noqa: N818 - it is the user's to mend
+class BadFile(Exception):  # noqa: N818 - it is the user's to fix
     """The file cannot be planned with: which document, and why."""
 
 

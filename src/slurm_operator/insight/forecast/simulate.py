@@ -19,7 +19,7 @@ from slurm_operator.plan.plan import Outcome, Plan
 from slurm_operator.plan.reconciler import Reconciler
 from slurm_operator.reconcilers.shared import spec_refusal
 from slurm_operator.runtime.report.reporter import full_status
-from slurm_operator.slurm.job import SlurmJob
+from slurm_operator.slurm.jobs.job import SlurmJob
 from slurm_operator.slurm.snapshot import Snapshot
 
 # A real change settles in a few dozen rounds; beyond this something goes in circles, and that is told.
@@ -100,7 +100,7 @@ class Play:
         return has_ended
 
     def round(self) -> timedelta | None:
-        """One pass over everything, and what then happens by itself; when somebody wants to look again."""
+        """One pass over everything, and what follows from it; when somebody wants to look again."""
         soonest: list[timedelta] = []
         self._waits = {}
         for reconciler in self._reconcilers:

@@ -30,7 +30,7 @@ from slurm_operator.reconcilers.nodeset.records.registration_check import Declar
 from slurm_operator.safety.gate import is_record_of
 from slurm_operator.slurm.conf.lines import Conf, parse
 from slurm_operator.slurm.health import ControllerPing
-from slurm_operator.slurm.job import SlurmJob
+from slurm_operator.slurm.jobs.job import SlurmJob
 from slurm_operator.slurm.node import SlurmNode
 from slurm_operator.slurm.reasons import is_our_reason
 from slurm_operator.slurm.snapshot import Snapshot
@@ -170,7 +170,9 @@ class Slurm:
 
     def _conf(self, key: ObjectKey) -> Conf | None:
         controller = self.picture.get(Controller, *key)
-        config = controller.named.config if controller is not None else names.controller_config(key.name)
+        config = (
+            controller.child_names.config if controller is not None else names.controller_config(key.name)
+        )
         child = self.picture.child(kinds.CONFIG_MAP, key.namespace, config)
         text = (child.body.get("data") or {}).get("slurm.conf") if child is not None else None
         return parse(text, "slurm.conf") if text is not None else None

@@ -10,7 +10,7 @@ from slurm_operator.reconcilers.nodeset.records.registration_check import Declar
 from slurm_operator.slurm.conf.lines import Conf
 from slurm_operator.slurm.conf.merge import worker_pairs
 from slurm_operator.slurm.features import features
-from slurm_operator.slurm.job import SlurmJob
+from slurm_operator.slurm.jobs.job import SlurmJob
 from slurm_operator.slurm.node import SlurmNode
 from slurm_operator.slurm.partition import Partition
 from slurm_operator.slurm.reservation import Reservation

@@ -47,7 +47,7 @@ def new_revision(body: Manifest) -> str:
 
 
 def is_rolling(child: Child) -> bool:
-    """Whether its controller replaces outdated pods by itself."""
+    """Whether its controller replaces outdated pods."""
     strategy = child.body["spec"].get("updateStrategy") or {}
     return bool(strategy.get("type", "RollingUpdate") == "RollingUpdate")
 

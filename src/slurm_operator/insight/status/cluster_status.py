@@ -15,11 +15,11 @@ from slurm_operator.api.slinky.nodeset import NodeSet
 from slurm_operator.api.slinky.nodeset_status import NodeSetStatus
 from slurm_operator.insight.clusters import DAEMONS, Part, SlurmCluster, controller_of
 from slurm_operator.insight.collect import Limited, Unseen
-from slurm_operator.insight.drain import SLURM_USER, reason_text
+from slurm_operator.insight.drain.decide import SLURM_USER, reason_text
 from slurm_operator.insight.evaluation import Verdict
+from slurm_operator.insight.slurm.unusable import Unusable, all_unusable, counted_unusable, nodes_of
 from slurm_operator.insight.status.waiting_jobs import Pending, pending
 from slurm_operator.insight.text.output import counted, node_state
-from slurm_operator.insight.unusable import Unusable, all_unusable, counted_unusable, nodes_of
 from slurm_operator.manifests.objects import Pod
 from slurm_operator.manifests.pod_troubles import troubles
 from slurm_operator.plan.world import World

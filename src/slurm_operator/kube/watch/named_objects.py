@@ -18,11 +18,11 @@ from slurm_operator.kube.request import Selection
 from slurm_operator.kube.secret_values import decode_secret
 from slurm_operator.kube.secret_values import read_secret as read_secret
 from slurm_operator.kube.secret_values import value_digest as value_digest
-from slurm_operator.kube.watch.named_reads import NamedReads
+from slurm_operator.kube.watch.listeners import CallbackListener
+from slurm_operator.kube.watch.read_queue import ReadQueue
 from slurm_operator.kube.watch.reflector import Reflector
 from slurm_operator.kube.watch.resource_versions import is_older
-from slurm_operator.kube.watch.scopes import Scope, scope_of, scopes
-from slurm_operator.kube.watch.sinks import Listener
+from slurm_operator.kube.watch.watched_scopes import Scope, scope_of, watched_scopes
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.meta import Child, Manifest, decode_child
 from slurm_operator.manifests.objects import ConfigMap, Secret
@@ -51,7 +51,7 @@ class _Known(NamedTuple, Generic[T]):
     since: datetime | None
 
 
-class Referenced(Generic[T]):
+class NamedObjects(Generic[T]):
     """The named objects of one kind, for as long as somebody wants them.
 
     A handful in a namespace are watched one by one. Beyond that one watch tells which names change, without
@@ -72,7 +72,7 @@ class Referenced(Generic[T]):
         self._tasks: dict[Scope, asyncio.Task[None]] = {}
         self._refused: set[Scope] = set()
         self._rearrange = asyncio.Event()
-        self._reads = NamedReads(self._read)
+        self._reads = ReadQueue(self._read)
 
     def want(self, owner: Hashable, keys: Iterable[ObjectKey]) -> None:
         """From now on `owner` is interested in exactly these; nothing is kept that nobody wants."""
@@ -139,7 +139,7 @@ class Referenced(Generic[T]):
                 self._arrange(tasks)
 
     def _arrange(self, tasks: asyncio.TaskGroup) -> None:
-        chosen = scopes(list(self._interest), self._reflectors.keys(), self._refused)
+        chosen = watched_scopes(list(self._interest), self._reflectors.keys(), self._refused)
         for scope in sorted(self._reflectors.keys() - chosen):
             del self._reflectors[scope]
             self._tasks.pop(scope).cancel()
@@ -153,10 +153,12 @@ class Referenced(Generic[T]):
             one = Selection(
                 kind=self._kind, namespace=scope.namespace, field_selector=f"metadata.name={scope.name}"
             )
-            whole = Listener(listing, partial(self._listed_one, scope), self._saw, self._saw_deleted)
+            whole = CallbackListener(listing, partial(self._listed_one, scope), self._saw, self._saw_deleted)
             return Reflector(self._client, one, self._decode, whole)
         many = Selection(kind=self._kind, namespace=scope.namespace, metadata_only=True)
-        slips = Listener(listing, partial(self._listed_slips, scope), self._saw_slip, self._saw_deleted)
+        slips = CallbackListener(
+            listing, partial(self._listed_slips, scope), self._saw_slip, self._saw_deleted
+        )
         return Reflector(
             self._client, many, _decode_slip, slips, on_trouble=partial(self._narrow_if_forbidden, scope)
         )
@@ -256,16 +258,16 @@ def _has_same_content(one: _Known[T], other: _Known[T]) -> bool:
     return (old.metadata.uid, old.digests) == (new.metadata.uid, new.digests)
 
 
-def secrets(client: Client, steady: Steady) -> Referenced[Secret]:
+def secrets(client: Client, steady: Steady) -> NamedObjects[Secret]:
     """Secrets as facts: digests in place of values."""
-    return Referenced(client, kinds.SECRET, decode_secret, steady)
+    return NamedObjects(client, kinds.SECRET, decode_secret, steady)
 
 
-def config_maps(client: Client) -> Referenced[ConfigMap]:
+def config_maps(client: Client) -> NamedObjects[ConfigMap]:
     """ConfigMaps, whole."""
-    return Referenced(client, kinds.CONFIG_MAP, wire.decoder(ConfigMap))
+    return NamedObjects(client, kinds.CONFIG_MAP, wire.decoder(ConfigMap))
 
 
-def revisions(client: Client) -> Referenced[Child]:
+def revisions(client: Client) -> NamedObjects[Child]:
     """ControllerRevisions, whole."""
-    return Referenced(client, kinds.CONTROLLER_REVISION, decode_child)
+    return NamedObjects(client, kinds.CONTROLLER_REVISION, decode_child)

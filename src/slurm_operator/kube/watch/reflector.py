@@ -12,7 +12,7 @@ from slurm_operator.kube import envelope, errors
 from slurm_operator.kube.client import Client, Decode
 from slurm_operator.kube.request import Selection
 from slurm_operator.kube.watch.backoff import Backoff
-from slurm_operator.kube.watch.sinks import Sink
+from slurm_operator.kube.watch.listeners import WatchListener
 
 T = TypeVar("T", bound=HasMeta)
 
@@ -38,7 +38,7 @@ class Reflector(Generic[T]):
         client: Client,
         selection: Selection,
         decode: Decode[T],
-        sink: Sink[T],
+        sink: WatchListener[T],
         *,
         on_trouble: Callable[[errors.KubeError], None] = lambda trouble: None,
     ) -> None:

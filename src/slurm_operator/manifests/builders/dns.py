@@ -7,7 +7,7 @@ from slurm_operator.api.slinky.controller import Controller
 
 def worker_domain(controller: Controller) -> str:
     """The search domain in which workers of a Controller have their bare host names."""
-    return service_domain(controller.named.workers, controller.metadata.namespace)
+    return service_domain(controller.child_names.workers, controller.metadata.namespace)
 
 
 def service_domain(service: str, namespace: str) -> str:
@@ -31,4 +31,4 @@ def controller_address(controller: Controller) -> str:
     if spec.external and spec.external_config is not None:
         return f"{spec.external_config.host}:{spec.external_config.port}"
     port = spec.service.port or names.SLURMCTLD_PORT
-    return f"{controller.named.service}.{meta.namespace}:{port}"
+    return f"{controller.child_names.service}.{meta.namespace}:{port}"

@@ -59,7 +59,7 @@ class Ring(wire.Record):
 
     @property
     def hash(self) -> str:
-        """Changes when a daemon that reads its keys only when it starts has to start anew."""
+        """Changes when a daemon that reads its keys only when it starts has to be restarted."""
         return f"{self.signs}-{self.next}" if self.next else self.signs
 
 

@@ -98,7 +98,7 @@ class Owner:
             },
         }
 
-    def named(self, kind: Kind, name: str) -> Manifest:
+    def bare_child(self, kind: Kind, name: str) -> Manifest:
         """A child without content, to ask whose its name is."""
         return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": self.metadata(name)}
 

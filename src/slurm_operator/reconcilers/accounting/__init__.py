@@ -32,7 +32,7 @@ def of_complaint(event: Event, world: World) -> Iterator[ObjectKey]:
     """Pods of slurmdbd or of its database were refused."""
     for accounting in world.all(Accounting, event.metadata.namespace):
         name = accounting.metadata.name
-        if event.regarding.name in (accounting.named.workload, names.database_workload(name)):
+        if event.regarding.name in (accounting.child_names.workload, names.database_workload(name)):
             yield key_of(accounting)
 
 

@@ -23,7 +23,7 @@ def slurmdbd_conf(accounting: Accounting, address: Address, password: SecretHand
         "AuthAltParameters": ",".join([f"jwt_key=/etc/slurm/{names.JWT_KEY_FILE}", *jwks]),
     }
     ours: list[Entry] = [
-        setting("DbdHost", f"{accounting.named.workload}-0"),
+        setting("DbdHost", f"{accounting.child_names.workload}-0"),
         setting("DbdPort", str(names.SLURMDBD_PORT)),
         setting("SlurmUser", accounting.user.name),
         setting("AuthType", f"auth/{type_of(spec.auth)}"),

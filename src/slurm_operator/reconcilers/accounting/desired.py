@@ -39,12 +39,12 @@ def key_secret(accounting: Accounting, name: str) -> Manifest:
 
 def service(accounting: Accounting) -> Manifest:
     return owner(accounting).service(
-        accounting.named.service, accounting.spec.service, APP, names.SLURMDBD_PORT
+        accounting.child_names.service, accounting.spec.service, APP, names.SLURMDBD_PORT
     )
 
 
 def conf_secret(accounting: Accounting, address: Address, password: SecretHandle) -> Manifest:
-    name = accounting.named.config
+    name = accounting.child_names.config
     return owner(accounting).secret(name, {conf.FILE: conf.slurmdbd_conf(accounting, address, password)})
 
 
@@ -52,7 +52,7 @@ def stateful_set(seen: Seen, address: Address, config: Manifest) -> Manifest:
     """slurmdbd, once it has all that it needs. Replaced when its configuration, key or image changes."""
     assert isinstance(seen.slurm_key, SecretHandle)
     assert isinstance(seen.signing_key, SecretHandle)
-    spec, ours, called = seen.accounting.spec, owner(seen.accounting), seen.accounting.named
+    spec, ours, called = seen.accounting.spec, owner(seen.accounting), seen.accounting.child_names
     hashes = {
         names.SLURMDBD_CONF_HASH: digest(config["stringData"]),
         names.SLURM_KEY_HASH: seen.key_hash,

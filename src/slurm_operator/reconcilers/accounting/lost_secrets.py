@@ -1,4 +1,4 @@
-"""Secrets that are made once: one that is lost is not made anew while somebody goes on with the old one."""
+"""Secrets that are made once: a lost one is not made again while somebody still uses the old one."""
 
 from collections.abc import Iterable, Iterator
 
@@ -37,10 +37,10 @@ def made_once(
 def users_of_keys(accounting: Accounting, world: World) -> Iterator[User]:
     """Daemons that were started with the keys of this Accounting."""
     namespace, name = accounting.metadata.namespace, accounting.metadata.name
-    yield kinds.STATEFUL_SET, accounting.named.workload
+    yield kinds.STATEFUL_SET, accounting.child_names.workload
     for controller in world.all(Controller, namespace):
         if controller.spec.accounting == name:
-            yield kinds.STATEFUL_SET, controller.named.workload
+            yield kinds.STATEFUL_SET, controller.child_names.workload
 
 
 def users_of_password(accounting: Accounting) -> Iterator[User]:

@@ -79,7 +79,7 @@ class Seen:
             return Need(subject="database", reason="DatabaseNotConfigured", message=message)
         if isinstance(self.password, Need):
             return self.password
-        # Once slurmdbd runs it bridges an absence of its database by itself.
+        # Once slurmdbd runs, it waits for a database that is away.
         is_first_start = self.rollout is None
         if self.address.is_managed and is_first_start and not (self.mariadb and self.mariadb.works):
             why = "; ".join(self.mariadb_troubles) or "it is starting"
@@ -104,7 +104,7 @@ def observe(key: ObjectKey, world: World) -> Seen | None:
     accounting = _as_held(accounting, controllers, world)
     uid = accounting.metadata.uid
     children = {(kind, c.metadata.name): c for kind in OWNED for c in world.children(kind, uid)}
-    workload, mariadb = accounting.named.workload, names.database_workload(key.name)
+    workload, mariadb = accounting.child_names.workload, names.database_workload(key.name)
     if claim := world.child(kinds.PERSISTENT_VOLUME_CLAIM, key.namespace, mariadb):
         children[kinds.PERSISTENT_VOLUME_CLAIM, mariadb] = claim
     address = database.address(accounting)
@@ -123,7 +123,7 @@ def observe(key: ObjectKey, world: World) -> Seen | None:
         ),
         munge_key=_munge_key(accounting, world),
         jwks=_jwks(key.namespace, spec.jwks_key_ref, world),
-        conf_secret=world.secret(key.namespace, accounting.named.config),
+        conf_secret=world.secret(key.namespace, accounting.child_names.config),
         children=children,
         rollout=rollout(children.get((kinds.STATEFUL_SET, workload))),
         mariadb=rollout(children.get((kinds.STATEFUL_SET, mariadb))),

@@ -124,4 +124,4 @@ def endpoint(seen: Seen) -> str:
     if spec.external and spec.external_config is not None:
         return f"{spec.external_config.host}:{spec.external_config.port}"
     port = spec.service.port or names.SLURMDBD_PORT
-    return f"{seen.accounting.named.service}.{meta.namespace}:{port}"
+    return f"{seen.accounting.child_names.service}.{meta.namespace}:{port}"

@@ -9,7 +9,7 @@ from slurm_operator.plan.conditions import DEGRADED, PROGRESSING, READY, Conditi
 from slurm_operator.plan.plan import Outcome, Plan
 from slurm_operator.reconcilers.cluster.desired import chosen_isolation, is_persistent
 from slurm_operator.reconcilers.cluster.observe import Seen
-from slurm_operator.reconcilers.shared.composed import PART_TYPES, Part, State, state
+from slurm_operator.reconcilers.shared.composed import PART_TYPES, Part, State, state, under_way
 from slurm_operator.slurm.snapshot import Unreachable
 
 ISOLATION = "Isolation"
@@ -77,19 +77,10 @@ def _progressing(plan: Plan, outcome: Outcome, states: list[State]) -> Condition
         return true(PROGRESSING, wait.reason, wait.message)
     for one in states:
         if one.is_progressing:
-            return true(PROGRESSING, *_progress(one))
+            return true(PROGRESSING, *under_way(one))
     if _is_being_made(plan):
         return true(PROGRESSING, "Starting", "Its parts are being made.")
     return false(PROGRESSING, "UpToDate")
-
-
-def _progress(one: State) -> tuple[str, str]:
-    """What a part waits for. That it is ready is no reason for being on its way."""
-    if one.progress:
-        return one.progress, f"{one.name}: {one.progress_message}" if one.progress_message else one.name
-    if one.is_ready:
-        return "Changing", f"{one.name} has not been looked at since it was changed."
-    return one.reason, str(one)
 
 
 def _degraded(seen: Seen, plan: Plan, states: list[State]) -> Condition:

@@ -70,7 +70,7 @@ def sharing_volume(claim: VolumeClaim, world: World) -> Iterator[ObjectKey]:
 def of_complaint(event: Event, world: World) -> Iterator[ObjectKey]:
     """Pods of slurmctld were refused."""
     for controller in world.all(Controller, event.metadata.namespace):
-        if event.regarding.name == controller.named.workload:
+        if event.regarding.name == controller.child_names.workload:
             yield key_of(controller)
 
 

@@ -92,7 +92,7 @@ def held_with_copies(seen: Seen, held: list[Action], ring: Step) -> list[Lane]:
 
 
 def _writes_config(seen: Seen, files: Step) -> bool:
-    name = seen.controller.named.config
+    name = seen.controller.child_names.config
     actions = (action for stage in files.stages for action in stage)
     return any(isinstance(one, Apply) and one.manifest["metadata"]["name"] == name for one in actions)
 

@@ -24,13 +24,16 @@ def desired(seen: Seen, files: Files) -> list[Manifest]:
 
 def named_objects(controller: Controller) -> list[Manifest]:
     """What is made for it under a name that somebody may have chosen."""
-    ours, called = owner(controller), controller.named
-    shared = [ours.named(kinds.SERVICE, called.workers), ours.named(kinds.DISRUPTION_BUDGET, called.budget)]
-    config = ours.named(kinds.CONFIG_MAP, called.config)
+    ours, called = owner(controller), controller.child_names
+    shared = [
+        ours.bare_child(kinds.SERVICE, called.workers),
+        ours.bare_child(kinds.DISRUPTION_BUDGET, called.budget),
+    ]
+    config = ours.bare_child(kinds.CONFIG_MAP, called.config)
     if controller.spec.external:
         return [*shared, config]
-    services = [ours.named(kinds.SERVICE, name) for name in (called.service, called.internal_service)]
-    return [*services, *shared, config, ours.named(kinds.STATEFUL_SET, called.workload)]
+    services = [ours.bare_child(kinds.SERVICE, name) for name in (called.service, called.internal_service)]
+    return [*services, *shared, config, ours.bare_child(kinds.STATEFUL_SET, called.workload)]
 
 
 def network(seen: Seen, port: int) -> list[Manifest]:
@@ -52,7 +55,7 @@ def network(seen: Seen, port: int) -> list[Manifest]:
 def config_map(seen: Seen, files: Files, notes: dict[str, str] | None = None) -> Manifest:
     """The files that slurmctld mounts; `notes` tell what was last refused."""
     head = owner(seen.controller)
-    name = seen.controller.named.config
+    name = seen.controller.child_names.config
     manifest = head.config_map(name, {})
     return manifest | {"metadata": head.metadata(name, annotations=notes)} | data(files)
 

@@ -111,7 +111,7 @@ class Seen:
 
     @property
     def workload(self) -> Child | None:
-        return self.children.get((kinds.STATEFUL_SET, self.controller.named.workload))
+        return self.children.get((kinds.STATEFUL_SET, self.controller.child_names.workload))
 
 
 def observe(key: ObjectKey, world: World) -> Seen | None:
@@ -125,7 +125,7 @@ def observe(key: ObjectKey, world: World) -> Seen | None:
         child for child in world.children(kinds.CONFIG_MAP, controller.metadata.uid) if is_rehearsal(child)
     )
     children = dict(_children(controller, world))
-    workload = children.get((kinds.STATEFUL_SET, controller.named.workload))
+    workload = children.get((kinds.STATEFUL_SET, controller.child_names.workload))
     shared = sharing(controller, world)
     return Seen(
         controller=controller,
@@ -201,7 +201,7 @@ def referenced(controller: Controller) -> list[str]:
 
 
 def _children(controller: Controller, world: World) -> Iterator[tuple[tuple[Kind, str], Child]]:
-    called, namespace = controller.named, controller.metadata.namespace
+    called, namespace = controller.child_names, controller.metadata.namespace
     wanted = (
         (kinds.SERVICE, called.service),
         (kinds.SERVICE, called.internal_service),
@@ -224,7 +224,7 @@ def _children(controller: Controller, world: World) -> Iterator[tuple[tuple[Kind
 def _pods(controller: Controller, children: Mapping[tuple[Kind, str], Child], world: World) -> Iterator[Pod]:
     """The slurmctld pods that there are, those included that a smaller spec no longer wants."""
     namespace = controller.metadata.namespace
-    workload = children.get((kinds.STATEFUL_SET, controller.named.workload))
+    workload = children.get((kinds.STATEFUL_SET, controller.child_names.workload))
     made = workload.body.get("spec", {}).get("replicas", 0) if workload is not None else 0
     for index in range(max(replicas(controller), made)):
         pod = world.get(Pod, namespace, controller_pod(controller, index))

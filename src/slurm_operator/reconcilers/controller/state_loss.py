@@ -7,6 +7,7 @@ back, so the gate lets nobody go meanwhile.
 
 from datetime import datetime, timedelta
 
+from slurm_operator.listing import first_few
 from slurm_operator.manifests.objects import Pod
 from slurm_operator.reconcilers.controller.observe import Seen
 from slurm_operator.slurm.snapshot import Snapshot
@@ -59,7 +60,7 @@ def state_loss_text(seen: Seen) -> str:
     if since is None:
         return ""
     absent = unknown_workers(seen)
-    named = ", ".join(absent[:3]) + (f" and {len(absent) - 3} more" if len(absent) > 3 else "")
+    named = first_few(absent, 3)
     missing = f" Not back yet: {named}." if absent else ""
     return (
         f"slurmctld has been without its previous state since {since:%H:%M:%S} UTC: it answers, but it "

@@ -37,7 +37,7 @@ def owner(loginset: LoginSet) -> parts.Owner:
 
 def named_objects(loginset: LoginSet) -> list[Manifest]:
     """What is made for it under a name that somebody may have chosen."""
-    called, ours = loginset.named, owner(loginset)
+    called, ours = loginset.child_names, owner(loginset)
     headless = ((kinds.SERVICE, called.headless_service),) if loginset.spec.ordered else ()
     named = (
         (kinds.SERVICE, called.service),
@@ -45,7 +45,7 @@ def named_objects(loginset: LoginSet) -> list[Manifest]:
         (login_kind(loginset), called.workload),
         (kinds.CONFIG_MAP, called.ssh_config),
     )
-    return [ours.named(kind, name) for kind, name in named]
+    return [ours.bare_child(kind, name) for kind, name in named]
 
 
 def ssh_port(loginset: LoginSet) -> int:
@@ -69,7 +69,7 @@ def sssd_secret(loginset: LoginSet) -> Manifest:
 
 
 def service(loginset: LoginSet) -> Manifest:
-    return owner(loginset).service(loginset.named.service, loginset.spec.service, APP, names.SSH_PORT)
+    return owner(loginset).service(loginset.child_names.service, loginset.spec.service, APP, names.SSH_PORT)
 
 
 def services(loginset: LoginSet) -> list[Manifest]:
@@ -78,7 +78,7 @@ def services(loginset: LoginSet) -> list[Manifest]:
 
 
 def headless_service(loginset: LoginSet) -> Manifest:
-    return owner(loginset).headless_service(loginset.named.headless_service, APP, names.SSH_PORT)
+    return owner(loginset).headless_service(loginset.child_names.headless_service, APP, names.SSH_PORT)
 
 
 def ssh_config(loginset: LoginSet, host_keys: Secret) -> Manifest:
@@ -88,7 +88,7 @@ def ssh_config(loginset: LoginSet, host_keys: Secret) -> Manifest:
         "sshd_config": sshd_config(loginset, host_keys, forwards_x11=forwards_x11),
         "authorized_keys": sshd.authorized_keys(spec.root_ssh_authorized_keys),
     }
-    return owner(loginset).config_map(loginset.named.ssh_config, data)
+    return owner(loginset).config_map(loginset.child_names.ssh_config, data)
 
 
 def sshd_config(loginset: LoginSet, host_keys: Secret, *, forwards_x11: bool) -> str:
@@ -124,7 +124,7 @@ def workload(seen: Seen) -> Manifest:
     manifest: Manifest = {
         "apiVersion": "apps/v1",
         "kind": login_kind(loginset).kind,
-        "metadata": ours.metadata(loginset.named.workload, spec.template.metadata),
+        "metadata": ours.metadata(loginset.child_names.workload, spec.template.metadata),
         "spec": {
             "replicas": spec.replicas,
             "revisionHistoryLimit": 0,
@@ -149,7 +149,7 @@ def _replacement(loginset: LoginSet) -> Manifest:
     """How pods are named and replaced. Ordered ones need not wait for each other to start."""
     spec = loginset.spec
     if spec.ordered:
-        return {"serviceName": loginset.named.headless_service, "podManagementPolicy": "Parallel"}
+        return {"serviceName": loginset.child_names.headless_service, "podManagementPolicy": "Parallel"}
     return {"strategy": codec.plain(spec.strategy)} if spec.strategy else {}
 
 
@@ -174,7 +174,7 @@ def with_ring(seen: Seen, volumes: list[Manifest]) -> list[Manifest]:
 
 
 def pod(loginset: LoginSet, controller: Controller, volumes: list[Manifest]) -> Manifest:
-    spec, config = loginset.spec, loginset.named.ssh_config
+    spec, config = loginset.spec, loginset.child_names.ssh_config
     login = container(loginset, controller, volumes)
     auth = with_munge(controller.spec.auth)
     base: Manifest = {
@@ -203,7 +203,7 @@ def pod(loginset: LoginSet, controller: Controller, volumes: list[Manifest]) -> 
 def searched(loginset: LoginSet, controller: Controller) -> list[str]:
     """The domains in which workers, and ordered login pods, have their bare host names."""
     workers = worker_domain(controller)
-    own = service_domain(loginset.named.headless_service, loginset.metadata.namespace)
+    own = service_domain(loginset.child_names.headless_service, loginset.metadata.namespace)
     return [workers, own] if loginset.spec.ordered else [workers]
 
 
@@ -237,7 +237,7 @@ def container(loginset: LoginSet, controller: Controller, volumes: list[Manifest
             *_user_environment(controller),
         ],
         "ports": ports,
-        # The programs in the pod are kept running by themselves. A liveness probe would end the sessions of
+        # A supervisor keeps the programs in the pod running. A liveness probe would end the sessions of
         # everybody logged in here, so there is none.
         "readinessProbe": {
             "exec": {

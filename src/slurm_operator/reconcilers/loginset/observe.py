@@ -58,7 +58,7 @@ def observe(key: ObjectKey, world: World) -> Seen | None:
     controller = dependencies.controller(
         world, loginset.metadata, loginset.spec.controller_ref.name, "LoginSet"
     )
-    called = loginset.named
+    called = loginset.child_names
     children = seen_children(
         world,
         key.namespace,

@@ -50,7 +50,7 @@ def fingerprints(seen: Seen) -> list[str]:
 def endpoint(seen: Seen) -> str:
     """host:port for ssh: what a load balancer was given, else the Service inside the cluster."""
     meta = seen.loginset.metadata
-    name = seen.loginset.named.service
+    name = seen.loginset.child_names.service
     service = seen.children.get((kinds.SERVICE, name))
     body = service.body if service is not None else {}
     port = seen.loginset.spec.service.port or names.SSH_PORT

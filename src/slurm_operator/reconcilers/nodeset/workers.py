@@ -11,7 +11,7 @@ from slurm_operator.manifests.objects import KubeNode, Pod
 from slurm_operator.manifests.worker_names import registers_from
 from slurm_operator.reconcilers.nodeset import identity
 from slurm_operator.safety.gate import Candidate, is_record_of, is_record_of_crashed_worker, jobs_on
-from slurm_operator.slurm.job import SlurmJob
+from slurm_operator.slurm.jobs.job import SlurmJob
 from slurm_operator.slurm.node import SlurmNode
 from slurm_operator.slurm.reasons import OurReason, is_cordoned_by_operator
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable

@@ -43,7 +43,7 @@ def decide(seen: Seen, now: datetime) -> Plan:
 
 def _missed(seen: Seen) -> Iterator[Lane]:
     """What somebody else deleted, or what could not be made before, and workers cannot go without."""
-    called = seen.restapi.named
+    called = seen.restapi.child_names
     if (kinds.SERVICE, called.service) not in seen.children:
         yield lane("service", missing_among([service(seen)], seen.children))
     if (kinds.DEPLOYMENT, called.workload) not in seen.children:

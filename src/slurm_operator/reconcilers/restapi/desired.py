@@ -14,7 +14,7 @@ from slurm_operator.reconcilers.restapi.observe import APP, Seen
 from slurm_operator.reconcilers.shared.dependencies import Need
 from slurm_operator.slurm.conf.rest import has_slurmdbd
 
-# By itself slurmrestd has two threads per CPU, and as many calls to a slurmctld that hangs stall all others.
+# slurmrestd's default is two threads per CPU, and as many calls to a slurmctld that hangs stall all others.
 THREADS = 16
 
 # Not among the arguments: tools expect those that Slinky's operator writes. The entry points of its images
@@ -32,13 +32,18 @@ def owner(restapi: RestApi) -> parts.Owner:
 
 def named_objects(restapi: RestApi) -> list[Manifest]:
     """What is made for it under a name that somebody may have chosen."""
-    ours, called = owner(restapi), restapi.named
-    return [ours.named(kinds.SERVICE, called.service), ours.named(kinds.DEPLOYMENT, called.workload)]
+    ours, called = owner(restapi), restapi.child_names
+    return [
+        ours.bare_child(kinds.SERVICE, called.service),
+        ours.bare_child(kinds.DEPLOYMENT, called.workload),
+    ]
 
 
 def service(seen: Seen) -> Manifest:
     restapi = seen.restapi
-    return owner(restapi).service(restapi.named.service, restapi.spec.service, APP, names.SLURMRESTD_PORT)
+    return owner(restapi).service(
+        restapi.child_names.service, restapi.spec.service, APP, names.SLURMRESTD_PORT
+    )
 
 
 def deployment(seen: Seen) -> Manifest:
@@ -54,7 +59,7 @@ def deployment(seen: Seen) -> Manifest:
     manifest: Manifest = {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
-        "metadata": ours.metadata(restapi.named.workload, spec.template.metadata),
+        "metadata": ours.metadata(restapi.child_names.workload, spec.template.metadata),
         "spec": {
             "replicas": spec.replicas,
             "revisionHistoryLimit": 0,

@@ -59,7 +59,7 @@ def observe(key: ObjectKey, world: World) -> Seen | None:
     if restapi is None:
         return None
     controller = dependencies.controller(world, restapi.metadata, restapi.spec.controller_ref.name, "RestApi")
-    called = restapi.named
+    called = restapi.child_names
     children = seen_children(
         world, key.namespace, (kinds.SERVICE, called.service), (kinds.DEPLOYMENT, called.workload)
     )
@@ -67,7 +67,7 @@ def observe(key: ObjectKey, world: World) -> Seen | None:
     return Seen(
         restapi=restapi,
         config=controller if isinstance(controller, Need) else config(controller, world),
-        config_map="" if isinstance(controller, Need) else controller.named.config,
+        config_map="" if isinstance(controller, Need) else controller.child_names.config,
         slurm_key=controller
         if isinstance(controller, Need)
         else dependencies.controllers_slurm_key(world, controller),
@@ -103,7 +103,7 @@ def exporter_children(restapi: RestApi, world: World) -> dict[tuple[Kind, str], 
 def config(controller: Controller, world: World) -> Mapping[str, tuple[str, ...]] | Need:
     """What slurmrestd takes from the slurm.conf that it finds in its pod."""
     meta = controller.metadata
-    name = controller.named.config
+    name = controller.child_names.config
     match world.config_map(meta.namespace, name):
         case ConfigMap(data=data) if "slurm.conf" in data:
             return startup_settings(data["slurm.conf"])

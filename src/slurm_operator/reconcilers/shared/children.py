@@ -6,6 +6,7 @@ from slurm_operator import wire
 from slurm_operator.api.schema.kind import Kind
 from slurm_operator.api.shared import belonging
 from slurm_operator.api.shared.meta import ObjectKey, OwnerReference
+from slurm_operator.listing import first_few
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.compare.differences import changes, settled_template, stamped
 from slurm_operator.manifests.meta import Child, Manifest
@@ -153,8 +154,7 @@ def _change_text(reason: str, manifest: Manifest, fields: list[str]) -> str:
     if reason == "Created":
         return f"created {name}"
     telling = [field for field in fields if not field.startswith("metadata.annotations.slinky")] or fields
-    more = len(telling) - FIELDS_TOLD
-    return f"updated {name}: {', '.join(telling[:FIELDS_TOLD])}" + (f" and {more} more" if more > 0 else "")
+    return f"updated {name}: {first_few(telling, FIELDS_TOLD)}"
 
 
 def surplus(kind: Kind, there: Iterable[Child], desired: Iterable[Manifest], why: str) -> list[DeleteObject]:

@@ -66,6 +66,15 @@ def _holds(condition: Condition | None) -> bool:
     return condition is not None and condition.status is Truth.TRUE
 
 
+def under_way(one: State) -> tuple[str, str]:
+    """A reason and a sentence: what a part waits for. That it is ready is no reason for being on its way."""
+    if one.progress:
+        return one.progress, f"{one.name}: {one.progress_message}" if one.progress_message else one.name
+    if one.is_ready:
+        return "Changing", f"{one.name} has not been looked at since it was changed."
+    return one.reason, str(one)
+
+
 def said_by(part: Part) -> str:
     """What a part says about the change that it is in the middle of."""
     told = {condition.type: condition for condition in part.status.conditions}

@@ -11,6 +11,7 @@ from slurm_operator.api.schema.kind import Kind
 from slurm_operator.api.shared.meta import Meta, ObjectKey
 from slurm_operator.api.shared.names import FORCE_DELETION
 from slurm_operator.api.shared.names import IN_USE_FINALIZER as FINALIZER
+from slurm_operator.listing import first_few
 from slurm_operator.plan.actions import Action, PatchObject, Wait
 from slurm_operator.plan.order import is_forced
 
@@ -21,7 +22,7 @@ _FOREGROUND = "foregroundDeletion"
 def holding(
     kind: Kind, meta: Meta, dependents: Sequence[str], *, cost: str = "", leaves_something: bool = False
 ) -> list[Action]:
-    """The step that is due: hold on, let go, or say who is in the way of a deletion.
+    """The step that is due: hold the object, release it, or say what holds up its deletion.
 
     `cost` says what becomes of the others if a person has it deleted all the same. What `leaves_something`
     behind is released only when it is being deleted: then that goes first.
@@ -57,20 +58,15 @@ def _children_stay(kind: Kind, meta: Meta) -> list[Action]:
 def _why(dependents: Sequence[str]) -> str:
     if not dependents:
         return "until the copies of its keys are deleted with it"
-    return f"while these need it: {_listed(dependents)}"
+    return f"while these need it: {first_few(dependents)}"
 
 
 def _in_use(kind: Kind, dependents: Sequence[str], cost: str) -> str:
     return (
-        f"This {kind.kind} is to be deleted, but still needed by {_listed(dependents)}. It goes on working "
+        f"This {kind.kind} is to be deleted, but still needed by {first_few(dependents)}. It goes on working "
         f"until they are gone. To delete it all the same, annotate it with {FORCE_DELETION}=true"
         + (f": {cost}." if cost else ".")
     )
-
-
-def _listed(names: Sequence[str], most: int = 5) -> str:
-    more = len(names) - most
-    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
 
 
 def _patch(kind: Kind, meta: Meta, finalizers: list[str], reason: str, message: str) -> PatchObject:

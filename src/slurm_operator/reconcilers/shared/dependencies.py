@@ -14,6 +14,7 @@ from slurm_operator.api.slinky import key_secrets
 from slurm_operator.api.slinky.accounting import Accounting
 from slurm_operator.api.slinky.controller import Controller
 from slurm_operator.api.slinky.nodeset import NodeSet
+from slurm_operator.listing import first_few
 from slurm_operator.manifests.builders.key_ring import name_of, ring_of
 from slurm_operator.manifests.kinds import CONFIG_MAP
 from slurm_operator.manifests.objects import Pod, Secret, Unread
@@ -32,7 +33,7 @@ FOLLOWS_WITHIN: Final = timedelta(seconds=5)
 
 
 class Need(wire.Record):
-    """Something that is missing. Either it `comes` by itself, or somebody has to do something about it.
+    """Something that is missing. Either it `comes` without help, or somebody has to do something about it.
 
     `look_again`: when that it does not come would be known, and nothing tells.
     """
@@ -108,8 +109,7 @@ def known_controllers(world: World, namespace: str) -> tuple[str, ...]:
 
 def listed_controllers(found: Sequence[str]) -> str:
     """Those that somebody may have meant, in words."""
-    more = f" and {len(found) - CONTROLLERS_TOLD} more" if len(found) > CONTROLLERS_TOLD else ""
-    return f"there are: {', '.join(found[:CONTROLLERS_TOLD])}{more}." if found else "there is no other."
+    return f"there are: {first_few(found, CONTROLLERS_TOLD)}." if found else "there is no other."
 
 
 def _may_follow_for(meta: Meta, now: datetime) -> timedelta | None:
@@ -160,7 +160,7 @@ def is_auth_changing(of: Controller, world: World) -> bool:
 
 
 def _asks_for_other_auth(of: Controller, world: World) -> bool:
-    child = world.child(CONFIG_MAP, of.metadata.namespace, of.named.config)
+    child = world.child(CONFIG_MAP, of.metadata.namespace, of.child_names.config)
     text = (child.body.get("data") or {}).get("slurm.conf", "") if child is not None else ""
     found = _AUTH_TYPE.search(text)
     return found is not None and found[1] != type_of(_asked_auth(of, world))
@@ -211,7 +211,7 @@ def key_ring(world: World, of: Controller) -> Need | None:
 
 
 def slurm_key_hash(world: World, namespace: str, ref: SecretKey) -> str:
-    """Changes when a daemon that reads Slurm keys only when it starts has to start anew.
+    """Changes when a daemon that reads Slurm keys only when it starts has to be restarted.
 
     While a key is changed that is when the ring says so, and else when the key does.
     """

@@ -8,6 +8,7 @@ turn, and its line goes with the last of them.
 from collections.abc import Collection
 
 from slurm_operator.api.slinky.controller import Controller
+from slurm_operator.listing import first_few
 from slurm_operator.plan.actions import Wait
 from slurm_operator.slurm.conf.lines import Pair, Setting, parse, render
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
@@ -62,6 +63,5 @@ def in_the_way(slurm: Snapshot | Unreachable, partition: str) -> str:
         return ""
     jobs = sorted(job.job_id for job in slurm.jobs_in(partition))
     if jobs:
-        more = len(jobs) - JOBS_TOLD
-        return f"jobs {', '.join(map(str, jobs[:JOBS_TOLD]))}" + (f" and {more} more" if more > 0 else "")
+        return f"jobs {first_few(jobs, JOBS_TOLD)}"
     return "slurmctld still takes jobs for it" if found.takes_jobs else ""

@@ -18,7 +18,7 @@ from slurm_operator.manifests.objects import Pod
 from slurm_operator.plan.world import OWNER, World
 from slurm_operator.safety.gate import jobs_text
 from slurm_operator.slurm.conf.lines import parse
-from slurm_operator.slurm.job import SlurmJob
+from slurm_operator.slurm.jobs.job import SlurmJob
 from slurm_operator.slurm.snapshot import Snapshot
 
 SLURM_CONF = "slurm.conf"

@@ -25,7 +25,7 @@ def is_owned(thing: HasMeta, owner: Meta) -> bool:
 
 
 def missing_part(manifest: Manifest, there: Resource | None, owner: Meta) -> Action | None:
-    """The step that brings one part to what `manifest` says; None when it is there and as it should be."""
+    """The step that brings one part to what `manifest` says; None when it exists and equals that."""
     if there is None:
         return missing_write(manifest, lambda *_: None)
     if (waiting := _not_ours_to_write(there, owner)) is not None:

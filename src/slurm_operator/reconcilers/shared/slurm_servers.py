@@ -78,7 +78,7 @@ def _adopted(world: World, scope: Scope) -> Iterator[tuple[ObjectKey, SlurmServe
 def url(restapi: RestApi) -> str:
     meta = restapi.metadata
     port = restapi.spec.service.port or names.SLURMRESTD_PORT
-    return f"http://{restapi.named.service}.{meta.namespace}:{port}"
+    return f"http://{restapi.child_names.service}.{meta.namespace}:{port}"
 
 
 def _keys(controller: Controller, world: World) -> Iterator[SecretHandle]:

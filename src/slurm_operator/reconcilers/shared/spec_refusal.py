@@ -1,4 +1,4 @@
-"""A spec that only its author can mend: nothing is changed for it, and its object says why.
+"""A spec that only its author can fix: nothing is changed for it, and its object says why.
 
 The same problems refuse a manifest in the webhook. Here they arrive when the webhook was away, or when
 another object came in between.
@@ -44,7 +44,7 @@ def status(reconciler: Reconciler[Seen], seen: Seen, plan: Plan, outcome: Outcom
 
 
 def errors(thing: Any, world: World) -> list[Problem]:
-    """What is wrong with an object and has no remedy here. One that is on its way out is let go."""
+    """What is wrong with an object and has no remedy here. One that is being deleted is not held up."""
     if thing.metadata.is_terminating or not hasattr(thing, "problems"):
         return []
     found = thing.problems(None, references(thing, world))

@@ -1,4 +1,4 @@
-"""Token: a Slurm JWT in a Secret, signed anew before it runs out."""
+"""Token: a Slurm JWT in a Secret, signed again before it expires."""
 
 from collections.abc import Iterator
 

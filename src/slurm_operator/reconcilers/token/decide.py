@@ -50,7 +50,7 @@ def _renewal(seen: Seen, secret: Secret, now: datetime) -> list[Action]:
 
 
 def _kept(seen: Seen, issued: Issued, why: str | None, now: datetime) -> list[Action]:
-    """Signed once, for good. What is no longer right about it is told, not mended."""
+    """Signed once, for good. What is no longer right about it is reported, not corrected."""
     if now >= issued.until:
         why = f"the token ran out at {issued.until:%Y-%m-%d %H:%M:%S} UTC"
     elif why is None or now >= due(issued):

@@ -105,7 +105,7 @@ class Hold:
         cluster, named = ObjectKey(*action.controller), subjects(action.write)
 
         def depends_on() -> str:
-            facts = self.known.slurms.facts(cluster)
+            facts = self.known.slurms.latest(cluster)
             nodes = facts.nodes if isinstance(facts, Snapshot) else {}
             found = [nodes.get(name) for name in named]
             states = [(one.name, sorted(one.state.words), one.reason) for one in found if one is not None]

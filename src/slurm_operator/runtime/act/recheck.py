@@ -1,4 +1,4 @@
-"""Whether a worker, or a job, may go by what is known now: asked anew whenever something is about to go."""
+"""Whether a worker, or a job, may be removed by what is known now: asked again right before."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -105,13 +105,13 @@ class Proofs:
         pod = self._known.records[Pod].get(ObjectKey(*action.key))
         if pod is None:
             return None  # The request names the one it is about.
-        facts = self._told(self._known.slurms.facts(ObjectKey(*action.controller)))
+        facts = self._told(self._known.slurms.latest(ObjectKey(*action.controller)))
         worker = Candidate(pod, action.slurm_node, facts)
         fenced = self._fenced.get(action.proof.pod_uid) if action.is_fenced else None
         return why_no_longer(action.proof, worker, self._now(), fenced_at=fenced.at if fenced else None)
 
     async def hold(self, action: DeleteWorker) -> None:
-        """Comes back when the proof holds; for that Slurm is read anew if need be. Raises ActionFailed."""
+        """Returns when the proof holds; Slurm is read again for that if need be. Raises ActionFailed."""
         if self.objection(action) is not None:
             await self._known.slurms.refresh(ObjectKey(*action.controller))
         if (changed := self.objection(action)) is not None:

@@ -1,7 +1,7 @@
 """The flight recorder: every plan, with the facts it came from, in a bounded ring of files.
 
 A file has one JSON value in a line. A fact stands in it once, under its digest; a plan names the facts that
-it came from, so that each file can be read by itself. Secrets are in neither: facts have digests instead.
+it came from, so that each file can be read alone. Secrets are in neither: facts have digests instead.
 """
 
 import contextlib

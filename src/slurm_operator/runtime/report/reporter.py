@@ -114,7 +114,7 @@ class Reporter:
     def flush(self) -> None:
         """Hand over the events that wait for more: for the end of a process.
 
-        Progress that was not told is not: whoever comes next sees it anew.
+        Progress that was not told is not: the next pass sees it again.
         """
         self._news.flush()
 

@@ -27,7 +27,7 @@ class StatusThrottle:
         return max(0.0, self._untold_since.setdefault(who, now) + TOLD_EVERY_SECONDS - now)
 
     def settle(self, who: Who) -> None:
-        """Its status stands as it should be, or there is nobody any more to tell about."""
+        """Its status is written, or the object is gone."""
         self._untold_since.pop(who, None)
 
 

@@ -9,7 +9,7 @@ from slurm_operator.api.shared.meta import HasMeta, ObjectKey, key_of
 from slurm_operator.clock import Clock, PassClock, SystemClock
 from slurm_operator.kube.client import Client
 from slurm_operator.kube.watch.cache import Cache
-from slurm_operator.kube.watch.named_objects import Referenced, config_maps, revisions, secrets
+from slurm_operator.kube.watch.named_objects import NamedObjects, config_maps, revisions, secrets
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.labels import matches as labels_match
 from slurm_operator.manifests.meta import Child, Manifest
@@ -17,7 +17,7 @@ from slurm_operator.manifests.objects import ConfigMap, Secret, Unread
 from slurm_operator.plan.belonging import Scope
 from slurm_operator.plan.world import Protection
 from slurm_operator.runtime.world.sources import OWNER, Sources, child_indexes
-from slurm_operator.slurm.ended_job import EndedJob
+from slurm_operator.slurm.jobs.ended import EndedJob
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
 from slurm_operator.slurmsync.connections import SlurmClusters
 
@@ -70,9 +70,9 @@ class Caches:
             )
             for kind in sources.children
         }
-        self.secrets: Referenced[Secret] = secrets(client, self.clock.steady)
-        self.config_maps: Referenced[ConfigMap] = config_maps(client)
-        self.revisions: Referenced[Child] = revisions(client)
+        self.secrets: NamedObjects[Secret] = secrets(client, self.clock.steady)
+        self.config_maps: NamedObjects[ConfigMap] = config_maps(client)
+        self.revisions: NamedObjects[Child] = revisions(client)
         self.protection = Protection.NOT_LOOKED
         self.claims: Claimed | None = None  # Without, whatever the scope covers is ours.
         self.optional = {source.kind for source in sources.records if source.is_optional}
@@ -213,7 +213,7 @@ class CacheView:
     def slurm(self, namespace: str, controller: str) -> Snapshot | Unreachable:
         key = ObjectKey(namespace, controller)
         self.slurms_asked.add(key)
-        return self.clock.dated(self._known.slurms.facts(key))
+        return self.clock.dated(self._known.slurms.latest(key))
 
     def job_end(self, namespace: str, controller: str, job_id: int) -> Sequence[EndedJob] | Unread:
         return self._known.slurms.job_end(ObjectKey(namespace, controller), job_id)
@@ -233,9 +233,9 @@ class CacheView:
         """Whether the server has said why something that was asked for by name cannot be read."""
         return any(referenced.trouble(key) is not None for referenced, key in self._unanswered())
 
-    def _unanswered(self) -> Iterator[tuple[Referenced[Any], ObjectKey]]:
+    def _unanswered(self) -> Iterator[tuple[NamedObjects[Any], ObjectKey]]:
         known = self._known
-        asked: tuple[tuple[Referenced[Any], set[ObjectKey]], ...] = (
+        asked: tuple[tuple[NamedObjects[Any], set[ObjectKey]], ...] = (
             (known.secrets, self.secrets_asked),
             (known.config_maps, self.config_maps_asked),
             (known.revisions, self.revisions_asked),
@@ -244,7 +244,7 @@ class CacheView:
             yield from ((referenced, key) for key in sorted(keys) if not referenced.knows(key))
 
     def _referenced(
-        self, referenced: Referenced[T], asked: set[ObjectKey], key: ObjectKey
+        self, referenced: NamedObjects[T], asked: set[ObjectKey], key: ObjectKey
     ) -> T | Unread | None:
         asked.add(key)
         if referenced.knows(key):

@@ -1,6 +1,6 @@
 """What a change of a key costs: a reconfigure or a restart, which daemons, and whether jobs are hurt.
 
-A reconfigure makes every daemon start anew in place on the new files (seen on 26.05: slurmds re-execute
+A reconfigure restarts every daemon in place on the new files (seen on 26.05: slurmds re-execute
 themselves), so nearly all keys take effect that way. The exceptions stand here, with where they were learnt.
 """
 

@@ -1,6 +1,6 @@
 """Lines of a user put together with ours.
 
-Slurm uses the last line of a key, so lines that stand behind ours win by themselves. A few keys hold lists in
+Slurm uses the last line of a key, so lines after ours win. A few keys hold lists in
 which both sides need a word; those are written once more at the end, as the union.
 """
 

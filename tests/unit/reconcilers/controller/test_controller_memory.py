@@ -12,7 +12,7 @@ from slurm_operator.api.slinky.controller_status import ControllerStatus
 from slurm_operator.manifests.objects import Pod, PodCondition, PodStatus
 from slurm_operator.plan.plan import Outcome
 from slurm_operator.reconcilers.controller import RECONCILER
-from slurm_operator.slurm.job import SlurmJob
+from slurm_operator.slurm.jobs.job import SlurmJob
 from slurm_operator.slurm.node import SlurmNode
 from slurm_operator.slurm.snapshot import Changes, Snapshot, Unreachable
 from slurm_operator.slurm.states import JobState, NodeState

@@ -6,7 +6,7 @@ from slurm_operator.manifests.meta import Meta, OwnerReference
 from slurm_operator.manifests.objects import Pod
 from slurm_operator.plan.actions import Wait
 from slurm_operator.reconcilers.controller import RECONCILER
-from slurm_operator.slurm.job import SlurmJob
+from slurm_operator.slurm.jobs.job import SlurmJob
 from slurm_operator.slurm.states import JobState
 from testing.controller_play import Play
 from testing.controllers import KEY, NS, controller, thing, world

@@ -20,7 +20,7 @@ from slurm_operator.manifests.objects import (
 )
 from slurm_operator.plan.actions import Create, DeleteObject, PatchObject, WriteSlurm
 from slurm_operator.reconcilers.nebius.powerstate import RECONCILER
-from slurm_operator.slurm.job import SlurmJob
+from slurm_operator.slurm.jobs.job import SlurmJob
 from slurm_operator.slurm.node import SlurmNode
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable, jobs_by_node
 from slurm_operator.slurm.states import JobState, NodeState

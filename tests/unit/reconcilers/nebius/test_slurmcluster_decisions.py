@@ -174,6 +174,21 @@ def test_maintenance_takes_pods_down_through_the_engine(mode):
     assert there.get(Controller, "ns", NAME) is not None, "slurmctld stays, and keeps the queue"
 
 
+def test_scale_in_says_which_jobs_it_waits_for_while_every_worker_is_ready():
+    there = running()
+    saying(there, WorkerPart, "cpu", replicas=3, readyReplicas=3, updatedReplicas=3, progress="cpu-2: job 7")
+    cluster_says, nodeset_says = report(there, SlurmCluster, NAME), report(there, NodeSet, "cpu")
+
+    assert cluster_says["Progressing"] == nodeset_says["Progressing"]
+    assert cluster_says["Progressing"][0] == "True"
+    assert "cpu-2: job 7" in cluster_says["Progressing"][2]
+    assert nodeset_says["PodsReady"] == (
+        "True",
+        "NodeSetReady",
+        "2 of 2 workers are ready, and 1 more that will be removed.",
+    )
+
+
 def test_maintenance_says_which_jobs_it_waits_for():
     there = changed(running(), spec__maintenance="downscale")
     settled(there, *BOTH, rounds=1)

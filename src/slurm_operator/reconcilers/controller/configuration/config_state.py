@@ -23,7 +23,7 @@ _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def config_child(seen: Seen) -> Child | None:
-    return seen.children.get((kinds.CONFIG_MAP, seen.controller.named.config))
+    return seen.children.get((kinds.CONFIG_MAP, seen.controller.child_names.config))
 
 
 def held(seen: Seen) -> Files | None:

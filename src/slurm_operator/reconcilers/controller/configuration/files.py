@@ -183,7 +183,7 @@ def _mounted_files(seen: Seen) -> Files | None:
     is_proven = (kinds.CONFIG_MAP, good_config(seen.controller)) in seen.children
     if seen.controller.spec.external or not (is_proven or any(pod.is_ready for pod in seen.pods)):
         return None
-    return files_of(seen.children.get((kinds.CONFIG_MAP, seen.controller.named.config)))
+    return files_of(seen.children.get((kinds.CONFIG_MAP, seen.controller.child_names.config)))
 
 
 def refusal(seen: Seen, files: Files) -> Refusal | None:

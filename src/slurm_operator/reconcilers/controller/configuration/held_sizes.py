@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from slurm_operator.api.slinky.controller import good_config
 from slurm_operator.api.slinky.nodeset import NodeSet
 from slurm_operator.api.slinky.references import first_come
+from slurm_operator.listing import first_few
 from slurm_operator.manifests import kinds
 from slurm_operator.plan.step import NOTHING, Step, wait
 from slurm_operator.reconcilers.controller.observe import Seen
@@ -83,7 +84,7 @@ def _sizes_there(slurm_nodes: Sequence[str], seen: Seen) -> list[tuple[Pair, ...
 
 
 def _mounted(seen: Seen) -> Iterator[Setting]:
-    child = seen.children.get((kinds.CONFIG_MAP, seen.controller.named.config))
+    child = seen.children.get((kinds.CONFIG_MAP, seen.controller.child_names.config))
     text = (child.body.get("data") or {}).get("slurm.conf", "") if child is not None else ""
     for line in text.splitlines():
         if line.startswith("NodeName="):
@@ -99,8 +100,7 @@ def _trouble(nodeset: NodeSet, seen: Seen) -> str:
         return f"whether it has any cannot be seen: {seen.slurm.why}"
     slurm_nodes = seen.static_nodes.get(nodeset.metadata.name) or ()
     ids = sorted({job.job_id for name in slurm_nodes for job in seen.slurm.jobs_on(name)})
-    more = f" and {len(ids) - _JOBS_TOLD} more" if len(ids) > _JOBS_TOLD else ""
-    return f"unfinished jobs: {', '.join(map(str, ids[:_JOBS_TOLD]))}{more}" if ids else ""
+    return f"unfinished jobs: {first_few(ids, _JOBS_TOLD)}" if ids else ""
 
 
 def _with_size(line: str, size: tuple[Pair, ...]) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 
+from slurm_operator.listing import first_few
 from slurm_operator.reconcilers.controller.configuration.config_state import (
     applied,
     good,
@@ -18,7 +19,7 @@ from slurm_operator.slurm.conf.changes import changes
 from slurm_operator.slurm.conf.grammar import TABLES
 from slurm_operator.slurm.conf.includes import load
 from slurm_operator.slurm.hostlist import expand
-from slurm_operator.slurm.job import SlurmJob
+from slurm_operator.slurm.jobs.job import SlurmJob
 from slurm_operator.slurm.snapshot import Snapshot
 
 JOBS_TOLD = 5
@@ -108,9 +109,7 @@ def may_have_jobs(seen: Seen) -> bool:
 
 
 def job_ids_text(jobs: Iterable[SlurmJob]) -> str:
-    ids = sorted(job.job_id for job in jobs)
-    more = len(ids) - JOBS_TOLD
-    return ", ".join(map(str, ids[:JOBS_TOLD])) + (f" and {more} more" if more > 0 else "")
+    return first_few(sorted(job.job_id for job in jobs), JOBS_TOLD)
 
 
 def _stakes(seen: Seen, old: Files, new: Files, now: datetime) -> Iterator[str]:

@@ -12,7 +12,7 @@ from slurm_operator.plan.actions import Wait
 from slurm_operator.plan.step import NOTHING, Step, step
 from slurm_operator.slurm.conf.includes import load
 from slurm_operator.slurm.conf.lines import Pair, Setting, render
-from slurm_operator.slurm.job import SlurmJob
+from slurm_operator.slurm.jobs.job import SlurmJob
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
 
 REASON: Final = "PartitionInUse"

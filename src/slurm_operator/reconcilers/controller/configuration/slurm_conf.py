@@ -61,7 +61,7 @@ def endpoint(controller: Controller) -> tuple[str, int]:
     spec, meta = controller.spec, controller.metadata
     if spec.external and spec.external_config is not None:
         return spec.external_config.host, spec.external_config.port
-    return f"{controller.named.service}.{meta.namespace}", names.SLURMCTLD_PORT
+    return f"{controller.child_names.service}.{meta.namespace}", names.SLURMCTLD_PORT
 
 
 def _shared_lists(controller: Controller, digest: str) -> dict[str, str]:
@@ -86,7 +86,7 @@ def _lines(seen: Seen, scripts: Scripts, shared: Mapping[str, str]) -> Iterator[
     yield f"SlurmUser={controller.user.name}"
     yield from _hosts(controller)
     yield f"SlurmctldPort={names.SLURMCTLD_PORT}"
-    yield f"SlurmctldAddr={controller.named.service}.{seen.namespace}"
+    yield f"SlurmctldAddr={controller.child_names.service}.{seen.namespace}"
     yield _line("StateSaveLocation", state_directory(controller))
     yield "SlurmdUser=root"
     yield f"SlurmdPort={names.SLURMD_PORT}"
@@ -117,7 +117,7 @@ def _auth_lines(controller: Controller) -> Iterator[str]:
 def _hosts(controller: Controller) -> Iterator[str]:
     """Where each slurmctld is: the only one by its pod's name, several by Services that are always there."""
     namespace = controller.metadata.namespace
-    pod, internal = controller_pod(controller, 0), controller.named.internal_service
+    pod, internal = controller_pod(controller, 0), controller.child_names.internal_service
     if not controller.spec.ha.enabled:
         yield f"SlurmctldHost={pod}({pod}.{internal}.{namespace})"
     yield from (f"SlurmctldHost={member}({member}.{namespace})" for member in members(controller))
@@ -149,7 +149,7 @@ def slurmdbd_address(accounting: Accounting) -> tuple[str, int]:
     spec = accounting.spec
     if spec.external and spec.external_config is not None:
         return spec.external_config.host, spec.external_config.port
-    return accounting.named.service, spec.service.port or names.SLURMDBD_PORT
+    return accounting.child_names.service, spec.service.port or names.SLURMDBD_PORT
 
 
 def _worker_lines(seen: Seen) -> Iterator[str]:

@@ -35,7 +35,7 @@ def client_service(controller: Controller, port: int, *, by_label: bool = False)
     `by_label` is for pods that are all ready: then it is the one that the operator labels, and without an
     operator nobody does that when another one takes over.
     """
-    name = controller.named.service
+    name = controller.child_names.service
     manifest = owner(controller).service(name, controller.spec.service, PORT_NAME, names.SLURMCTLD_PORT)
     manifest["metadata"]["labels"][SERVICE_ROLE] = "client"
     if by_label:
@@ -44,7 +44,7 @@ def client_service(controller: Controller, port: int, *, by_label: bool = False)
 
 
 def internal_service(controller: Controller, port: int) -> Manifest:
-    name = controller.named.internal_service
+    name = controller.child_names.internal_service
     return owner(controller).headless_service(name, PORT_NAME, port)
 
 
@@ -95,7 +95,7 @@ def _on_every_port(manifest: Manifest, port: int) -> Manifest:
 def worker_service(controller: Controller, nodesets: Iterable[NodeSet] = ()) -> Manifest:
     """Names for all workers of the cluster, whatever their NodeSet, and whatever their NodeSet calls them."""
     workers = _worker_owner(controller)
-    manifest = workers.headless_service(controller.named.workers, "slurmd", names.SLURMD_PORT)
+    manifest = workers.headless_service(controller.child_names.workers, "slurmd", names.SLURMD_PORT)
     manifest["metadata"]["labels"][names.LABEL_CLUSTER] = controller.metadata.name
     labels = [controller.spec.children.labels, *(nodeset.spec.children.labels for nodeset in nodesets)]
     is_renamed = any(names.APP_NAME in wanted for wanted in labels)
@@ -108,7 +108,7 @@ def worker_service(controller: Controller, nodesets: Iterable[NodeSet] = ()) -> 
 
 def worker_budget(controller: Controller) -> Manifest:
     """Refuses every eviction of a worker that is protected; a proof of the gate takes the protection away."""
-    metadata = _worker_owner(controller).metadata(controller.named.budget)
+    metadata = _worker_owner(controller).metadata(controller.child_names.budget)
     metadata["labels"][names.LABEL_CLUSTER] = controller.metadata.name
     protected = {names.LABEL_POD_PROTECT: "true", names.LABEL_CLUSTER: controller.metadata.name}
     return {
@@ -131,7 +131,7 @@ def service_monitor(controller: Controller) -> Manifest | None:
     if controller.spec.external or not metrics.enabled or monitor is None or not monitor.enabled:
         return None
     head = owner(controller)
-    metadata = head.metadata(controller.named.workload)
+    metadata = head.metadata(controller.child_names.workload)
     metadata["labels"] = {**metadata["labels"], **monitor.labels, **head.labels}
     metadata["annotations"] |= monitor.annotations
     endpoints = monitor.endpoints or [MetricEndpoint(path=path) for path in METRIC_PATHS]

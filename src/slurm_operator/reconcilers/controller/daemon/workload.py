@@ -59,7 +59,7 @@ def stateful_set(seen: Seen, port: int) -> Manifest:
     controller = seen.controller
     head = owner(controller)
     is_ha = controller.spec.ha.enabled
-    called = controller.named
+    called = controller.child_names
     return {
         "apiVersion": "apps/v1",
         "kind": "StatefulSet",
@@ -228,7 +228,7 @@ def volumes(seen: Seen) -> list[Manifest]:
     elif not claim.enabled:
         state = [{"name": STATE, "emptyDir": {}}]
     return [
-        etc_volume(seen, seen.controller.named.config),
+        etc_volume(seen, seen.controller.child_names.config),
         logs.volume(),
         memory_volume("run"),
         {"name": "slurm-authsocket", "emptyDir": {}},

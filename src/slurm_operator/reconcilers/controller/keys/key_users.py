@@ -91,11 +91,11 @@ def _readers(controller: Controller, world: World) -> Iterator[Reader]:
     for loginset in world.all(LoginSet, namespace):
         if loginset.spec.controller_ref.name == name:
             login = loginset.metadata.name
-            there = world.child(login_kind(loginset), namespace, loginset.named.workload)
+            there = world.child(login_kind(loginset), namespace, loginset.child_names.workload)
             yield from _reader(f"LoginSet {login}", there)
     if accounting := controller.spec.accounting:
         found = world.get(Accounting, namespace, accounting)
-        workload = found.named.workload if found is not None else names.accounting_workload(accounting)
+        workload = found.child_names.workload if found is not None else names.accounting_workload(accounting)
         yield from _reader(f"Accounting {accounting}", world.child(kinds.STATEFUL_SET, namespace, workload))
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from slurm_operator.api.shared import names
+from slurm_operator.listing import first_few
 from slurm_operator.manifests.builders import key_ring
 from slurm_operator.manifests.builders.key_ring import Ring
 from slurm_operator.manifests.compare.differences import stamped
@@ -203,5 +204,4 @@ def _look_seconds(there: Ring, now: datetime) -> float:
 
 
 def _worker_names(found: list[str]) -> str:
-    more = len(found) - WORKERS_TOLD
-    return ", ".join(sorted(found)[:WORKERS_TOLD]) + (f" and {more} more" if more > 0 else "")
+    return first_few(sorted(found), WORKERS_TOLD)

@@ -54,13 +54,13 @@ def dependencies(check: ActiveCheck, others: Mapping[str, ActiveCheck]) -> list[
 
 
 def _dependency(name: str, others: Mapping[str, ActiveCheck]) -> Dependency:
-    found = named(name, others)
+    found = check_called(name, others)
     if found is None:
         return Dependency(name, Standing.WAITING, "is not there")
     return Dependency(name, *standing(found))
 
 
-def named(name: str, others: Mapping[str, ActiveCheck]) -> ActiveCheck | None:
+def check_called(name: str, others: Mapping[str, ActiveCheck]) -> ActiveCheck | None:
     """By the name of the object, or else by the name of its CronJob."""
     by_spec = (other for other in others.values() if other.spec is not None and other.spec.name == name)
     return others.get(name) or next(by_spec, None)
@@ -84,6 +84,6 @@ def cycle(check: ActiveCheck, others: Mapping[str, ActiveCheck]) -> list[str]:
 
 def _next(check: ActiveCheck, others: Mapping[str, ActiveCheck]) -> Iterator[str]:
     for name in check.spec.depends_on if check.spec is not None else ():
-        found = named(name, others)
+        found = check_called(name, others)
         if found is not None:
             yield found.metadata.name

@@ -18,7 +18,7 @@ from slurm_operator.plan.world import World
 from slurm_operator.reconcilers.nebius.activecheck.results import remembered
 from slurm_operator.reconcilers.nebius.activecheck.runs import Run
 from slurm_operator.reconcilers.nebius.shared.families import Family, family
-from slurm_operator.slurm.ended_job import EndedJob
+from slurm_operator.slurm.jobs.ended import EndedJob
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
 
 _AVAILABLE = "Available"

@@ -13,6 +13,7 @@ from slurm_operator.api.nebius.activecheck import (
     ReservationPrefix,
 )
 from slurm_operator.api.shared.meta import ObjectKey
+from slurm_operator.listing import first_few
 from slurm_operator.plan.actions import Action, Tell, WriteSlurm
 from slurm_operator.reconcilers.nebius.activecheck import results
 from slurm_operator.reconcilers.nebius.activecheck.results import Result
@@ -186,7 +187,7 @@ def actions(
     if wished.drain_reason and drained:
         over = frozenset(filter(None, (slurm.nodes[node].reason for node in drained)))
         write = DrainNodes(nodes=tuple(drained), reason=wished.drain_reason, over=over)
-        found.append(_write(controller, write, "DrainedByCheck", f"drained {_few(drained)}: {job}"))
+        found.append(_write(controller, write, "DrainedByCheck", f"drained {first_few(drained)}: {job}"))
     found += _comments(one, slurm, controller, job)
     found += _reservations(one, slurm, controller, job, now)
     return found
@@ -230,8 +231,3 @@ def _write(
     controller: ObjectKey, write: DrainNodes | UpdateNodes | Reserve | Unreserve, reason: str, message: str
 ) -> WriteSlurm:
     return WriteSlurm(controller=controller, write=write, reason=reason, message=message)
-
-
-def _few(nodes: list[str], most: int = 5) -> str:
-    more = len(nodes) - most
-    return ", ".join(nodes[:most]) + (f" and {more} more" if more > 0 else "")

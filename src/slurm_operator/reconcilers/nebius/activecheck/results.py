@@ -9,7 +9,7 @@ from slurm_operator.api.nebius.activecheck import ActiveCheck, JobResult
 from slurm_operator.manifests.objects import Unread
 from slurm_operator.reconcilers.nebius.activecheck.runs import FAILED as JOB_FAILED
 from slurm_operator.reconcilers.nebius.activecheck.runs import Run
-from slurm_operator.slurm.ended_job import EndedJob
+from slurm_operator.slurm.jobs.ended import EndedJob
 from slurm_operator.slurm.states import JobBase
 
 # Words of `slurmJobsStatus.lastRunStatus`.

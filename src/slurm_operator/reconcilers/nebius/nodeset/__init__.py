@@ -62,8 +62,6 @@ def is_same_wish(old: NodeSetPowerState, new: NodeSetPowerState) -> bool:
 
 def of_soperators_pod(pod: Pod, world: World) -> Iterator[ObjectKey]:
     """NodeSets of the cluster wait until the last pod that Soperator made has ended."""
-    if not is_soperators(pod) and pod.metadata.owner is not None and not pod.has_ended:
-        return
     for cluster in clusters_with(pod):
         for nodeset in world.all(NodeSet, pod.metadata.namespace):
             if nodeset.cluster == cluster:

@@ -19,7 +19,7 @@ from slurm_operator.reconcilers.nebius.nodeset.decide import (
 from slurm_operator.reconcilers.nebius.nodeset.observe import Seen
 from slurm_operator.reconcilers.nebius.nodeset.unsupported import unsupported
 from slurm_operator.reconcilers.nebius.shared import soperator_pods
-from slurm_operator.reconcilers.shared.composed import State, state
+from slurm_operator.reconcilers.shared.composed import State, state, under_way
 from slurm_operator.reconcilers.shared.parts import NAME_TAKEN
 
 CONFIG_UPDATED: Final = "ConfigUpdated"
@@ -94,7 +94,8 @@ def their_conditions(seen: Seen) -> Iterator[Condition]:
 
 def _pods_ready(seen: Seen, ready: int) -> Condition:
     wanted = _wanted(seen)
-    message = f"{ready} of {wanted} workers are ready."
+    more = f", and {ready - wanted} more that will be removed" if ready > wanted else ""
+    message = f"{min(ready, wanted)} of {wanted} workers are ready{more}."
     is_ready = ready >= wanted
     return (
         true(PODS_READY, NODESET_READY, message)
@@ -161,8 +162,10 @@ def _progressing(plan: Plan, outcome: Outcome, told: State | None) -> Condition:
         if wait.reason in _STUCK:
             return false(PROGRESSING, wait.reason, "No changes will be made until this is fixed.")
         return true(PROGRESSING, wait.reason, wait.message)
-    if told is None or told.is_progressing:
-        return true(PROGRESSING, told.reason if told else "Starting", told.message if told else "")
+    if told is None:
+        return true(PROGRESSING, "Starting", "Its workers are being made.")
+    if told.is_progressing:
+        return true(PROGRESSING, *under_way(told))
     return false(PROGRESSING, "UpToDate")
 
 

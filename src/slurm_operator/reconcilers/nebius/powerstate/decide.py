@@ -6,6 +6,7 @@ from typing import Final
 
 from slurm_operator.api.nebius.powerstate import NodeSetPowerState
 from slurm_operator.api.shared.meta import ObjectKey, key_of
+from slurm_operator.listing import first_few
 from slurm_operator.plan.actions import Action, PatchObject, WriteSlurm
 from slurm_operator.plan.plan import Lane, Plan, lane, plan
 from slurm_operator.reconcilers.nebius.powerstate import explanations
@@ -86,9 +87,7 @@ def _active(seen: Seen, wanted: list[int]) -> list[Action]:
 
 
 def _few(seen: Seen, numbers: list[int]) -> str:
-    more = len(numbers) - _NAMED
-    names = ", ".join(f"{seen.name}-{number}" for number in numbers[:_NAMED])
-    return f"{names} and {more} more" if more > 0 else names
+    return first_few([f"{seen.name}-{number}" for number in numbers], _NAMED)
 
 
 def _explained(seen: Seen, why: Mapping[str, str], now: datetime) -> Iterator[Lane]:

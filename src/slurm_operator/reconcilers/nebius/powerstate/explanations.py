@@ -9,7 +9,7 @@ from slurm_operator.manifests.pod_troubles import troubles
 from slurm_operator.reconcilers.nebius.powerstate.observe import Seen, Worker
 from slurm_operator.reconcilers.nebius.powerstate.wishes import FAILED_CAUSE, Wish, has_failed, wish
 from slurm_operator.reconcilers.shared.composed import state
-from slurm_operator.slurm.job import SlurmJob
+from slurm_operator.slurm.jobs.job import SlurmJob
 from slurm_operator.slurm.reasons import OUR_REASON_PREFIX, OurReason, sanitised
 from slurm_operator.slurm.snapshot import Snapshot
 

@@ -5,6 +5,7 @@ from typing import Final
 
 from slurm_operator.api.nebius.powerstate import NodePowerState, PodPhase
 from slurm_operator.api.schema import codec
+from slurm_operator.listing import first_few
 from slurm_operator.manifests.meta import Manifest
 from slurm_operator.plan import failing
 from slurm_operator.plan.conditions import READY, Condition, false, true
@@ -83,8 +84,7 @@ def _ready(seen: Seen, outcome: Outcome, missing: list[Worker], leaving: list[Wo
     why = reasons(seen, seen.now)
     told = [f"{one.slurm_node}: {why[one.slurm_node]}" for one in seen.workers if one.slurm_node in why]
     if told:
-        more = f"; and {len(told) - _TOLD} more" if len(told) > _TOLD else ""
-        return false(READY, "WorkersNotStarting", f"{'; '.join(told[:_TOLD])}{more}.")
+        return false(READY, "WorkersNotStarting", f"{first_few(told, _TOLD, separator='; ')}.")
     if isinstance(seen.slurm, Unreachable):
         message = f"What Slurm waits for cannot be seen: {seen.slurm.why}. Workers stay as they are."
         return false(READY, "SlurmUnreachable", message)

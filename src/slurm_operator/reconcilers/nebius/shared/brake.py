@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from slurm_operator.api.schema import durations
+from slurm_operator.listing import first_few
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class Excess:
         before = f", after {len(self.recent)}" if self.recent else ""
         return (
             f"{len(self.wanted)} of {self.workers} workers of {whose}{before} within "
-            f"{durations.text(window)}; {self.allowed} may be ({_few(self.wanted)})"
+            f"{durations.text(window)}; {self.allowed} may be ({first_few(self.wanted)})"
         )
 
 
@@ -87,8 +88,3 @@ def held(wanted: Iterable[str], found: Collection[Excess]) -> Iterator[str]:
     """Those of the nodes that wait for a person."""
     over = {node for one in found for node in one.wanted}
     return (node for node in wanted if node in over)
-
-
-def _few(names: tuple[str, ...], most: int = 5) -> str:
-    more = len(names) - most
-    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")

@@ -11,6 +11,14 @@ from slurm_operator.api.schema import codec
 from slurm_operator.manifests.meta import Manifest
 
 _PRIVATE = 0o400
+
+# sssd in an image of ours. The volume that daemons share with it lacks its directory for private sockets,
+# and sssd does not make it: it ends with "Unable to setup a D-Bus server".
+SSSD_COMMAND = (
+    "sh",
+    "-c",
+    'mkdir -p -m 700 /var/lib/sss/pipes/private && exec sssd -i --logger=stderr -d "$SSSD_DEBUG_LEVEL"',
+)
 UNCONFINED = "unconfined"
 
 

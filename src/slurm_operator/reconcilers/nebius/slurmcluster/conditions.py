@@ -21,7 +21,7 @@ from slurm_operator.reconcilers.nebius.slurmcluster.mariadb import MadeBy
 from slurm_operator.reconcilers.nebius.slurmcluster.observe import Seen
 from slurm_operator.reconcilers.nebius.slurmcluster.parts import host_keys_secret
 from slurm_operator.reconcilers.nebius.slurmcluster.unsupported import unsupported
-from slurm_operator.reconcilers.shared.composed import PART_TYPES, Part, State, state
+from slurm_operator.reconcilers.shared.composed import PART_TYPES, Part, State, state, under_way
 from slurm_operator.reconcilers.shared.parts import NAME_TAKEN
 from slurm_operator.slurm.snapshot import Unreachable
 
@@ -293,7 +293,7 @@ def _progressing(seen: Seen, plan: Plan, outcome: Outcome) -> Condition:
         return true(PROGRESSING, wait.reason, wait.message)
     for one in map(state, parts(seen)):
         if one.is_progressing:
-            return true(PROGRESSING, one.reason, str(one))
+            return true(PROGRESSING, *under_way(one))
     if _is_being_made(plan):
         return true(PROGRESSING, "Starting", "Its parts are being made.")
     return false(PROGRESSING, "UpToDate")

@@ -171,6 +171,8 @@ def _sssd(seen: Seen, container: NodeContainer | None, wished: Any) -> tuple[lis
         return [], []
     conf = wished.sssd_conf_secret_ref_name or names.sssd_secret(seen.name)
     image = pods.container(container, is_run_by_us=False)
+    if seen.family is Family.OURS and not container.command:
+        image["command"] = list(pods.SSSD_COMMAND)
     sidecar, volumes = pods.sssd_sidecar(
         image, conf, wished.sssd_debug_level, wished.sssd_ldap_ca_config_map_ref_name
     )

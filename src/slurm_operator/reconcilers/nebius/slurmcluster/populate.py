@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from slurm_operator.api.nebius import names
 from slurm_operator.api.nebius.slurmcluster import Maintenance, SlurmCluster, SlurmClusterSpec
 from slurm_operator.api.shared.meta import key_of
+from slurm_operator.listing import first_few
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.digests import digest
 from slurm_operator.manifests.meta import Child, Manifest
@@ -234,5 +235,4 @@ def _digest_of(wanted: Manifest) -> str:
 
 
 def _listed(found: tuple[str, ...]) -> str:
-    more = len(found) - _PODS_TOLD
-    return ", ".join(found[:_PODS_TOLD]) + (f" and {more} more" if more > 0 else "")
+    return first_few(found, _PODS_TOLD)

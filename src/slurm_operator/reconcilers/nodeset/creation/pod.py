@@ -130,7 +130,7 @@ def _spec(nodeset: NodeSet, controller: Controller, slot: Slot) -> Manifest:
     auth = with_munge(controller.spec.auth)
     base = {
         "hostname": slot.hostname,
-        "subdomain": controller.named.workers,
+        "subdomain": controller.child_names.workers,
         "enableServiceLinks": False,
         "terminationGracePeriodSeconds": nodeset.spec.termination_grace_period_seconds,
         "tolerations": list(DAEMON_TOLERATED if slot.is_daemon else TOLERATED),

@@ -2,6 +2,7 @@
 
 from slurm_operator.api.shared.worker_parts import Records
 from slurm_operator.api.slinky.nodeset import NodeSet
+from slurm_operator.listing import first_few
 from slurm_operator.plan.actions import Action, Wait, WriteSlurm
 from slurm_operator.plan.plan import Lane, lane
 from slurm_operator.reconcilers.nodeset import identity
@@ -98,5 +99,4 @@ def _back(names: tuple[str, ...], seen: Seen) -> WriteSlurm:
 
 
 def _few(names: tuple[str, ...]) -> str:
-    more = len(names) - _NAMES_TOLD
-    return ", ".join(names[:_NAMES_TOLD]) + (f" and {more} more" if more > 0 else "")
+    return first_few(names, _NAMES_TOLD)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from slurm_operator.api.shared.probes import DEADLY, HANDLERS
+from slurm_operator.listing import first_few
 from slurm_operator.manifests.meta import Manifest
 from slurm_operator.manifests.objects import Pod
 from slurm_operator.plan.conditions import Condition, true
@@ -48,10 +49,9 @@ def condition(seen: Seen) -> Condition | None:
     found = at_risk(seen.workers)
     if not found:
         return None
-    names_ = ", ".join(sorted(worker.name for worker in found)[:MOST_NAMED])
-    more = f" and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
+    names_ = first_few(sorted(worker.name for worker in found), MOST_NAMED)
     message = (
-        f"{len(found)} of {len(seen.workers)} workers have a liveness probe: {names_}{more}. If slurmd does "
+        f"{len(found)} of {len(seen.workers)} workers have a liveness probe: {names_}. If slurmd does "
         "not answer it, the kubelet kills slurmd and every job there. "
     )
     return true(JOBS_AT_RISK, "LivenessProbe", message + _way_out(seen))

@@ -2,6 +2,7 @@
 
 from slurm_operator.api.shared import names
 from slurm_operator.api.slinky.nodeset_updates import UpdateType
+from slurm_operator.listing import first_few
 from slurm_operator.manifests.meta import Manifest
 from slurm_operator.plan.actions import Action, Create, DeleteWorker, WriteSlurm
 from slurm_operator.plan.conditions import PROGRESSING, Condition, false, true
@@ -65,11 +66,10 @@ def _away(seen: Seen, plan: Plan) -> list[Worker]:
 
 
 def _awaits_workers(away: list[Worker], seen: Seen, desired: int) -> str:
-    told = ", ".join(sorted(worker.name for worker in away)[:MOST_NAMED])
-    more = f" and {len(away) - MOST_NAMED} more" if len(away) > MOST_NAMED else ""
+    told = first_few(sorted(worker.name for worker in away), MOST_NAMED)
     return (
         f"{_former(seen, desired)}, and the update waits for those "
-        f"that take no jobs: {told}{more}. updateStrategy.rollingUpdate.maxUnavailable lets "
+        f"that take no jobs: {told}. updateStrategy.rollingUpdate.maxUnavailable lets "
         f"{rollout.budget(seen, desired)} be away at once, whatever the cause, and the first worker of the "
         "new revision has to register before the rest follows. kubectl slurm explain pod/NAME says what is "
         "the matter with one."

@@ -19,7 +19,7 @@ from slurm_operator.reconcilers.nodeset.worker.drain_causes import LEAVING, Caus
 from slurm_operator.reconcilers.nodeset.workers import Worker
 from slurm_operator.safety.gate import PROOF_LIFETIME
 from slurm_operator.safety.job_end_check import Ending
-from slurm_operator.slurm.job import SlurmJob
+from slurm_operator.slurm.jobs.job import SlurmJob
 from slurm_operator.slurm.snapshot import Snapshot
 from slurm_operator.slurm.writes import CancelJob, JobWrite, RequeueJob, UpdateJob
 

@@ -29,7 +29,7 @@ def is_abandoned(nodeset: NodeSet, world: World) -> bool:
     """
     controller = world.get(Controller, nodeset.metadata.namespace, nodeset.spec.controller)
     usual = names.controller_workload(nodeset.spec.controller)
-    workload = controller.named.workload if controller is not None else usual
+    workload = controller.child_names.workload if controller is not None else usual
     is_gone = world.child(kinds.STATEFUL_SET, nodeset.metadata.namespace, workload) is None
     return _is_out_of_sight(nodeset, world) and is_gone and not _is_elsewhere(nodeset, world)
 

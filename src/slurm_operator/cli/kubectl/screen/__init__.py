@@ -1,0 +1,1 @@
+"""Screens that are drawn again and again: frames, keys, and -w."""

@@ -1,0 +1,1 @@
+"""Jobs as rows, and batch scripts as slurmrestd takes them."""

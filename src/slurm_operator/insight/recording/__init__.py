@@ -1,0 +1,1 @@
+"""What the flight recorder kept: fetched from the operator's pods, and replayed."""

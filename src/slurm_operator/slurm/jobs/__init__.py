@@ -1,0 +1,1 @@
+"""Slurm's jobs: running and waiting ones, their details, why they wait, how they ended."""

@@ -1,0 +1,1 @@
+"""The answers of slurmrestd, any version, as types of slurm/."""
