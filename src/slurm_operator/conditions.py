@@ -185,6 +185,7 @@ class Reason(StrEnum):
     SLURM_STATE = "SlurmState"
     SLURM_UNREACHABLE = "SlurmUnreachable"
     SOME_IGNORED = "SomeIgnored"
+    SOPERATOR_PODS_RUNNING = "SoperatorPodsRunning"
     SPEC_REFUSED = "SpecRefused"
     STARTING = "Starting"
     STATE_LOST = "StateLost"

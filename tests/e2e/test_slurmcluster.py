@@ -271,7 +271,7 @@ def login_pods(slurm: SharedRootSlurm) -> list[str]:
     return [name for name in names if name.startswith(f"{CLUSTER}-login-")]
 
 
-@pytest.mark.full
+@pytest.mark.minutes
 def test_users_of_a_directory_service_run_jobs_in_the_root(slurm, paths):
     slurm.cluster.apply(directory_service.manifests(NAMESPACE, paths, Quiet()))
     sssd = {"image": image.slurm_image("slurmd")}
@@ -307,7 +307,7 @@ def test_a_cluster_that_is_deleted_leaves_its_root_and_its_keys(slurm):
     assert slurm.run("cat", "/home/stays") == "stays\n"
 
 
-@pytest.mark.full
+@pytest.mark.minutes
 def test_a_job_starts_only_its_own_ephemeral_worker_and_idle_time_removes_it(slurm):
     """The pods of other workers stay, and so does the record of the one that is switched off."""
     wanted = shared_root_cluster.nodeset(5, name="burst")

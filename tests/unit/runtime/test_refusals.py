@@ -82,7 +82,7 @@ class Server:
         self.live: Child | None = None
         self.verdict = Verdict.REFUSED
         self.state = "IDLE"
-        self.slurms = SimpleNamespace(facts=self._facts, write=self._slurm)
+        self.slurms = SimpleNamespace(latest=self._facts, write=self._slurm)
 
     async def _answer(self, *_, **__):
         self.asked.append(asyncio.get_running_loop().time())

@@ -59,7 +59,7 @@ class Stage:
             view=lambda: SimpleNamespace(now=NOW, slurm=lambda *_: slurm()),
             note_written=lambda *_: None,
             note_deleted=lambda *_: None,
-            slurms=SimpleNamespace(facts=lambda key: slurm()),
+            slurms=SimpleNamespace(latest=lambda key: slurm()),
         )
 
     async def printed(self, pod, container, command) -> bytes:

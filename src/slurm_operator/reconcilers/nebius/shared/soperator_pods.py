@@ -1,7 +1,7 @@
 """Pods that Soperator left running: slurmctld, login pods and workers, made by StatefulSets of Kruise.
 
-They have the names of what the parts would make, and jobs depend on them. Whether their templates, records and
-files can be kept is not known, so nothing of the cluster is changed while one of them runs.
+They have the names of what the parts would make, and jobs depend on them. Whether their templates, records
+and files can be kept is not known, so nothing of the cluster is changed while one of them runs.
 """
 
 from collections import Counter
