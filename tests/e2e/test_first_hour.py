@@ -88,7 +88,7 @@ def test_an_array_several_nodes_and_python_leave_their_output_at_home(up: Path) 
         "--array=1-3",
         "--output=square-%a.txt",
         "--wrap",
-        "echo $((SLURM_ARRAY_TASK_ID ** 2))",
+        "echo $((SLURM_ARRAY_TASK_ID * SLURM_ARRAY_TASK_ID))",
     )
     shell("sbatch", "--wait", "--nodes=2", "--output=nodes.txt", "--wrap", "srun hostname")
     shell("sbatch", "--wait", "--output=py.txt", "--wrap", "python3 -c 'print(6 * 7)'")
