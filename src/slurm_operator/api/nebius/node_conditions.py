@@ -1,0 +1,28 @@
+"""What Soperator's processes tell each other, and cloud providers, about Kubernetes nodes: names that their tools read."""
+
+from typing import Final
+
+# Conditions of Kubernetes nodes. Whoever wants a node emptied or rebooted asks by the first two; the rebooter on
+# the node answers in their reasons.
+DRAIN: Final = "SlurmNodeDrain"
+REBOOT: Final = "SlurmNodeReboot"
+DEGRADED: Final = "SoperatorChecksNodeDegraded"
+MAINTENANCE: Final = "SoperatorChecksNodeMaintenance"
+HARDWARE_SUSPECTED: Final = "HardwareIssuesSuspected"
+# Set by the cloud provider; another name can be configured.
+MAINTENANCE_SCHEDULED: Final = "NebiusMaintenanceScheduled"
+
+# Reasons of `SlurmNodeDrain`, in the order in which they follow each other
+NEED_DRAIN: Final = "NodeNeedDrain"
+DRAINING: Final = "NodeDraining"
+DRAINED: Final = "NodeDrained"
+UNDRAINED: Final = "NodeUndrained"
+# Reasons of `SlurmNodeReboot`
+NEED_REBOOT: Final = "NodeNeedReboot"
+REBOOTING: Final = "NodeRebooting"
+REBOOTED: Final = "NodeRebooted"
+# The reason of `HardwareIssuesSuspected`
+HEALTH_CHECK_FAILED: Final = "GPUHealthCheckFailedSoperator"
+
+# The taint of a Kubernetes node that the rebooter empties
+DRAIN_TAINT: Final = "node.kubernetes.io/NoExecute"
