@@ -216,6 +216,20 @@ def test_a_worker_that_moved_stands_elsewhere():
     assert "l2" not in conf(there)
 
 
+def test_a_file_that_somebody_deleted_is_made_again_from_the_tested_one():
+    there = placed()
+    with_config(there, f"{NAME}-slurm-configs-good", slurm_conf="ClusterName=x\n", topology_conf=PLACED)
+    maps = there.children_[kinds.CONFIG_MAP]
+    there.children_[kinds.CONFIG_MAP] = [
+        one for one in maps if one.metadata.name != names.topology_config(NAME)
+    ]
+    for node in ("n0", "n1", "n2"):
+        labelled(there, node)
+    passed(there)
+
+    assert conf(there) == PLACED
+
+
 def test_equal_text_is_written_once():
     there = placed()
     _, plan = passed(there, LATER + timedelta(hours=1))

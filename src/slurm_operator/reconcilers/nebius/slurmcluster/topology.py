@@ -11,7 +11,7 @@ from slurm_operator.listing import first_few
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.meta import Child, Manifest
 from slurm_operator.manifests.moments import moment
-from slurm_operator.manifests.objects import Pod
+from slurm_operator.manifests.objects import ConfigMap, Pod
 from slurm_operator.plan.conditions import Condition, false, true
 from slurm_operator.plan.step import Step, step
 from slurm_operator.reconcilers.nebius.shared.objects import Maker
@@ -57,8 +57,8 @@ def next_step(seen: Seen, now: datetime) -> Step:
     written = moment(_notes(seen).get(names.TOPOLOGY_WRITTEN, ""))
     if before == wanted:
         return step(missing_among([_manifest(seen, wanted, written or now)], seen.children))
-    is_same_cast = paths(before).keys() == paths(wanted).keys()
-    if is_same_cast and written is not None and timedelta(0) <= now - written < PAUSE:
+    has_same_workers = paths(before).keys() == paths(wanted).keys()
+    if has_same_workers and written is not None and timedelta(0) <= now - written < PAUSE:
         return Step(look_again=written + PAUSE - now)
     return step(missing_among([_manifest(seen, wanted, now)], seen.children))
 
@@ -133,8 +133,11 @@ def _child(seen: Seen) -> Child | None:
 
 
 def _before(seen: Seen) -> str:
+    """The file as it was written last; where somebody deleted it, as slurmctld runs with it."""
     found = _child(seen)
-    return str((found.body.get("data") or {}).get(TOPOLOGY_CONF, "")) if found is not None else ""
+    if found is not None:
+        return str((found.body.get("data") or {}).get(TOPOLOGY_CONF, ""))
+    return seen.tested.data.get(TOPOLOGY_CONF, "") if isinstance(seen.tested, ConfigMap) else ""
 
 
 def _notes(seen: Seen) -> dict[str, str]:
