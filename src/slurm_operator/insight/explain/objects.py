@@ -46,8 +46,8 @@ _OF_THE_CONTROLLER = {
 # Why a daemon is not there stands in what its pods lack.
 _OF_ITS_PODS = {"DatabaseStarting", "PodsNotReady", "Starting"}
 
-# A change of the Controller that waits until it costs no job. Its workers may be waiting for it.
-_HELD_BACK = {"JobsAtStake", "RestartPostponed"}
+# A change of the Controller that waits until it costs nothing. Its workers may be waiting for it.
+_HELD_BACK = {"JobsAtStake", "PlacesInUse", "PlacesUnseen", "RestartPostponed"}
 
 # So many characters at the end of two messages are no coincidence.
 _SAME = 40

@@ -100,6 +100,10 @@ _BY_REASON: dict[str, _Way] = {
     "JobsAtStake": _Way(
         "Wait for these jobs, or ask their owners; then the change is made automatically.", ("squeue",)
     ),
+    "PlacesInUse": _Way(
+        "Put the switches or blocks back into the topology file, or move the nodes first.",
+        ("scontrol show nodes", _EDIT),
+    ),
     "NodeSetUnreadable": _Way(
         "Correct the field of the NodeSet that the operator's log names, or delete the NodeSet.",
         ("kubectl -n {ns} get nodesets -o yaml",),

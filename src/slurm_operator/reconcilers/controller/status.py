@@ -30,6 +30,7 @@ _ON_ITS_WAY = {
     "NodeSetsMayFollow",
     "OneAtATime",
     "PartitionInUse",
+    "PlacesUnseen",
     "Rehearsing",
     "RehearsalCutOff",
     "RestartPostponed",

@@ -87,6 +87,13 @@ SW2 = {names.TOPOLOGY: "default:sw2"}
         pytest.param(
             SW2, "default:sw2", "default:root:sw2", [], id="there: Slurm writes the switches above too"
         ),
+        pytest.param(
+            SW2,
+            "default:root:sw2",
+            "default:root:sw2",
+            ["default:sw2"],
+            id="the annotation lost the switch above: so does the record, which would need it",
+        ),
         pytest.param(SW2, "default:sw2", "", [], id="a flat topology shows no place: told once is enough"),
         pytest.param(
             SW2, "default:sw2", "default:sw1", ["default:sw2"], id="moved away by a re-registration"

@@ -22,7 +22,8 @@ from slurm_operator.reconcilers.controller.configuration.files import (
     refusal,
     wanted_files,
 )
-from slurm_operator.reconcilers.controller.configuration.jobs_at_risk import at_stake, leaves_out
+from slurm_operator.reconcilers.controller.configuration.jobs_at_risk import leaves_out
+from slurm_operator.reconcilers.controller.configuration.stakes import at_stake
 from slurm_operator.reconcilers.controller.observe import Seen
 from slurm_operator.reconcilers.shared.children import missing_writes
 from slurm_operator.slurm.snapshot import Snapshot
@@ -62,8 +63,8 @@ def next_step(seen: Seen, now: datetime) -> Step:
         return _settled(seen, files)
     if mounted is not None and seen.unread_nodesets and (dropped := leaves_out(mounted, files)):
         return wait(_SUBJECT, "NodeSetUnreadable", _unreadable(seen, dropped))
-    if mounted is not None and (stakes := at_stake(seen, mounted, files, now)):
-        return wait(_SUBJECT, "JobsAtStake", stakes, seconds=JOBS_LOOK_SECONDS, asks_slurm=True)
+    if mounted is not None and (stake := at_stake(seen, mounted, files, now)) is not None:
+        return wait(_SUBJECT, stake.reason, stake.message, seconds=JOBS_LOOK_SECONDS, asks_slurm=True)
     return _first_workers(seen, now) or _rehearse(seen, files, now)
 
 

@@ -11,11 +11,11 @@ from slurm_operator.plan.actions import Action, DeleteDaemonPod, PatchObject
 from slurm_operator.plan.step import NOTHING, Step, step, wait
 from slurm_operator.reconcilers.controller.configuration import config_state
 from slurm_operator.reconcilers.controller.configuration.jobs_at_risk import (
-    at_stake_now,
     is_persistent,
     started,
     unfinished,
 )
+from slurm_operator.reconcilers.controller.configuration.stakes import at_stake_now
 from slurm_operator.reconcilers.controller.keys import stale_key
 from slurm_operator.reconcilers.controller.observe import Seen
 
@@ -38,8 +38,10 @@ def next_step(seen: Seen, now: datetime) -> Step:
     if busy := [one.metadata.name for one in seen.pods if one is not pod and not _runs(one)]:
         message = f"It is replaced ({why}) when {', '.join(busy)} runs again."
         return wait(subject, "OneAtATime", message, seconds=LOOK_SECONDS)
-    if stakes := at_stake_now(seen, now):
-        message = f"It should be replaced ({why}), and would begin with the new configuration. {stakes}"
+    if (stake := at_stake_now(seen, now)) is not None:
+        message = (
+            f"It should be replaced ({why}), and would begin with the new configuration. {stake.message}"
+        )
         return wait(subject, "RestartPostponed", message, seconds=LOOK_SECONDS, asks_slurm=True)
     if trouble := why_not_replace(seen, pod, now):
         message = f"It should be replaced ({why}), but {trouble}."
