@@ -12,7 +12,7 @@ from slurm_operator.manifests.objects import ContainerStatus, Pod
 from slurm_operator.plan.actions import PatchObject
 from slurm_operator.reconcilers.controller.annotations import FILES_SENT, RECONFIGURE_ASKED, WRITTEN_AT
 from slurm_operator.reconcilers.controller.configuration.files import Files, digest_in, files_of, with_mounted
-from slurm_operator.reconcilers.controller.daemon.workload import CONTAINER
+from slurm_operator.reconcilers.controller.daemon.readiness import CONTAINER
 from slurm_operator.reconcilers.controller.observe import Seen
 from slurm_operator.slurm.conf.changes import Change, changes, restarts
 from slurm_operator.slurm.conf.costs import Daemon

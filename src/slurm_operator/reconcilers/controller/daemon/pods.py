@@ -88,7 +88,7 @@ def active(seen: Seen) -> Pod | None:
 
     Standbys that the operator before us made are ready too; Slurm has the first that lives in charge.
     """
-    return next((pod for pod in seen.pods if pod.is_ready), None)
+    return next(iter(seen.ready_pods), None)
 
 
 def labels(seen: Seen) -> list[Action]:
