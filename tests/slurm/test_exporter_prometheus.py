@@ -37,7 +37,8 @@ def free_port() -> int:
 def scene(new_slurm: Callable[..., SlurmDaemons]) -> SlurmDaemons:
     """Two workers with GPUs. Ended jobs stay for a while."""
     slurm = new_slurm(settings={"MinJobAge": "600", "GresTypes": "gpu"})
-    slurm.head.box.path("/etc/slurm/gres.conf").write_text("Name=gpu Count=2\n")
+    # slurmd counts a GPU by its file only; any two devices will do.
+    slurm.head.box.path("/etc/slurm/gres.conf").write_text("Name=gpu File=/dev/null\nName=gpu File=/dev/zero\n")
     slurm.reconfigure()
     for name in ("w-0", "w-1"):
         slurm.add_worker(name, conf="Features=all Gres=gpu:2")
