@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 import yaml
 
 FILES: Final = Path(__file__).parents[1] / "charts" / "slurm-operator" / "files"
+ALERTS: Final = FILES / "alerts.yaml"
 _SOURCE: Final = {"type": "prometheus", "uid": "${datasource}"}
 
 # What a dashboard lets its reader choose; `.+` is everything.
@@ -166,5 +167,5 @@ def with_every_cluster(expression: str) -> str:
 
 
 def alerts() -> list[dict[str, Any]]:
-    groups = yaml.safe_load((FILES / "alerts.yaml").read_text())["groups"]
+    groups = yaml.safe_load(ALERTS.read_text())["groups"]
     return [rule for group in groups for rule in group["rules"]]
