@@ -1,24 +1,6 @@
-"""For each alert of the chart: series that make it fire, when it does not yet, and when it does.
+"""For each alert of the chart: series that make it fire, when it does not yet, and when it does."""
 
-And what is shortened where a real Prometheus has a minute for what takes hours or a week.
-"""
-
-import re
-from pathlib import Path
-from typing import Any, Final, NamedTuple
-
-from testing import dashboards
-
-# By alert: what is written there, and what stands in its place. Nothing else of an expression changes.
-SHORTER: Final = {
-    "SlurmOperatorSlurmUnreachable": {"> 120": "> 10"},
-    "SlurmOperatorErrors": {"[10m]": "[20s]", "> 0.05": "> 0"},
-    "SlurmOperatorWatchSilent": {"> 600": "> 1"},
-    "SlurmOperatorEventLoopLags": {"> 5": "> 0.001"},
-    "SlurmDrainTooLong": {"> 86400": "> 5", "> 604800": "> 5"},
-    "SlurmQueueStuck": {"[30m]": "[5s]"},
-    "SlurmExporterStale": {"> 300": "> 5"},
-}
+from typing import Any, NamedTuple
 
 _OBJECT = {"resource": "controllers", "namespace": "ns", "name": "slurm"}
 
@@ -167,22 +149,6 @@ CASES = [
         {"cluster": "c", "family": "slurm_job_info"},
     ),
 ]
-
-
-def rules_at_once(directory: Path) -> Path:
-    """The alerts of the chart with nothing to wait for, and shorter where it takes longer than a test."""
-    text = re.sub(r"^( +for:) .*$", r"\1 0s", dashboards.ALERTS.read_text(), flags=re.MULTILINE)
-    for alert, changes in SHORTER.items():
-        begin = text.index(f"- alert: {alert}\n")
-        end = text.index("for: 0s", begin)
-        rule = text[begin:end]
-        for written, instead in changes.items():
-            assert rule.count(written) == 1, f"{alert} has no {written}"
-            rule = rule.replace(written, instead)
-        text = text[:begin] + rule + text[end:]
-    path = directory / "alerts.yaml"
-    path.write_text(text)
-    return path
 
 
 def rules_without_texts(rules: dict[str, Any]) -> dict[str, Any]:

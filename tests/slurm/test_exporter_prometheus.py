@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from slurm.alert_cases import CASES, cases_file, rules_at_once, rules_without_texts
+from slurm.alert_cases import CASES, cases_file, rules_without_texts
 from slurm_operator.exporter.facts import Facts
 from slurm_operator.exporter.options import Compat, Options
 from testing import dashboard_pictures, dashboards
@@ -118,7 +118,9 @@ def test_every_panel_about_slurm_gives_a_value_and_its_alerts_fire_and_end(
     # Of the second exporter only its own page is read, which says what it would leave out.
     targets = {"exporter": exporter.urls, "cut": cut.urls[1:], "slurmctld": slurmctld}
     try:
-        with running(tmp_path / "prometheus", free_port(), targets, [rules_at_once(tmp_path)]) as prometheus:
+        with running(
+            tmp_path / "prometheus", free_port(), targets, [dashboards.rules_at_once(tmp_path)]
+        ) as prometheus:
             prometheus.wait_for_targets()
             _alerts_fire_and_end(scene, prometheus)
             _every_panel_has_a_value(prometheus)
@@ -170,6 +172,8 @@ def _every_panel_has_a_value(prometheus: Prometheus) -> None:
         time.sleep(0.5)
         left = [pair for pair in asked if not prometheus.value(pair[1])]
     assert not left, f"no value for {left}"
+    (failures,) = prometheus.value(dict(asked)["Failures"])
+    assert failures.value >= 1, "w-1 went down, for a reason that it never had before"
 
 
 def _old_data_are_told(scene: SlurmDaemons, prometheus: Prometheus) -> None:
