@@ -23,13 +23,16 @@ from slurm_operator.exporter import records
 from slurm_operator.exporter.facts import Facts
 from slurm_operator.exporter.options import Compat, Options
 from slurm_operator.exporter.page import table
+from slurm_operator.exporter.records import Job, Node
 from slurm_operator.exporter.table import Family, text
-from slurm_operator.exporter.tallies import Tallies
+from slurm_operator.exporter.tallies import MOST_REASONS, Tallies
 from slurm_operator.slurm.states import NodeState
 from slurm_operator.wire import replace
 
 NODES, JOBS = 3_000, 10_000
 ROUNDS = 20
+FAILURES = 2 * MOST_REASONS // ROUNDS + 1
+_UP, _DOWN = NodeState.of("IDLE"), NodeState.of("DOWN")
 NOW = datetime(2026, 11, 16, tzinfo=UTC)
 
 _nodes_reply = wire.decoder(records.NodesReply)
@@ -90,17 +93,23 @@ def _writers(facts: Facts) -> list[Row]:
 
 
 def _lifetime(facts: Facts) -> list[Row]:
-    """What stays in memory when every job is another one at each reading, and every node has another reason."""
-    tallies, page = Tallies(), b""
+    """What stays in memory when each reading has other jobs, and nodes fail ever for other reasons.
+
+    Half way through each node has had more reasons than are told apart.
+    """
+    tallies, page, now = Tallies(), b"", facts
     kept: dict[int, float] = {}
     for number in range(1, ROUNDS + 1):
-        now = _turned_over(facts, number)
-        tallies.nodes_read(now.nodes or (), 30.0 * number)
+        for at in range(number * FAILURES, (number + 1) * FAILURES):
+            for is_up in (True, False):
+                now = dataclasses.replace(now, nodes=_nodes(facts, at, is_up=is_up))
+                tallies.nodes_read(now.nodes or (), 60.0 * at + 30.0 * (not is_up))
+        now = dataclasses.replace(now, jobs=_other_jobs(facts, number))
         tallies.jobs_read(now.jobs or ())
         page = text(table(now, tallies.frozen(), NOW, Options()).families, "demo")
         kept[number] = _resident_mb()
     half = ROUNDS // 2
-    what = "every job and reason new at each reading"
+    what = "every job new at each reading"
     return [
         Row(f"{what}: memory of the process after {half} readings", kept[half], "MB"),
         Row(
@@ -113,18 +122,18 @@ def _lifetime(facts: Facts) -> list[Row]:
     ]
 
 
-def _turned_over(facts: Facts, number: int) -> Facts:
-    """The same cluster with other jobs. Nodes go down and come back, each time for another reason."""
-    state = NodeState.of("DOWN" if number % 2 else "IDLE")
-    nodes = (
-        replace(one, record=replace(one.record, state=state, reason=f"{one.record.name} at {number}"))
-        for one in facts.nodes or ()
+def _nodes(facts: Facts, at: int, *, is_up: bool) -> tuple[Node, ...]:
+    state, reason = (_UP, "") if is_up else (_DOWN, f"at {at}")
+    return tuple(
+        replace(one, record=replace(one.record, state=state, reason=reason)) for one in facts.nodes or ()
     )
-    jobs = (
+
+
+def _other_jobs(facts: Facts, number: int) -> tuple[Job, ...]:
+    return tuple(
         replace(one, record=replace(one.record, job_id=one.record.job_id + number * JOBS))
         for one in facts.jobs or ()
     )
-    return dataclasses.replace(facts, nodes=tuple(nodes), jobs=tuple(jobs))
 
 
 def _resident_mb() -> float:
