@@ -1,6 +1,6 @@
 """The dashboards about Slurm in the chart, written once and readably: titles, expressions, legends.
 
-SLURM_OPERATOR_GOLDEN=write has tests/unit/charts write the JSON files anew.
+SLURM_OPERATOR_GOLDEN=write has tests/unit/charts write the JSON files again.
 """
 
 import json

@@ -157,7 +157,7 @@ class Prometheus:
             with contextlib.suppress(OSError, AssertionError):
                 if condition():
                     return
-            assert time.monotonic() < end, f"waited in vain for {what}\n{self.log[-3000:]}"
+            assert time.monotonic() < end, f"{what} did not happen in time\n{self.log[-3000:]}"
             assert self._process.poll() is None, f"Prometheus ended:\n{self.log[-3000:]}"
             time.sleep(0.3)
 

@@ -333,7 +333,7 @@ def _may_make(ref: SecretKey, controller: Controller, world: World) -> bool:
 
 
 def _lost(where: str, workload: Child) -> str:
-    """A new key would lock out every daemon that still has the old one, so none is made by itself."""
+    """A new key would lock out every daemon that still has the old one, so none is made automatically."""
     return (
         f"{where} is gone, and running daemons go on with the key that was in it. Put it back from a copy; "
         f"to start over with another key, delete StatefulSet {workload.metadata.name!r}."

@@ -20,7 +20,7 @@ from slurm_operator.reconcilers.controller.keys import rotation, stale_key
 from slurm_operator.reconcilers.controller.observe import Seen
 from slurm_operator.slurm.snapshot import Snapshot
 
-# Waits that end by themselves: something is on its way. All others are for somebody to mend.
+# Waits that end without anybody's help: something is on its way. All others are for somebody to fix.
 _ON_ITS_WAY = {
     "AccountingNotReady",
     "CannotReconfigure",

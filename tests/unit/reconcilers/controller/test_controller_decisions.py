@@ -666,7 +666,7 @@ def has_debug(files) -> bool:
     "extra",
     [
         pytest.param("", id="to be read by a slurmctld that runs"),
-        pytest.param("SlurmctldPort=7817\n", id="to be read by one that starts anew"),
+        pytest.param("SlurmctldPort=7817\n", id="to be read by one that restarts"),
     ],
 )
 def test_a_job_that_comes_to_a_partition_before_slurmctld_is_told_that_it_goes_keeps_it(extra):
@@ -702,7 +702,7 @@ def test_another_image_does_not_bring_files_to_slurmctld_that_would_cost_jobs():
         made.round()
         assert has_debug(made.running)
 
-    assert made.restarts == 1, "with the former files it may start anew"
+    assert made.restarts == 1, "with the previous files it may restart"
 
 
 def test_files_are_not_taken_back_for_a_reading_that_is_old():
@@ -863,9 +863,9 @@ def test_prometheus_is_told_once_told_again_after_an_edit_and_told_off_once():
     assert told_prometheus(made) == []
 
     put(made, {**wrote.manifest, "spec": {**wrote.manifest["spec"], "endpoints": []}})
-    [mended] = told_prometheus(made)
-    assert "spec.endpoints" in mended.message
-    put(made, mended.manifest)
+    [repaired] = told_prometheus(made)
+    assert "spec.endpoints" in repaired.message
+    put(made, repaired.manifest)
 
     play.spec(metrics={"enabled": False})
     [gone] = told_prometheus(made)
@@ -905,7 +905,7 @@ UNREAD = (NodeSet, ObjectKey(NS, "cpu"))
 
 
 def test_a_nodeset_that_cannot_be_read_is_not_one_that_is_gone():
-    """An operator that was started anew knows of it only that it is there."""
+    """An operator that was restarted knows of it only that it is there."""
     made = up(CPU)
     made.world.things = [t for t in made.world.things if t is not CPU]
     made.world.undecoded = [UNREAD]

@@ -99,7 +99,7 @@ def has_begun_with_files(seen: Seen) -> bool:
 
 
 def restarts_due(seen: Seen) -> list[Pod]:
-    """Pods whose slurmctld has to start anew, because it cannot take the new files while it runs."""
+    """Pods whose slurmctld has to restart, because it cannot take the new files while it runs."""
     former, files = good(seen), held(seen)
     if former is None or files is None or former.digest == files.digest:
         return []

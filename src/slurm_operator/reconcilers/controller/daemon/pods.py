@@ -48,7 +48,7 @@ def next_step(seen: Seen, now: datetime) -> Step:
 
 
 def why_replace(seen: Seen, pod: Pod) -> str:
-    """What a running pod lacks; empty when it is as it should be, or on its way out."""
+    """What a running pod lacks; empty when nothing is lacking, or it is being deleted."""
     workload, state = seen.workload, rollout(seen.workload)
     if pod.metadata.is_terminating or workload is None or state is None or not state.is_observed:
         return ""
