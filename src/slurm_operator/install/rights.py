@@ -97,6 +97,8 @@ _TEMPLATES: Final = Right(group="", resources=("podtemplates",), verbs=READ)
 _OF_CLUSTERS: Final = (
     Right(group="k8s.mariadb.com", resources=("grants", "mariadbs"), verbs=KEEP),
     Right(group="monitoring.coreos.com", resources=("podmonitors",), verbs=KEEP),
+    # Whether Soperator's workloads are still there.
+    Right(group="apps.kruise.io", resources=("statefulsets",), verbs=READ),
 )
 
 
