@@ -62,6 +62,10 @@ NEBIUS_CHILD_KINDS = (
     kinds.ROLE_BINDING,
 )
 
+# Only for the second API, and where other operators have brought these kinds. StatefulSets of Kruise are what
+# Soperator left behind, and are only looked at.
+OTHERS_KINDS = (kinds.MARIADB, kinds.MARIADB_GRANT, kinds.POD_MONITOR, kinds.KRUISE_STATEFUL_SET)
+
 # While one of these acts on its group, we do not.
 RIVALS = (
     Rival(
@@ -128,7 +132,7 @@ def sources(ours: Registry) -> Sources:
     """What an operator for these kinds watches."""
     has_nebius = nebius_names.GROUP in ours.groups
     of_clusters = NEBIUS_CHILD_KINDS if has_nebius else ()
-    others = (kinds.MARIADB, kinds.MARIADB_GRANT, kinds.POD_MONITOR) if has_nebius else ()
+    others = OTHERS_KINDS if has_nebius else ()
     return Sources(
         records=(
             *(_source(one) for one in _in_order(ours) if not one.is_optional),
@@ -169,7 +173,7 @@ def sources(ours: Registry) -> Sources:
         ),
         children=(*OUR_CHILD_KINDS, *of_clusters, *others),
         child_selector=OUR_CHILDREN,
-        # They come with the Prometheus operator and the MariaDB operator, maybe long after us.
+        # They come with the Prometheus operator, the MariaDB operator and Kruise, maybe long after us.
         optional_children=(kinds.SERVICE_MONITOR, *others),
         # Those of the operator before us have no label of ours until we have found them by their name.
         other_children={

@@ -105,6 +105,11 @@ def extra_conf(seen: Seen) -> str:
 def _state(seen: Seen, wished: NodeVolume) -> tuple[Manifest, list[Manifest]]:
     """Where slurmctld keeps its state, and volumes that say so where a claim cannot."""
     if not wished.volume_source_name:
+        # Jobs are in the volume that slurmctld first started on; that may have been Soperator's.
+        there = seen.controller
+        kept = there.spec.persistence.existing_claim if there is not None else seen.soperator_state
+        if kept:
+            return {"enabled": True, "existingClaim": kept}, []
         return {"enabled": True, **given(wished.volume_claim_template_spec)}, []
     source = given(seen.spec.sources.get(wished.volume_source_name, {}))
     claim = (source.get("persistentVolumeClaim") or {}).get("claimName")
