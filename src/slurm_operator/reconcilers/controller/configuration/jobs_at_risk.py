@@ -94,7 +94,7 @@ def is_old(seen: Seen, now: datetime) -> bool:
 
 def may_have_jobs(seen: Seen) -> bool:
     """slurmctld has worked at some time, so there may be jobs that it knows."""
-    return good(seen) is not None or any(pod.is_ready for pod in seen.pods)
+    return good(seen) is not None or bool(seen.ready_pods)
 
 
 def job_ids_text(jobs: Iterable[SlurmJob]) -> str:

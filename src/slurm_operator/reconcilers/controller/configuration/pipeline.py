@@ -1,7 +1,7 @@
 """From the files that the spec asks for to the files that slurmctld mounts: checked, rehearsed, then written.
 
 Whatever is refused on the way never gets into the mounted ConfigMap, so a slurmctld that goes on and one that
-is started anew both have the last good files.
+is restarted both have the last good files.
 """
 
 import re
@@ -174,7 +174,7 @@ def _failed_rehearsal(seen: Seen, files: Files) -> Refusal | None:
     if said is None or said.is_good:
         return None
     if _ABOUT_NODE_NAMES.search(said.message) and not isinstance(seen.slurm, Snapshot):
-        return None  # Workers that joined by themselves could not be named to the rehearsal.
+        return None  # Workers that registered themselves could not be named to the rehearsal.
     message = f"slurmctld does not start with this configuration: {said.message}"
     return Refusal("RehearsalRefused", message, said.file, said.line, files.digest)
 

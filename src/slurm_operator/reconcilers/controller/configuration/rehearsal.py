@@ -22,14 +22,9 @@ from slurm_operator.plan.actions import DeleteObject
 from slurm_operator.reconcilers.controller import annotations
 from slurm_operator.reconcilers.controller.configuration.files import SLURM_CONF, Files, data
 from slurm_operator.reconcilers.controller.configuration.slurm_conf import ETC
+from slurm_operator.reconcilers.controller.daemon.readiness import CONTAINER
 from slurm_operator.reconcilers.controller.daemon.services import owner
-from slurm_operator.reconcilers.controller.daemon.workload import (
-    CONTAINER,
-    ETC_VOLUME,
-    STATE,
-    etc_volume,
-    settled_pod,
-)
+from slurm_operator.reconcilers.controller.daemon.workload import ETC_VOLUME, STATE, etc_volume, settled_pod
 from slurm_operator.reconcilers.controller.observe import Seen
 from slurm_operator.slurm.conf.lines import WHITE
 from slurm_operator.slurm.hostlist import compress

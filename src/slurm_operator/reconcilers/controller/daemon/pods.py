@@ -50,7 +50,7 @@ def next_step(seen: Seen, now: datetime) -> Step:
 
 
 def why_replace(seen: Seen, pod: Pod) -> str:
-    """What a running pod lacks; empty when it is as it should be, or on its way out."""
+    """What a running pod lacks; empty when nothing is lacking, or it is being deleted."""
     workload, state = seen.workload, rollout(seen.workload)
     if pod.metadata.is_terminating or workload is None or state is None or not state.is_observed:
         return ""
@@ -88,7 +88,7 @@ def active(seen: Seen) -> Pod | None:
 
     Standbys that the operator before us made are ready too; Slurm has the first that lives in charge.
     """
-    return next((pod for pod in seen.pods if pod.is_ready), None)
+    return next(iter(seen.ready_pods), None)
 
 
 def labels(seen: Seen) -> list[Action]:
