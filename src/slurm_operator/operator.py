@@ -101,7 +101,7 @@ def _made(settings: Settings) -> dict[str, Reconciler[Any]]:
         nodeset.reconciler(settings.propagated_node_conditions),
         restapi.RECONCILER,
         token.RECONCILER,
-        slurmcluster.RECONCILER,
+        slurmcluster.reconciler(settings.tier_prefix),
         nebius_nodeset.RECONCILER,
         activecheck.RECONCILER,
         powerstate.RECONCILER,
