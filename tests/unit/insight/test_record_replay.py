@@ -13,13 +13,13 @@ from slurm_operator.api.slinky.controller import Controller
 from slurm_operator.api.slinky.nodeset import NodeSet
 from slurm_operator.insight.recording.replay import decided, read_files, recorded, replay, taken
 from slurm_operator.insight.world_snapshot import Picture
+from slurm_operator.manifests.digests import digest
 from slurm_operator.manifests.meta import Child
 from slurm_operator.manifests.objects import Pod
 from slurm_operator.manifests.platform import VolumeClaim, VolumeClaimSpec
 from slurm_operator.operator import program
 from slurm_operator.plan.actions import Wait
 from slurm_operator.plan.plan import Plan, lane, plan
-from slurm_operator.manifests.digests import digest
 from slurm_operator.redaction.recorded import RecordRedactor
 from slurm_operator.runtime.report.recording import Flight, Recorder, lines
 from slurm_operator.runtime.settings import Settings
