@@ -124,9 +124,10 @@ TWISTS = {
     "slurm-operator manifests --image": Twist(
         before="! kubectl get crd -o name | grep slinky; ! helm list -A -q | grep .",
         after="kubectl annotate $(kubectl get crd -o name) slinky.slurm.net/allow-deletion=true;"
-        "slurm-operator manifests | kubectl delete -f -;"
+        "slurm-operator manifests --image=docker.io/local/slurm-operator:0 | kubectl delete -f -;"
         "helm install slurm-operator-crds charts/slurm-operator-crds;"
-        "helm install slurm-operator charts/slurm-operator -n slurm-operator --create-namespace",
+        "helm install slurm-operator charts/slurm-operator -n slurm-operator --create-namespace"
+        " --set global.image.repository=docker.io/local/slurm-operator",
     ),
 }
 
