@@ -258,3 +258,25 @@ def test_the_exporter_lives_through_a_frozen_slurmrestd_and_a_private_configurat
         scene.slurmrestd.resume()
     finally:
         assert made.stop() == 0
+
+
+@pytest.mark.full
+def test_jobs_that_slurmctld_has_forgotten_are_read_from_accounting(
+    slurm_with_accounting: SlurmDaemons, tmp_path: Path
+):
+    slurm = slurm_with_accounting
+    job = slurm.submit("true", "--job-name=short")
+    slurm.wait_for(lambda: slurm.job_state(job) == "GONE", "slurmctld to forget the job")
+    made = Exporter(slurm, tmp_path, "--compat=soperator", "--job-source=accounting")
+    try:
+        made.wait(f'slurm_job_info{{cluster="test",job_id="{job}",job_state="COMPLETED"')
+        (line,) = (
+            line
+            for line in made.page().splitlines()
+            if line.startswith("slurm_job_info") and f'job_id="{job}"' in line
+        )
+        assert 'job_name="short"' in line
+        assert "user_id=" not in line
+        assert "finished_time=" in line
+    finally:
+        assert made.stop() == 0
