@@ -153,6 +153,7 @@ def _alerts_fire_and_end(scene: SlurmDaemons, prometheus: Prometheus) -> None:
     )
     fires("SlurmQueueStuck")  # One waits for w-0, w-1 is idle, and nothing starts any more.
     fires("SlurmExporterCutOff")
+    fires("SlurmOperatorHasNoLeader")  # There is none.
 
     scene.run("scontrol", "update", "nodename=w-1", "state=down", "reason=broken disk")
     fires("SlurmNodesDown")
@@ -172,6 +173,8 @@ def _every_panel_has_a_value(prometheus: Prometheus) -> None:
         time.sleep(0.5)
         left = [pair for pair in asked if not prometheus.value(pair[1])]
     assert not left, f"no value for {left}"
+    for alert in dashboards.alerts():
+        prometheus.value(alert["expr"])  # Raises when it is no expression.
     (failures,) = prometheus.value(dict(asked)["Failures"])
     assert failures.value >= 1, "w-1 went down, for a reason that it never had before"
 
