@@ -9,15 +9,13 @@ from typing import Any, Final
 
 from slurm_operator import wire
 from slurm_operator.api import registry
-from slurm_operator.api.registry import Registered
-from slurm_operator.api.schema import codec
-from slurm_operator.api.schema.problems import References, Severity
 from slurm_operator.api.shared import names
 from slurm_operator.insight.doctor.collection import tried
-from slurm_operator.insight.doctor.finding import Finding, Level, fail, listed, note, ok, unread, warn
+from slurm_operator.insight.doctor.finding import Finding, listed, note, ok, unread, warn
 from slurm_operator.insight.doctor.helm_releases import Release, releases
 from slurm_operator.insight.doctor.helm_releases import unread as unread_values
 from slurm_operator.insight.doctor.hooks import Hook, findings_about, hooks, items
+from slurm_operator.insight.doctor.specs import about_spec
 from slurm_operator.kube.client import Client
 from slurm_operator.kube.errors import NotFound
 from slurm_operator.manifests import kinds
@@ -240,30 +238,10 @@ def _specs(found: Found) -> Iterator[Finding]:
         return
     for one in registry.DEFAULT:
         for thing in found.objects.get(one.kind.kind, ()):
-            yield from _spec(check, one, thing)
+            yield from about_spec(check, one, thing)
     counts = {kind: len(things) for kind, things in found.objects.items() if things}
     told = ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items())) or "none"
     yield ok(check, f"{told}. Their pods, volumes, Services and Secrets stay as they are.")
-
-
-def _spec(check: str, one: Registered, thing: Manifest) -> Iterator[Finding]:
-    meta = thing["metadata"]
-    name = f"{one.kind.kind} {meta['namespace']}/{meta['name']}"
-    try:
-        problems = list(codec.read(one.model, thing).problems(None, References()))  # type: ignore[attr-defined]
-    except (wire.DecodeError, ValueError) as error:
-        yield fail(check, f"{name} cannot be read: {error}", "Correct it first; until then it is left alone.")
-        return
-    for problem in problems:
-        is_error = problem.severity is Severity.ERROR
-        yield Finding(
-            check=check,
-            level=Level.FAIL if is_error else Level.NOTE,
-            message=f"{name}: {problem}.",
-            remedy="Correct it first; until then nothing of it is changed."
-            if is_error
-            else "It goes on to work.",
-        )
 
 
 def _steps(found: Found) -> Iterator[Finding]:

@@ -4,15 +4,11 @@ Nothing is changed. What may not be looked at is said, and the rest is told all 
 """
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
-from slurm_operator import wire
 from slurm_operator.api import registry
 from slurm_operator.api.nebius import NodeSet, SlurmCluster
-from slurm_operator.api.registry import Registered
-from slurm_operator.api.schema import codec
-from slurm_operator.api.schema.problems import References, Severity
-from slurm_operator.insight.doctor.finding import Finding, Level, fail, listed, note, ok, unread, warn
+from slurm_operator.insight.doctor.finding import Finding, listed, note, ok, unread, warn
 from slurm_operator.insight.doctor.hooks import findings_about
 from slurm_operator.insight.doctor.soperator.chosen import (
     clusters,
@@ -23,6 +19,7 @@ from slurm_operator.insight.doctor.soperator.chosen import (
 from slurm_operator.insight.doctor.soperator.facts import KINDS, KRUISE_CRD, Found
 from slurm_operator.insight.doctor.soperator.one_cluster import findings_about_cluster
 from slurm_operator.insight.doctor.soperator.steps import steps
+from slurm_operator.insight.doctor.specs import about_spec
 from slurm_operator.manifests.meta import Manifest
 from slurm_operator.manifests.objects import Unread
 from slurm_operator.reconcilers.nebius.ignored import used
@@ -204,34 +201,9 @@ def _specs(found: Found) -> Iterator[Finding]:
         return
     for one in KINDS:
         for thing in found.objects.get(one.kind.kind, ()):
-            yield from _spec(check, one, thing)
+            yield from about_spec(check, one, thing, _without_effect)
     counts = {kind: len(things) for kind, things in found.objects.items() if things}
     yield ok(check, f"{', '.join(f'{n} {kind}' for kind, n in sorted(counts.items())) or 'none'}.")
-
-
-def _spec(check: str, one: Registered, thing: Manifest) -> Iterator[Finding]:
-    name = f"{one.kind.kind} {where(thing)}"
-    try:
-        read: Any = codec.read(one.model, thing)
-        problems = list(read.problems(None, References()))
-        ignored = list(_without_effect(read))
-    except (wire.DecodeError, ValueError) as error:
-        yield fail(check, f"{name} cannot be read: {error}", "Correct it first; until then it is left alone.")
-        return
-    for problem in problems:
-        is_error = problem.severity is Severity.ERROR
-        yield Finding(
-            check=check,
-            level=Level.FAIL if is_error else Level.NOTE,
-            message=f"{name}: {problem}.",
-            remedy="Correct it first; until then nothing of it is changed."
-            if is_error
-            else "It goes on to work.",
-        )
-    for text in ignored:
-        yield note(
-            check, f"{name}: no effect: {text}.", "Nothing stops; the condition FieldsSupported says it."
-        )
 
 
 def _without_effect(read: object) -> Iterator[str]:
