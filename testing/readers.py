@@ -27,6 +27,7 @@ ON_AN_API_SERVER = (
     "docs/guides/monitoring.md",
     "docs/guides/upgrades.md",
     "docs/guides/soperator-api.md",
+    "docs/guides/from-soperator.md",
 )
 
 # Section by section, each on an API server of its own with stand-ins for Slinky's charts.
