@@ -221,6 +221,7 @@ def holders(plane: Plane, namespace: str) -> list[str]:
     return sorted(json.loads(notes.get("slurm.nebius.ai/rebooter-nodes", "{}")))
 
 
+@pytest.mark.full
 def test_of_several_rebooters_only_so_many_act_at_once(api_server, namespace, account, tmp_path):
     """Four that are asked in the same moment, and a budget of two."""
     machines = [Machine(api_server, namespace, name, tmp_path) for name in "abcd"]
