@@ -11,7 +11,7 @@ from slurm_operator.manifests.kinds import KUBE_NODE
 from slurm_operator.manifests.meta import Child
 from slurm_operator.manifests.objects import ConfigMap, Secret, Unread
 from slurm_operator.plan.world import Protection
-from slurm_operator.runtime.world.sources import OWNER, OWNER_NAME, owner_names, owner_uids
+from slurm_operator.runtime.world.sources import POD_INDEXES
 from slurm_operator.slurm.jobs.ended import EndedJob
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
 
@@ -41,7 +41,7 @@ class HandmadeWorld:
         return sorted(key.name for kind, key in self.undecoded if (kind, key.namespace) == (type_, namespace))
 
     def find(self, type_, index, value):
-        by = {OWNER: owner_uids, OWNER_NAME: owner_names}[index]
+        by = POD_INDEXES[index]
         return [thing for thing in self.all(type_) if value in by(thing)]
 
     def child(self, kind, namespace, name):

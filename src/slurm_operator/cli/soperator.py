@@ -22,11 +22,13 @@ from slurm_operator.cli.flags import (
     GoCommand,
     checks_switch,
     comma_separated,
+    nodes_switch,
     soperator_options,
     switch,
     without_checks,
 )
 from slurm_operator.cli.manager import run
+from slurm_operator.cli.node_flags import node_options, node_settings
 from slurm_operator.kube.auth.access import Access
 from slurm_operator.runtime.logs import configure
 from slurm_operator.runtime.manager import Beside
@@ -94,6 +96,8 @@ VARIABLES_WITHOUT_MEANING: Final = {
 )
 @click.option("--cluster-domain", default="", envvar="KUBERNETES_CLUSTER_DOMAIN", help="Where names end.")
 @checks_switch
+@nodes_switch
+@node_options
 @switch("--enable-topology-controller", "Accepted for compatibility.")
 @click.option("--feature-gates", default="", help="Accepted for compatibility.")
 def soperator(**flags: Any) -> None:
@@ -128,6 +132,7 @@ def settings_of(flags: Mapping[str, Any]) -> Settings:
             *_left_out(chosen_controllers(flags["controllers"])),
             *without_checks(is_on=flags["checks"]),
         ),
+        nodes=node_settings(flags) if flags["checks"] and flags["node_controllers"] else None,
     )
 
 

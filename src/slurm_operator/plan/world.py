@@ -29,6 +29,8 @@ OWNER = "owner"
 NOBODY = ""
 # The index of pods by `namespace/name` of who owns them, whether that is there or not.
 OWNER_NAME = "owner name"
+# The index of pods by the Kubernetes node that has them.
+KUBE_NODE_NAME = "kube node name"
 
 
 class World(Protocol):

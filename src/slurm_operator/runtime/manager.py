@@ -273,6 +273,10 @@ class Manager:
 
     async def _ready_to_work(self) -> None:
         await asyncio.gather(*(self._filled(kind, cache) for kind, cache in self.known.caches))
+        for name, loop in self.loops.items():
+            kind, cache = loop.reconciler.kind, self.known.records[loop.reconciler.about]
+            if loop.reconciler.on_behalf_of and self._is_off(kind, cache):
+                log.warning(f"{name} is off: we may not look at {kind.plural}", why=str(cache.trouble))
         log.info("caches filled", objects=sum(len(cache) for _, cache in self.known.caches))
         if self._elector is not None:
             await self._elector.acquire()
@@ -345,7 +349,8 @@ class Manager:
         """At all that belongs to this API, which is acted on from now on, or no longer."""
         for loop in self.loops.values():
             for thing in self.known.records[loop.reconciler.about].values():
-                if group_of(loop.reconciler.kind, thing.metadata) == group:
+                about = loop.reconciler.on_behalf_of or group_of(loop.reconciler.kind, thing.metadata)
+                if about == group:
                     loop.queue.add(key_of(thing), calm=True)
 
     async def _await_late_kinds(self) -> None:

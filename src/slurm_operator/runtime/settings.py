@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from slurm_operator.api.registry import DEFAULT_GROUPS
+from slurm_operator.reconcilers.nebius.kubenode.options import NodeOptions
 from slurm_operator.runtime import settings_file
 from slurm_operator.runtime.problems import SettingsProblem as SettingsProblem
 
@@ -59,6 +60,7 @@ class Settings:
     record: Path | None = None
     groups: tuple[str, ...] = DEFAULT_GROUPS  # The API groups that are on.
     left_out: tuple[str, ...] = ()  # Resources of them that are not reconciled.
+    nodes: NodeOptions | None = None  # What is done about Kubernetes nodes with workers; None is nothing.
 
     def workers_of(self, reconciler: str) -> int:
         return self.workers.get(reconciler, self.default_workers)

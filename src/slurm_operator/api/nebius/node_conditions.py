@@ -1,9 +1,9 @@
-"""What Soperator's processes tell each other, and cloud providers, about Kubernetes nodes: names that their tools read."""
+"""What Soperator's processes and cloud providers tell each other about Kubernetes nodes: names."""
 
 from typing import Final
 
-# Conditions of Kubernetes nodes. Whoever wants a node emptied or rebooted asks by the first two; the rebooter on
-# the node answers in their reasons.
+# Conditions of Kubernetes nodes. Whoever wants a node emptied or rebooted asks by the first two; the rebooter
+# on the node answers in their reasons.
 DRAIN: Final = "SlurmNodeDrain"
 REBOOT: Final = "SlurmNodeReboot"
 DEGRADED: Final = "SoperatorChecksNodeDegraded"
@@ -11,6 +11,9 @@ MAINTENANCE: Final = "SoperatorChecksNodeMaintenance"
 HARDWARE_SUSPECTED: Final = "HardwareIssuesSuspected"
 # Set by the cloud provider; another name can be configured.
 MAINTENANCE_SCHEDULED: Final = "NebiusMaintenanceScheduled"
+
+# Ours: more workers would be taken out of service than the brake allows.
+BRAKED: Final = "SlurmNodeBraked"
 
 # Reasons of `SlurmNodeDrain`, in the order in which they follow each other
 NEED_DRAIN: Final = "NodeNeedDrain"
@@ -23,6 +26,12 @@ REBOOTING: Final = "NodeRebooting"
 REBOOTED: Final = "NodeRebooted"
 # The reason of `HardwareIssuesSuspected`
 HEALTH_CHECK_FAILED: Final = "GPUHealthCheckFailedSoperator"
+
+# The reason of conditions that were taken back: nobody asks for it any more
+CANCELLED: Final = "NodeRequestCancelled"
+# Reasons of `SlurmNodeBraked`
+BRAKE_ON: Final = "BrakeOn"
+BRAKE_OFF: Final = "BrakeOff"
 
 # The taint of a Kubernetes node that the rebooter empties
 DRAIN_TAINT: Final = "node.kubernetes.io/NoExecute"

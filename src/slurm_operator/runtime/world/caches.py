@@ -14,7 +14,7 @@ from slurm_operator.manifests import kinds
 from slurm_operator.manifests.labels import matches as labels_match
 from slurm_operator.manifests.meta import Child, Manifest
 from slurm_operator.manifests.objects import ConfigMap, Secret, Unread
-from slurm_operator.plan.belonging import Scope
+from slurm_operator.plan.belonging import Scope, group_of
 from slurm_operator.plan.world import Protection
 from slurm_operator.runtime.world.sources import OWNER, Sources, child_indexes
 from slurm_operator.slurm.jobs.ended import EndedJob
@@ -125,9 +125,9 @@ class Caches:
         for _, cache in self._by_kind.get(kind, ()):
             cache.note_deleted(key, uid)
 
-    def is_ours(self, kind: Kind, thing: HasMeta) -> bool:
-        """Whether it is acted on: its API is on, and nobody else acts on it."""
-        if not self.scope.covers(kind, thing.metadata):
+    def is_ours(self, kind: Kind, thing: HasMeta, on_behalf_of: str = "") -> bool:
+        """Whether it is acted on: its API, or the one named, is on, and nobody else acts on it."""
+        if not self.scope.covers_group(on_behalf_of or group_of(kind, thing.metadata)):
             return False
         return self.claims is None or self.claims.covers(kind, thing)
 

@@ -12,7 +12,7 @@ from slurm_operator.api.schema.model import is_model
 from slurm_operator.api.shared.meta import HasMeta
 from slurm_operator.manifests.meta import Child, Manifest
 from slurm_operator.manifests.objects import ConfigMap, Secret, Unread
-from slurm_operator.plan.world import OWNER_NAME, Protection, World
+from slurm_operator.plan.world import KUBE_NODE_NAME, OWNER_NAME, Protection, World
 from slurm_operator.slurm.jobs.ended import EndedJob
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
 
@@ -130,7 +130,7 @@ class ReplayWorld:
 
     def find(self, type_: type[T], index: str, value: str) -> Sequence[T]:
         question = ("find", _name(type_), index, value)
-        if index == OWNER_NAME and question not in self._answers:
+        if index in (OWNER_NAME, KUBE_NODE_NAME) and question not in self._answers:
             return ()  # An earlier program did not ask.
         found: Sequence[T] = self._answer(question, type_)
         return found
