@@ -8,6 +8,8 @@ from pathlib import Path
 SOURCE = Path(__file__).parents[1] / "src" / "slurm_operator"
 # Where something is decided, and where it is told.
 PLACES = ("agents", "plan", "reconcilers", "runtime", "safety")
+# Conditions of Kubernetes nodes, which other programs tell too, have names of ours for other words.
+CONDITIONS_OF_OTHERS = "node_conditions.py"
 STATED = {"true": 2, "false": 2, "unknown": 2}
 WORD = re.compile(r"[A-Z][A-Za-z]+")
 
@@ -55,7 +57,8 @@ def _constants() -> dict[tuple[str, str], str]:
                 for target in targets:
                     if isinstance(target, ast.Name):
                         found[str(path), target.id] = node.value.value
-                        found.setdefault(("", target.id), node.value.value)
+                        if path.name != CONDITIONS_OF_OTHERS:
+                            found.setdefault(("", target.id), node.value.value)
     return found
 
 
