@@ -28,6 +28,7 @@ from slurm_operator.manifests.objects import (
     PodStatus,
     Taint,
 )
+from slurm_operator.manifests.storage import StorageUse
 from slurm_operator.plan.actions import Action, DeleteKubeNode, PatchObject, Wait, WriteSlurm
 from slurm_operator.plan.plan import Plan
 from slurm_operator.reconcilers.nebius import kubenode
@@ -138,6 +139,8 @@ class World:
     unreachable: str = ""
     asked_at: datetime | None = None
     more: list[Any] = field(default_factory=list)
+    storage: dict[str, float] = field(default_factory=dict)  # Percent of its limit, by worker.
+    storage_read_at: datetime | None = None
     deleted: list[str] = field(default_factory=list)
     told: list[str] = field(default_factory=list)
 
@@ -237,7 +240,14 @@ class World:
         )
         there = Unreachable(since=self.now, why=self.unreachable) if self.unreachable else slurm
         things = [*_nodeset(), *self.nodes.values(), *self.pods.values(), *self.more]
-        return HandmadeWorld(things=things, slurms={SLURM: there}, now=self.now)
+        read_at = self.storage_read_at or self.now
+        uses = {
+            self.pods[name].metadata.uid: StorageUse(
+                used_bytes=int(10 * used), limit_bytes=1000, read_at=read_at
+            )
+            for name, used in self.storage.items()
+        }
+        return HandmadeWorld(things=things, slurms={SLURM: there}, now=self.now, storage_uses=uses)
 
     def decide(self, node: str = "n0") -> tuple[Seen, Plan]:
         seen = kubenode.reconciler(self.options).observe(ObjectKey("", node), self.world())

@@ -116,6 +116,7 @@ def program(settings: Settings, known: Registry = registry.ALL) -> Program:
         says_where=ours.models,
         kinds=ours,
         scope=scope,
+        measured=kubenode.of_pod if settings.kubelets is not None else None,
         rivals=tuple(rival for rival in RIVALS if rival.group in settings.groups),
     )
 

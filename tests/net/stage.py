@@ -113,6 +113,9 @@ class Stage:
     def job_end(self, namespace, controller, job_id):
         return Unread(why="nobody is asked here")
 
+    def storage(self, pod_uid):
+        return None
+
     def serves(self, kind):
         return kind not in self.hidden
 

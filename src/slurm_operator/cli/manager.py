@@ -24,7 +24,7 @@ from slurm_operator.cli.flags import (
     without_checks,
 )
 from slurm_operator.cli.flags import comma_separated as comma_separated
-from slurm_operator.cli.node_flags import node_options, node_settings
+from slurm_operator.cli.node_flags import kubelet_settings, node_options, node_settings
 from slurm_operator.http import loops
 from slurm_operator.kube.auth import config
 from slurm_operator.kube.auth.access import Access
@@ -169,6 +169,7 @@ def settings_of(flags: dict[str, Any], given: Mapping[str, str] = MappingProxyTy
         left_out=without_checks(is_on=flags["checks"]),
         groups=flags["apis"],
         nodes=node_settings(flags) if flags["checks"] and flags["node_controllers"] else None,
+        kubelets=kubelet_settings(flags) if flags["checks"] and flags["node_controllers"] else None,
     )
     if not settings.retry_seconds < settings.renew_deadline_seconds < settings.lease_seconds:
         raise SettingsProblem(

@@ -28,7 +28,7 @@ from slurm_operator.cli.flags import (
     without_checks,
 )
 from slurm_operator.cli.manager import run
-from slurm_operator.cli.node_flags import node_options, node_settings
+from slurm_operator.cli.node_flags import kubelet_settings, node_options, node_settings
 from slurm_operator.kube.auth.access import Access
 from slurm_operator.runtime.logs import configure
 from slurm_operator.runtime.manager import Beside
@@ -133,6 +133,7 @@ def settings_of(flags: Mapping[str, Any]) -> Settings:
             *without_checks(is_on=flags["checks"]),
         ),
         nodes=node_settings(flags) if flags["checks"] and flags["node_controllers"] else None,
+        kubelets=kubelet_settings(flags) if flags["checks"] and flags["node_controllers"] else None,
     )
 
 

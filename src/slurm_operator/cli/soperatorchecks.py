@@ -14,9 +14,9 @@ import structlog
 from slurm_operator.api import nebius, registry
 from slurm_operator.api.nebius import names
 from slurm_operator.api.schema import durations
-from slurm_operator.cli.flags import ZAP_LEVELS, GoCommand, comma_separated, soperator_options, switch
+from slurm_operator.cli.flags import ZAP_LEVELS, GoCommand, comma_separated, soperator_options
 from slurm_operator.cli.manager import run
-from slurm_operator.cli.node_flags import node_options, node_settings
+from slurm_operator.cli.node_flags import kubelet_settings, node_options, node_settings
 from slurm_operator.cli.soperator import EVERY_NAMESPACE
 from slurm_operator.reconcilers.nebius.kubenode.options import NodeOptions
 from slurm_operator.runtime.logs import configure
@@ -28,11 +28,11 @@ LEASE: Final = "a22156dp.nebius.ai"
 OF_CHECKS: Final = ("activecheck", "activecheckjob", "serviceaccount")
 # One reconciler does the work of these, too; each has its own part of the rules.
 OF_KUBE_NODES: Final = ("slurmnodes", "k8snodes")
-OF_STORAGE: Final = ("podephemeralstoragecheck",)
-CONTROLLERS: Final = (*OF_CHECKS, *OF_KUBE_NODES, *OF_STORAGE, "slurmapiclients")
+OF_STORAGE: Final = "podephemeralstoragecheck"
+CONTROLLERS: Final = (*OF_CHECKS, *OF_KUBE_NODES, OF_STORAGE, "slurmapiclients")
 
 _EVENTS: Final = "Kubernetes nodes are looked at when something about them or in Slurm changes"
-_NO_STORAGE: Final = "the storage of workers is not looked at by this release"
+_ANEW: Final = "each look at a kubelet is a connection of its own"
 _WOKEN: Final = "checks are looked at when something about them changes, and every 10 s while a job runs"
 
 # What is accepted and does nothing, and why.
@@ -42,16 +42,7 @@ WITHOUT_MEANING: Final = {
     "requeue_after_activecheck": _WOKEN,
     "requeue_after_activecheckjob": _WOKEN,
     "requeue_after_slurm_nodes": _EVENTS,
-    "requeue_after_pod_ephemeral_storage_check": _NO_STORAGE,
-    "pod_ephemeral_max_concurrent_reconciles": _NO_STORAGE,
-    "ephemeral_storage_threshold": _NO_STORAGE,
-    "ephemeral_storage_resume_threshold": _NO_STORAGE,
-    "kubelet_port": _NO_STORAGE,
-    "kubelet_request_timeout": _NO_STORAGE,
-    "kubelet_max_idle_conns": _NO_STORAGE,
-    "kubelet_insecure_skip_tls_verify": _NO_STORAGE,
-    "kubelet_ca_file": _NO_STORAGE,
-    "kubelet_tls_server_name": _NO_STORAGE,
+    "kubelet_max_idle_conns": _ANEW,
 }
 
 
@@ -76,16 +67,7 @@ WITHOUT_MEANING: Final = {
 @click.option("--requeue-after-activecheck", default="10s", help="Accepted for compatibility.")
 @click.option("--requeue-after-activecheckjob", default="1m", help="Accepted for compatibility.")
 @click.option("--requeue-after-slurm-nodes", default="3m", help="Accepted for compatibility.")
-@click.option("--requeue-after-pod-ephemeral-storage-check", default="1m", help="Accepted for compatibility.")
-@click.option("--pod-ephemeral-max-concurrent-reconciles", default=50, help="Accepted for compatibility.")
-@click.option("--ephemeral-storage-threshold", default=85.0, help="Accepted for compatibility.")
-@click.option("--ephemeral-storage-resume-threshold", default=80.0, help="Accepted for compatibility.")
-@click.option("--kubelet-port", default=10250, help="Accepted for compatibility.")
-@click.option("--kubelet-request-timeout", default="10s", help="Accepted for compatibility.")
 @click.option("--kubelet-max-idle-conns", default=1024, help="Accepted for compatibility.")
-@switch("--kubelet-insecure-skip-tls-verify", "Accepted for compatibility.")
-@click.option("--kubelet-ca-file", default="", help="Accepted for compatibility.")
-@click.option("--kubelet-tls-server-name", default="", help="Accepted for compatibility.")
 def soperatorchecks(**flags: Any) -> None:
     """Run ActiveChecks until stopped; start the manager with --checks=false."""
     configure(flags["log_format"], ZAP_LEVELS[flags["log_level"]])
@@ -121,6 +103,7 @@ def settings_of(flags: Mapping[str, Any]) -> Settings:
         groups=(names.GROUP,),
         left_out=tuple(_left_out(chosen)),
         nodes=_nodes(flags, chosen),
+        kubelets=kubelet_settings(flags) if OF_STORAGE in chosen else None,
     )
 
 
@@ -136,9 +119,12 @@ def _chosen(text: str) -> frozenset[str]:
 
 def _nodes(flags: Mapping[str, Any], chosen: frozenset[str]) -> NodeOptions | None:
     found = node_settings(
-        flags, follows_slurm="slurmnodes" in chosen, follows_conditions="k8snodes" in chosen
+        flags,
+        follows_slurm="slurmnodes" in chosen,
+        follows_conditions="k8snodes" in chosen,
+        follows_storage=OF_STORAGE in chosen,
     )
-    return None if chosen.isdisjoint(OF_KUBE_NODES) else found
+    return None if chosen.isdisjoint((*OF_KUBE_NODES, OF_STORAGE)) else found
 
 
 def _left_out(chosen: frozenset[str]) -> Iterator[str]:
@@ -155,6 +141,3 @@ def notes(context: click.Context, environment: Mapping[str, str]) -> Iterator[st
     for name, why in WITHOUT_MEANING.items():
         if context.get_parameter_source(name) is not default:
             yield f"--{name.replace('_', '-')} has no effect: {why}"
-    chosen = _chosen(context.params["controllers"])
-    for name in sorted(chosen & set(OF_STORAGE)):
-        yield f"the controller {name!r} has no counterpart in this release"

@@ -9,6 +9,7 @@ from slurm_operator.api.schema.kind import Kind
 from slurm_operator.api.shared.meta import HasMeta, ObjectKey, key_of
 from slurm_operator.manifests.meta import Child
 from slurm_operator.manifests.objects import ConfigMap, Secret, Unread
+from slurm_operator.manifests.storage import StorageUse
 from slurm_operator.plan.world import Protection
 from slurm_operator.runtime.world.sources import POD_INDEXES, owner_uids
 from slurm_operator.slurm.jobs.ended import EndedJob
@@ -96,6 +97,9 @@ class Picture:
 
     def job_end(self, namespace: str, controller: str, job_id: int) -> Sequence[EndedJob] | Unread:
         return Unread(why=_NOT_ASKED)
+
+    def storage(self, pod_uid: str) -> StorageUse | None:
+        return None
 
     def serves(self, kind: Kind) -> bool:
         return kind in self.served

@@ -59,6 +59,8 @@ _LOOKED_AT: Final = (
 _NODE_CONDITIONS: Final = (
     Right(group="", resources=("nodes",), verbs=("get",)),
     Right(group="", resources=("nodes/status",), verbs=("patch",)),
+    # How much local storage workers use: kubelets ask the API server whether they may tell.
+    Right(group="", resources=("nodes/stats",), verbs=("get",)),
 )
 
 # In every namespace with Slurm clusters. `get` is for named reads, and after a patch that was refused: the

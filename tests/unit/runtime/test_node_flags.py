@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
 
 import click
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from slurm_operator.cli import manager, soperator, soperatorchecks
 from slurm_operator.operator import program
 from slurm_operator.reconcilers.nebius.kubenode.options import DEFAULTS, NodeOptions
+from slurm_operator.runtime.kubelets import KubeletSettings
 from slurm_operator.runtime.settings import Settings, SettingsProblem
 
 COMMANDS: dict[str, tuple[click.Command, Callable[..., Settings]]] = {
@@ -59,6 +61,8 @@ def test_nothing_is_deleted_or_replaced_unless_somebody_asks_for_it(command):
             {"slurm.nebius.ai/nodeset": "nfs", "a": "b"},
         ),
         ("--brake-max-percent=5", "brake", type(DEFAULTS.brake)(5, timedelta(hours=1))),
+        ("--ephemeral-storage-threshold=95", "storage_threshold", 95.0),
+        ("--ephemeral-storage-resume-threshold=50", "storage_resume_threshold", 50.0),
         ("--brake-window=90m", "brake", type(DEFAULTS.brake)(20, timedelta(minutes=90))),
     ],
 )
@@ -78,6 +82,31 @@ def test_each_flag_does_what_it_says(command, flag, field, value):
 def test_a_wrong_value_is_refused_in_clear_words(command, flag, complaint):
     with pytest.raises(SettingsProblem, match=complaint):
         settings(command, flag)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_worker_is_not_resumed_above_what_drains_it(command):
+    with pytest.raises(SettingsProblem, match="--ephemeral-storage-resume-threshold: workers would be"):
+        settings(command, "--ephemeral-storage-threshold=70")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize(
+    ("flags", "found"),
+    [
+        ([], KubeletSettings()),
+        (["--kubelet-port=4194"], KubeletSettings(port=4194)),
+        (["--kubelet-request-timeout=3s"], KubeletSettings(timeout_seconds=3)),
+        (["--kubelet-insecure-skip-tls-verify=false"], KubeletSettings(insecure=False)),
+        (["--kubelet-ca-file=/ca.crt"], KubeletSettings(authority=Path("/ca.crt"), insecure=False)),
+        (["--kubelet-tls-server-name=kubelet"], KubeletSettings(server_name="kubelet")),
+        (["--requeue-after-pod-ephemeral-storage-check=5m"], KubeletSettings(every_seconds=300)),
+        (["--pod-ephemeral-max-concurrent-reconciles=7"], KubeletSettings(at_once=7)),
+    ],
+    ids=str,
+)
+def test_how_kubelets_are_asked(command, flags, found):
+    assert settings(command, *flags).kubelets == found
 
 
 def test_a_share_is_a_percentage():

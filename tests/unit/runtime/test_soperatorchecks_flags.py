@@ -48,7 +48,8 @@ def test_it_runs_checks_and_nothing_else():
         ("k8snodes", ["kubenode"]),
         ("slurmnodes", ["kubenode"]),
         ("*,-k8snodes", ["activecheck", "kubenode"]),
-        ("*,-k8snodes,-slurmnodes", ["activecheck"]),
+        ("podephemeralstoragecheck", ["kubenode"]),
+        ("*,-k8snodes,-slurmnodes,-podephemeralstoragecheck", ["activecheck"]),
         ("slurmapiclients", []),
     ],
 )
@@ -57,14 +58,17 @@ def test_controllers_are_chosen_in_their_words(controllers, runs):
 
 
 def test_each_of_its_node_controllers_has_its_part_of_the_rules():
-    def parts(controllers: str) -> tuple[bool, bool]:
-        nodes = chosen(f"--controllers={controllers}").nodes
+    def parts(controllers: str) -> tuple[bool, bool, bool]:
+        settings = chosen(f"--controllers={controllers}")
+        nodes = settings.nodes
         assert nodes is not None
-        return nodes.follows_slurm, nodes.follows_conditions
+        assert nodes.follows_storage == (settings.kubelets is not None)
+        return nodes.follows_slurm, nodes.follows_conditions, nodes.follows_storage
 
-    assert parts("*") == (True, True)
-    assert parts("slurmnodes") == (True, False)
-    assert parts("*,-slurmnodes") == (False, True)
+    assert parts("*") == (True, True, True)
+    assert parts("slurmnodes") == (True, False, False)
+    assert parts("*,-slurmnodes") == (False, True, True)
+    assert parts("podephemeralstoragecheck") == (False, False, True)
 
 
 def test_an_unknown_controller_is_refused():
@@ -76,7 +80,7 @@ def test_what_has_no_effect_is_said():
     told = said(*OF_5_0)
 
     assert [line for line in told if line.startswith("--requeue-after-slurm-nodes has no effect")]
-    assert not [line for line in told if line.startswith("--enable-node-replacement")]
+    assert not [line for line in told if line.startswith(("--enable-node-replacement", "--ephemeral"))]
 
 
 def test_the_manager_leaves_checks_to_it_when_told_so():

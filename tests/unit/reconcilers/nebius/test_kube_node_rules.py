@@ -45,6 +45,8 @@ TROUBLES = [
     (REBOOT_REASON, "slurm", Trouble.REBOOT),
     ("[node_problem] compute_maintenance: node reboot process", "root", Trouble.REBOOT),
     ("[node_problem] gpus: job 7 [slurm_job]", "slurm", Trouble.NODE_PROBLEM),
+    ("[user_problem] pod_ephemeral_storage nearly full", "slurm", Trouble.STORAGE),
+    ("[user_problem] pod_ephemeral_storage nearly full", "grace", None),
     ("[user_problem] boot_disk_full: 99 % [prolog]", "root", Trouble.USER_PROBLEM),
     ("[hardware_problem] extensive-check: job 7 [slurm_job]", "root", Trouble.HARDWARE_PROBLEM),
     ("[node_problem] gpus: I looked at it myself", "grace", None),
@@ -307,4 +309,74 @@ def test_every_rule_is_reached_by_a_case_here():
         "the worker runs elsewhere by now",
     }
 
+    for reason, _, used, _ in STORAGE:
+        there = with_reason(world(), reason)
+        there.storage = {} if used is None else {"cpu-0": used}
+        reached.add(done(there).rule.name)
+
     assert {one.name for one in RULES} - reached == elsewhere
+
+
+# ---- Local storage
+
+FULL = "[user_problem] pod_ephemeral_storage nearly full"
+STORAGE = [
+    # reason, conditions, percent of the limit, what is done
+    ("", [], 85.1, Do.DRAIN_FOR_STORAGE),
+    ("", [], 85.0, Do.LEAVE),
+    ("", [], None, Do.LEAVE),
+    ("", [(CALL, ON)], 99.0, Do.DRAIN_FOR_REPLACEMENT),
+    ("new disks", [], 99.0, Do.LEAVE),
+    ("[user_problem] boot_disk_full: 99 %", [], 10.0, Do.LEAVE),
+    (FULL, [], 79.9, Do.LIFT),
+    (FULL, [], 80.0, Do.WAIT),
+    (FULL, [], 99.0, Do.WAIT),
+    (FULL, [], None, Do.WAIT),
+    (FULL, [(CALL, ON)], 10.0, Do.WAIT),
+    (FULL, [(CALL, UNKNOWN)], 10.0, Do.WAIT),
+    (FULL, [(names.DRAIN, ON)], 10.0, Do.WAIT),
+]
+
+
+@pytest.mark.parametrize(("reason", "conditions", "used", "does"), STORAGE)
+def test_a_worker_whose_local_storage_is_nearly_full_takes_no_jobs(reason, conditions, used, does):
+    there = with_reason(world(*(condition(*one) for one in conditions)), reason)
+    there.storage = {} if used is None else {"cpu-0": used}
+
+    assert done(there).do is does, done(there).rule.name
+    there.storage_read_at = there.now - timedelta(minutes=4)
+    if does in (Do.DRAIN_FOR_STORAGE, Do.LIFT):
+        assert done(there).do in (Do.LEAVE, Do.WAIT), "an old reading says nothing"
+
+
+def test_full_storage_is_told_and_lifted_when_there_is_room():
+    there = world()
+    there.storage = {"cpu-0": 90.0}
+    there.passes()
+    assert there.records["cpu-0"].reason == FULL
+    assert [line for line in there.told if "HighEphemeralStorageUsage" in line]
+    assert there.mark("n0", names.DEGRADED) is None, "no reboot follows"
+
+    there.storage = {"cpu-0": 82.0}
+    assert there.passes().records["cpu-0"].reason == FULL
+    there.storage = {"cpu-0": 50.0}
+    assert there.passes().records["cpu-0"].reason == ""
+
+
+def test_the_brake_holds_drains_for_storage():
+    there = World()
+    for number in range(10):
+        there.add(kube_node(f"n{number}"), f"cpu-{number}")
+        there.storage[f"cpu-{number}"] = 90.0
+
+    assert "BrakeOn" in waits(there.decide()[1])
+    assert not writes(there.decide()[1])
+
+
+def test_storage_may_be_looked_at_alone():
+    options = NodeOptions(follows_slurm=False, follows_conditions=False)
+    there = world(options=options)
+    there.storage = {"cpu-0": 90.0}
+    assert writes(there.decide()[1])
+    there.options = replace(options, follows_storage=False)
+    assert not writes(there.decide()[1])

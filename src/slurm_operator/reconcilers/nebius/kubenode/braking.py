@@ -18,7 +18,12 @@ from slurm_operator.reconcilers.nebius.kubenode.troubles import Trouble
 from slurm_operator.reconcilers.nebius.shared.brake import Excess, excesses
 from slurm_operator.slurm.snapshot import CLOCK_SLACK, Snapshot
 
-_TAKING_OUT: Final = (Do.DRAIN_FOR_REPLACEMENT, Do.DRAIN_FOR_REBOOT, Do.SUSPECT_HARDWARE)
+_TAKING_OUT: Final = (
+    Do.DRAIN_FOR_REPLACEMENT,
+    Do.DRAIN_FOR_REBOOT,
+    Do.DRAIN_FOR_STORAGE,
+    Do.SUSPECT_HARDWARE,
+)
 
 
 @dataclass(frozen=True)
@@ -52,7 +57,7 @@ def entered(seen: Seen, now: datetime) -> list[Worker]:
 
 
 def _was_drained_since(worker: Worker, start: datetime) -> bool:
-    if worker.trouble not in (Trouble.REPLACEMENT, Trouble.REBOOT):
+    if worker.trouble not in (Trouble.REPLACEMENT, Trouble.REBOOT, Trouble.STORAGE):
         return False
     return worker.drained_at is None or worker.drained_at >= start
 

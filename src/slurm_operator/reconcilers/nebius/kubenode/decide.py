@@ -16,7 +16,11 @@ from slurm_operator.reconcilers.nebius.kubenode.marks import Case, Wish, operati
 from slurm_operator.reconcilers.nebius.kubenode.observe import Seen, Tells
 from slurm_operator.reconcilers.nebius.kubenode.removal import removal, removal_in
 from slurm_operator.reconcilers.nebius.kubenode.rules import Do, Step, steps
-from slurm_operator.reconcilers.nebius.kubenode.troubles import REBOOT_REASON, REPLACEMENT_REASON
+from slurm_operator.reconcilers.nebius.kubenode.troubles import (
+    REBOOT_REASON,
+    REPLACEMENT_REASON,
+    STORAGE_REASON,
+)
 from slurm_operator.safety.gate import Candidate, Shut, gate
 from slurm_operator.slurm.writes import DrainNodes, ResumeNodes, SlurmWrite
 
@@ -34,6 +38,11 @@ _DRAINS: Final = {
         "maintenance of Kubernetes node {}",
     ),
     Do.DRAIN_FOR_REBOOT: (REBOOT_REASON, "DrainedForReboot", "Kubernetes node {} needs a reboot"),
+    Do.DRAIN_FOR_STORAGE: (
+        f"{STORAGE_REASON} nearly full",
+        "HighEphemeralStorageUsage",
+        "the local storage of workers on Kubernetes node {} is nearly full",
+    ),
 }
 
 

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import Final
 
 from slurm_operator.api.nebius import names, node_conditions
 from slurm_operator.api.nebius.nodeset import NodeSet
@@ -12,6 +13,7 @@ from slurm_operator.api.shared.meta import Meta, ObjectKey
 from slurm_operator.api.slinky.controller import Controller
 from slurm_operator.api.slinky.nodeset import NodeSet as WorkerPart
 from slurm_operator.manifests.objects import KubeNode, Pod
+from slurm_operator.manifests.storage import StorageUse
 from slurm_operator.manifests.worker_names import registers_from, slurm_node_name
 from slurm_operator.plan.world import KUBE_NODE_NAME, World
 from slurm_operator.reconcilers.nebius.kubenode.options import DEFAULTS, NodeOptions
@@ -19,6 +21,9 @@ from slurm_operator.reconcilers.nebius.kubenode.troubles import Trouble, trouble
 from slurm_operator.safety.gate import SLURMD, Candidate, Shut, gate
 from slurm_operator.slurm.node import SlurmNode
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
+
+# Kubelets are asked once a minute.
+_READ_WITHIN: Final = timedelta(minutes=3)
 
 
 class Tells(StrEnum):
@@ -59,6 +64,7 @@ class Worker:
     controller: ObjectKey
     slurm: Snapshot | Unreachable
     state_lost_since: datetime | None = None
+    storage: StorageUse | None = None
 
     @property
     def record(self) -> SlurmNode | None:
@@ -212,7 +218,13 @@ def _workers(kube_node: KubeNode, world: World) -> Iterator[Worker]:
             controller,
             world.slurm(*controller),
             served.status.state_lost_since if served is not None else None,
+            _recent(world.storage(pod.metadata.uid), world.now),
         )
+
+
+def _recent(use: StorageUse | None, now: datetime) -> StorageUse | None:
+    """An old reading says nothing about now."""
+    return use if use is not None and now - use.read_at <= _READ_WITHIN else None
 
 
 def _slurmds(kube_node: KubeNode, world: World) -> Iterator[Pod]:

@@ -17,12 +17,15 @@ class NodeOptions:
 
     follows_slurm: bool = True  # Drains of Slurm nodes lead to conditions, and conditions to drains.
     follows_conditions: bool = True  # Conditions of Kubernetes nodes lead to others.
+    follows_storage: bool = True  # Workers whose local storage is nearly full are drained.
     maintenance_condition: str = node_conditions.MAINTENANCE_SCHEDULED
     ignored_labels: Mapping[str, str] = field(default_factory=dict)
     replaces: bool = False
     deletes_drained: bool = False
     deletes_not_ready: bool = False
     not_ready_timeout: timedelta = timedelta(minutes=15)
+    storage_threshold: float = 85.0  # Percent of a worker's limit; above it is drained,
+    storage_resume_threshold: float = 80.0  # and below it is lifted again.
     brake: Limit = _LIMIT
 
 

@@ -19,6 +19,7 @@ class Do(StrEnum):
     WAIT = auto()  # It goes on when a condition or Slurm says so.
     DRAIN_FOR_REPLACEMENT = auto()
     DRAIN_FOR_REBOOT = auto()
+    DRAIN_FOR_STORAGE = auto()
     ASK_FOR_REBOOT = auto()  # It is drained for it: the Kubernetes node is marked when all workers are idle.
     SUSPECT_HARDWARE = auto()  # As above, for another Kubernetes node.
     LIFT = auto()
@@ -71,6 +72,17 @@ def is_replaced(worker: Worker, seen: Seen) -> bool:
     return worker.has_moved or (made_at is not None and at is not None and made_at > at)
 
 
+def is_full(worker: Worker, seen: Seen) -> bool:
+    return worker.storage is not None and worker.storage.percent > seen.options.storage_threshold
+
+
+def has_room(worker: Worker, seen: Seen) -> bool:
+    """Known to have; a reading that is missing or old is no room. What else drains it comes first."""
+    if seen.call is not Tells.NO or seen.is_being_emptied or is_for_reboot(seen):
+        return False
+    return worker.storage is not None and worker.storage.percent < seen.options.storage_resume_threshold
+
+
 Test = Callable[[Worker, Seen], bool]
 
 
@@ -115,8 +127,17 @@ RULES: Final = (
         lambda w, s: w.takes_jobs and is_for_reboot(s),
         Do.DRAIN_FOR_REBOOT,
     ),
+    Rule(
+        "its local storage is nearly full", lambda w, s: w.takes_jobs and is_full(w, s), Do.DRAIN_FOR_STORAGE
+    ),
     Rule("it takes jobs", _takes_jobs, Do.LEAVE),
     Rule("a person, or our own removal, drained it", lambda w, s: w.trouble is None, Do.LEAVE),
+    Rule(
+        "its local storage has room again",
+        lambda w, s: w.trouble is Trouble.STORAGE and has_room(w, s),
+        Do.LIFT,
+    ),
+    Rule("its local storage is still full, or unknown", _is(Trouble.STORAGE), Do.WAIT),
     Rule("the user's own trouble", _is(Trouble.USER_PROBLEM), Do.LEAVE),
     # Replacement
     Rule("maintenance goes on", _all(_is(Trouble.REPLACEMENT), _call_is(Tells.YES)), Do.WAIT),
@@ -187,9 +208,15 @@ class Step(NamedTuple):
     def do(self) -> Do:
         return self.rule.do
 
+    @property
+    def is_about_storage(self) -> bool:
+        return self.do is Do.DRAIN_FOR_STORAGE or self.worker.trouble is Trouble.STORAGE
+
 
 def steps(seen: Seen) -> list[Step]:
     """For each worker; nothing where these rules are switched off."""
-    if not seen.options.follows_slurm:
-        return []
-    return [Step(worker, rule(worker, seen)) for worker in seen.workers]
+    found = [Step(worker, rule(worker, seen)) for worker in seen.workers]
+    options = seen.options
+    return [
+        one for one in found if (options.follows_storage if one.is_about_storage else options.follows_slurm)
+    ]

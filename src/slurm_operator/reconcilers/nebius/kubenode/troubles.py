@@ -16,6 +16,7 @@ REBOOT_REASON: Final = "[compute_maintenance] node reboot process"
 NODE_PROBLEM: Final = "[node_problem]"
 HARDWARE_PROBLEM: Final = "[hardware_problem]"
 USER_PROBLEM: Final = "[user_problem]"
+STORAGE_REASON: Final = f"{USER_PROBLEM} pod_ephemeral_storage"
 _KILL_TASK_FAILED: Final = "Kill task failed"
 
 
@@ -24,6 +25,7 @@ class Trouble(StrEnum):
     REPLACEMENT = "Replacement"
     REBOOT = "Reboot"
     NODE_PROBLEM = "NodeProblem"
+    STORAGE = "Storage"  # Its user filled the local storage of the worker.
     USER_PROBLEM = "UserProblem"
     HARDWARE_PROBLEM = "HardwareProblem"
 
@@ -36,6 +38,7 @@ _STARTS: Final = (
     (REBOOT_REASON, Trouble.REBOOT),
     ("[node_problem] compute_maintenance: node reboot process", Trouble.REBOOT),
     (NODE_PROBLEM, Trouble.NODE_PROBLEM),
+    (STORAGE_REASON, Trouble.STORAGE),
     (USER_PROBLEM, Trouble.USER_PROBLEM),
     (HARDWARE_PROBLEM, Trouble.HARDWARE_PROBLEM),
 )
