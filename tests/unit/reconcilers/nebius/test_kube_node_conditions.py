@@ -4,8 +4,10 @@ from datetime import timedelta
 
 import pytest
 
+from slurm_operator import wire
 from slurm_operator.api.nebius import node_conditions as names
 from slurm_operator.manifests import kinds
+from slurm_operator.manifests.objects import KubeNodeSpec
 from slurm_operator.plan.actions import DeleteObject
 from slurm_operator.reconcilers.nebius.kubenode import is_only_a_heartbeat
 from slurm_operator.reconcilers.nebius.kubenode.options import NodeOptions
@@ -226,6 +228,7 @@ def test_only_news_wakes():
     after = kube_node("n0", condition(CALL, ON))
     assert is_only_a_heartbeat(before, before)
     assert not is_only_a_heartbeat(before, after)
+    assert not is_only_a_heartbeat(before, wire.replace(before, spec=KubeNodeSpec(unschedulable=True)))
 
 
 # ---- Deletion: off, unless a flag asks for it

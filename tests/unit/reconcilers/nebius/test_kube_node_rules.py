@@ -5,7 +5,9 @@ from datetime import timedelta
 
 import pytest
 
+from slurm_operator import wire
 from slurm_operator.api.nebius import node_conditions as names
+from slurm_operator.manifests.objects import KubeNodeSpec
 from slurm_operator.reconcilers.nebius.kubenode.options import NodeOptions
 from slurm_operator.reconcilers.nebius.kubenode.rules import RULES, Do, Step, steps
 from slurm_operator.reconcilers.nebius.kubenode.troubles import (
@@ -227,9 +229,13 @@ def test_workers_beside_one_that_needs_a_reboot_are_drained_too():
     ]
 
 
-def test_the_taint_of_the_rebooter_keeps_drains():
+@pytest.mark.parametrize("is_tainted", [True, False])
+def test_the_taint_or_cordon_of_the_rebooter_keeps_drains(is_tainted):
+    """It cordons first and taints last, and takes both back in one step."""
     there = world().drained("cpu-0", REPLACEMENT_REASON)
     there.taint("n0")
+    if not is_tainted:
+        there.nodes["n0"] = wire.replace(there.nodes["n0"], spec=KubeNodeSpec(unschedulable=True))
     assert done(there).do is Do.WAIT
     there.taint("n0", on=False)
     assert done(there).do is Do.LIFT

@@ -34,7 +34,7 @@ def is_only_a_heartbeat(old: KubeNode, new: KubeNode) -> bool:
 
 def _concerns(kube_node: KubeNode) -> tuple[object, ...]:
     meta = kube_node.metadata
-    return (meta.uid, meta.labels, meta.annotations, kube_node.spec.taints, kube_node.status.conditions)
+    return (meta.uid, meta.labels, meta.annotations, kube_node.spec, kube_node.status.conditions)
 
 
 def is_same_pod(old: Pod, new: Pod) -> bool:

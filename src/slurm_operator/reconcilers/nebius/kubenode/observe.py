@@ -149,10 +149,14 @@ class Seen:
 
     @property
     def is_being_emptied(self) -> bool:
-        """Whoever empties the Kubernetes node may still be at it, so no job should start there."""
+        """Whoever empties the Kubernetes node may still be at it, so no job should start there.
+
+        Its cordon comes first and is lifted last. Workers where a person cordoned are drained anyway.
+        """
         asked = (node_conditions.DRAIN, node_conditions.REBOOT, node_conditions.DEGRADED)
         has_taint = any(taint.key == node_conditions.DRAIN_TAINT for taint in self.kube_node.spec.taints)
-        return has_taint or any(not self.mark(type_).is_off for type_ in asked)
+        is_closed = has_taint or self.kube_node.spec.unschedulable
+        return is_closed or any(not self.mark(type_).is_off for type_ in asked)
 
     def empties(self, now: datetime) -> Tells:
         """Whether all its workers are drained and idle; without workers nothing runs there.
