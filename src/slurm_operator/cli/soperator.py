@@ -22,12 +22,14 @@ from slurm_operator.cli.flags import (
     GoCommand,
     checks_switch,
     comma_separated,
+    nodes_switch,
     soperator_options,
     switch,
     tier_prefix_option,
     without_checks,
 )
 from slurm_operator.cli.manager import run
+from slurm_operator.cli.node_flags import kubelet_settings, node_options, node_settings
 from slurm_operator.kube.auth.access import Access
 from slurm_operator.runtime.logs import configure
 from slurm_operator.runtime.manager import Beside
@@ -95,6 +97,8 @@ VARIABLES_WITHOUT_MEANING: Final = {
 @tier_prefix_option
 @click.option("--cluster-domain", default="", envvar="KUBERNETES_CLUSTER_DOMAIN", help="Where names end.")
 @checks_switch
+@nodes_switch
+@node_options
 @switch("--enable-topology-controller", "Accepted for compatibility.")
 @click.option("--feature-gates", default="", help="Accepted for compatibility.")
 def soperator(**flags: Any) -> None:
@@ -130,6 +134,8 @@ def settings_of(flags: Mapping[str, Any]) -> Settings:
             *_left_out(chosen_controllers(flags["controllers"])),
             *without_checks(is_on=flags["checks"]),
         ),
+        nodes=node_settings(flags) if flags["checks"] and flags["node_controllers"] else None,
+        kubelets=kubelet_settings(flags) if flags["checks"] and flags["node_controllers"] else None,
     )
 
 
