@@ -52,7 +52,7 @@ PAGES_ELSEWHERE = {
 
 # What a reader puts in the place of names on these pages.
 OWN_NAMES = {
-    # The environment that runs the test is never made anew under it, however old it is: `make` would empty it first.
+    # The environment that runs the test is never made again under it, however old it is: `make` would empty it first.
     "make up": "make --old-file=.venv/.ready up",
     "make down": "make --old-file=.venv/.ready down",
     "slurm-worker-gpu": "demo-cpu",

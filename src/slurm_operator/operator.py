@@ -20,7 +20,7 @@ from slurm_operator.manifests.platform import Namespace, PodTemplate, StorageCla
 from slurm_operator.plan.belonging import Scope
 from slurm_operator.plan.reconciler import Reconciler
 from slurm_operator.reconcilers import accounting, cluster, controller, loginset, nodeset, restapi, token
-from slurm_operator.reconcilers.nebius import activecheck, powerstate, slurmcluster
+from slurm_operator.reconcilers.nebius import activecheck, nodeconfigurator, powerstate, slurmcluster
 from slurm_operator.reconcilers.nebius import nodeset as nebius_nodeset
 from slurm_operator.reconcilers.shared.slurm_servers import slurm_servers
 from slurm_operator.runtime.manager import Program
@@ -51,14 +51,20 @@ OUR_CHILD_KINDS = (
     kinds.STATEFUL_SET,
 )
 
-# Only for the second API: Jobs that populate shared roots and those of checks, and the accounts of both.
+# Only for the second API: Jobs that populate shared roots and those of checks, what runs on every Kubernetes
+# node, and the accounts of all three.
 NEBIUS_CHILD_KINDS = (
+    kinds.DAEMON_SET,
     kinds.JOB,
     kinds.CRON_JOB,
     kinds.SERVICE_ACCOUNT,
     kinds.ROLE,
     kinds.ROLE_BINDING,
 )
+
+# Only for the second API, and where other operators have brought these kinds. StatefulSets of Kruise are what
+# Soperator left behind, and are only looked at.
+OTHERS_KINDS = (kinds.MARIADB, kinds.MARIADB_GRANT, kinds.POD_MONITOR, kinds.KRUISE_STATEFUL_SET)
 
 # While one of these acts on its group, we do not.
 RIVALS = (
@@ -99,6 +105,7 @@ def _made(settings: Settings) -> dict[str, Reconciler[Any]]:
         nebius_nodeset.RECONCILER,
         activecheck.RECONCILER,
         powerstate.RECONCILER,
+        nodeconfigurator.RECONCILER,
     )
     return {one.name: one for one in every}
 
@@ -125,7 +132,7 @@ def sources(ours: Registry) -> Sources:
     """What an operator for these kinds watches."""
     has_nebius = nebius_names.GROUP in ours.groups
     of_clusters = NEBIUS_CHILD_KINDS if has_nebius else ()
-    others = (kinds.MARIADB, kinds.MARIADB_GRANT, kinds.POD_MONITOR) if has_nebius else ()
+    others = OTHERS_KINDS if has_nebius else ()
     return Sources(
         records=(
             *(_source(one) for one in _in_order(ours) if not one.is_optional),
@@ -166,7 +173,7 @@ def sources(ours: Registry) -> Sources:
         ),
         children=(*OUR_CHILD_KINDS, *of_clusters, *others),
         child_selector=OUR_CHILDREN,
-        # They come with the Prometheus operator and the MariaDB operator, maybe long after us.
+        # They come with the Prometheus operator, the MariaDB operator and Kruise, maybe long after us.
         optional_children=(kinds.SERVICE_MONITOR, *others),
         # Those of the operator before us have no label of ours until we have found them by their name.
         other_children={

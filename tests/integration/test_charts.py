@@ -404,7 +404,7 @@ def test_the_chart_and_the_manifests_are_the_same_installation(namespaces, is_re
     flags = ["--no-crds", "--namespaces", namespaces, *([] if is_reader else ["--no-cluster-reader"])]
     flags += [f"--api={group}" for group in groups]
     printed = objects(CliRunner().invoke(main, ["manifests", *flags]).output)
-    printed.pop(("Namespace", "slurm-operator"))  # Helm makes it by itself.
+    printed.pop(("Namespace", "slurm-operator"))  # Helm makes it.
 
     assert {key: without_helm(thing) for key, thing in by_helm.items()} == printed
 

@@ -30,6 +30,9 @@ GROUPS: Final = (names.GROUP, nebius_names.GROUP)
 # Groups that are on without anybody asking for them.
 DEFAULT_GROUPS: Final = (names.GROUP,)
 
+# Groups of others with kinds that have the names of Kubernetes' own: Kruise has StatefulSets, too.
+_NAMESAKES: Final = ("apps.kruise.io",)
+
 
 class Use(StrEnum):
     """What the operator does with objects of a kind, besides watching them and writing their status."""
@@ -131,9 +134,10 @@ class Registry:
     def resource(self, group: str, plural: str) -> str:
         """What metrics call a resource, ours or not, with or without a subresource.
 
-        Only a group of ours that is not the first one is named: other series keep the labels that they have.
+        Only a group of ours that is not the first one is named, and one whose kinds are called like those of
+        Kubernetes: other series keep the labels that they have.
         """
-        if group == names.GROUP or group not in self.groups:
+        if group == names.GROUP or group not in (*self.groups, *_NAMESAKES):
             return plural
         resource, slash, subresource = plural.partition("/")
         return f"{resource}.{group}{slash}{subresource}"
@@ -158,7 +162,7 @@ ALL: Final = Registry(
         Registered(nebius.NodeSet, reconciler="slurmcluster-nodeset"),
         # Older releases of this API lack some of these; its clusters run without them.
         Registered(nebius.NodeSetPowerState, reconciler="nodesetpowerstate", is_optional=True),
-        Registered(nebius.NodeConfigurator, use=Use.READ, is_optional=True),
+        Registered(nebius.NodeConfigurator, reconciler="nodeconfigurator", use=Use.READ, is_optional=True),
         Registered(nebius.JailedConfig, is_optional=True),  # The sconfigcontroller of its cluster acts on it.
         Registered(nebius.ActiveCheck, reconciler="activecheck", use=Use.HOLD, is_optional=True),
     )

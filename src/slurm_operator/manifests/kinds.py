@@ -26,6 +26,7 @@ PERSISTENT_VOLUME_CLAIM = _core("PersistentVolumeClaim", "persistentvolumeclaims
 STATEFUL_SET = Kind(group="apps", version="v1", kind="StatefulSet", plural="statefulsets")
 REPLICA_SET = Kind(group="apps", version="v1", kind="ReplicaSet", plural="replicasets")
 DEPLOYMENT = Kind(group="apps", version="v1", kind="Deployment", plural="deployments")
+DAEMON_SET = Kind(group="apps", version="v1", kind="DaemonSet", plural="daemonsets")
 SERVICE_ACCOUNT = _core("ServiceAccount", "serviceaccounts")
 ROLE = Kind(group="rbac.authorization.k8s.io", version="v1", kind="Role", plural="roles")
 ROLE_BINDING = Kind(
@@ -48,6 +49,9 @@ SERVICE_MONITOR = Kind(
 POD_MONITOR = Kind(group="monitoring.coreos.com", version="v1", kind="PodMonitor", plural="podmonitors")
 MARIADB = Kind(group="k8s.mariadb.com", version="v1alpha1", kind="MariaDB", plural="mariadbs")
 MARIADB_GRANT = Kind(group="k8s.mariadb.com", version="v1alpha1", kind="Grant", plural="grants")
+KRUISE_STATEFUL_SET = Kind(
+    group="apps.kruise.io", version="v1beta1", kind="StatefulSet", plural="statefulsets"
+)
 STORAGE_CLASS = Kind(
     group="storage.k8s.io", version="v1", kind="StorageClass", plural="storageclasses", namespaced=False
 )

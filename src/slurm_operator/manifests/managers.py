@@ -9,7 +9,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 OURS = "slurm-operator"
-THEIRS = "manager"  # What the operator before us, a Go program without a name of its own, is called.
+# What operators before us, Go programs without a name of their own, are called: by their file. The second
+# one is Soperator's.
+THEIRS = ("manager", "slurm_operator")
 
 
 def has_theirs(managed_fields: Sequence[Mapping[str, Any]]) -> bool:
@@ -30,7 +32,8 @@ def taken_over(managed_fields: Sequence[Mapping[str, Any]]) -> list[Mapping[str,
 
 
 def _is_theirs(entry: Mapping[str, Any]) -> bool:
-    return _writer(entry) == (THEIRS, "Update", "")
+    writer, operation, subresource = _writer(entry)
+    return writer in THEIRS and (operation, subresource) == ("Update", "")
 
 
 def _is_applied(entry: Mapping[str, Any]) -> bool:

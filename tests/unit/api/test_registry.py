@@ -73,6 +73,7 @@ def test_only_kinds_of_the_first_group_are_called_by_their_bare_name():
         pytest.param(GROUP, "nodesets", "nodesets.testing.example.com", id="a second group says which"),
         pytest.param(GROUP, "nodesets/status", "nodesets.testing.example.com/status", id="of a status too"),
         pytest.param("apps", "deployments", "deployments", id="of Kubernetes"),
+        pytest.param("apps.kruise.io", "statefulsets", "statefulsets.apps.kruise.io", id="of Kruise"),
         pytest.param("slurm.nebius.ai", "slurmclusters", "slurmclusters", id="looked up, but none of ours"),
     ],
 )

@@ -28,6 +28,8 @@ CONTROLLER_TYPE: Final = "slurm.nebius.ai/controller-type"
 JAILED_AGGREGATION: Final = "slurm.nebius.ai/jailed-aggregation"
 ROLLING_UPDATE: Final = "slurm.nebius.ai/rolling-update-enabled"
 CONFIG_HASH: Final = "slurm.nebius.ai/config-hash"
+# On the pods of a NodeConfigurator
+NODE_CONFIGURATOR: Final = "slurm.nebius.ai/node-configurator"
 SCONFIG_WATCHED: Final = "sconfigcontroller.slurm.nebius.ai"
 
 # On a SlurmCluster: whose images it uses (`slurm-operator` or `soperator`), where their names do not tell.
@@ -238,6 +240,21 @@ def operator_rest(cluster: str) -> str:
 def nodeset_service(cluster: str) -> str:
     """The headless Service of all workers."""
     return f"{cluster}-nodeset-svc"
+
+
+# Children of a NodeConfigurator
+def node_configurator(configurator: str) -> str:
+    """The DaemonSet."""
+    return f"{configurator}-ds"
+
+
+def rebooter_account(configurator: str) -> str:
+    """The service account of the rebooter's pods, where the manifest names none."""
+    return f"{configurator}-rebooter"
+
+
+# What rebooters may do with nodes and pods, everywhere: the ClusterRole that the installation brings.
+REBOOTER_ROLE: Final = "slurm-operator-rebooter"
 
 
 # Children of a NodeSet

@@ -25,10 +25,10 @@ CLUSTER_DOMAIN: Final = "cluster.local"
 
 
 def default_image(daemon: str) -> str:
-    """The image of `slurmctld`, `slurmd`, `slurmdbd`, `slurmrestd`, `login`, `mariadb` or `exporter`."""
+    """The image of a daemon of Slurm, such as `slurmctld`, or of `login`, `mariadb`, `exporter`, `rebooter`."""
     if daemon == "mariadb":
         return os.environ.get(MARIADB_VARIABLE) or MARIADB_IMAGE
-    if daemon == "exporter":
+    if daemon in ("exporter", "rebooter"):  # Programs of the operator's own image.
         return os.environ.get(EXPORTER_VARIABLE) or EXPORTER_IMAGE
     return (os.environ.get(PATTERN_VARIABLE) or SLURM_IMAGES).replace("{daemon}", daemon)
 

@@ -1,4 +1,4 @@
-"""Workers that need nothing: most of them, nearly always. Who has not changed since is not looked at anew.
+"""Workers that need nothing: most of them, nearly always. One that has not changed is not looked at again.
 
 A NodeSet of thousands is looked at whenever one of them changes. What a worker that stays needs follows from
 its pod, its machine, its record and its jobs in Slurm, and from the spec: while these are the same, so is the
@@ -28,7 +28,7 @@ class _Looks(NamedTuple):
     deadline: datetime | None
 
     def fit(self, worker: Worker) -> bool:
-        """Records are read anew all the time, often without a difference; pods and machines are not."""
+        """Records are read again all the time, often without a difference; pods and machines are not."""
         record = worker.record
         return (
             self.pod is worker.pod

@@ -4,6 +4,9 @@ import pytest
 
 from slurm_operator import wire
 from slurm_operator.api.nebius import NodeSet, SlurmCluster
+from slurm_operator.api.shared.meta import Meta
+from slurm_operator.manifests import kinds
+from slurm_operator.manifests.meta import Child
 from slurm_operator.manifests.objects import Pod
 from slurm_operator.plan.actions import Wait
 from slurm_operator.reconcilers.nebius.nodeset import of_soperators_pod
@@ -41,6 +44,33 @@ def there_is(*pods: Pod):
     there = world(manifest("SlurmCluster", NAME), manifest("NodeSet", "cpu", spec__clusterName=NAME))
     there.things += pods
     return there
+
+
+def stateful_set(name: str, instance: str = NAME) -> Child:
+    labels = {"app.kubernetes.io/name": "slurmcluster", "app.kubernetes.io/instance": instance}
+    return Child(metadata=wire.convert({"name": name, "namespace": "ns", "labels": labels}, Meta), body={})
+
+
+@pytest.mark.parametrize("about", BOTH, ids=["SlurmCluster", "NodeSet"])
+@pytest.mark.parametrize(
+    ("there", "is_held"),
+    [
+        pytest.param(stateful_set("cpu"), True, id="of the workers"),
+        pytest.param(stateful_set("smallest-controller"), True, id="of slurmctld"),
+        pytest.param(stateful_set("controller"), True, id="without a prefix"),
+        pytest.param(stateful_set("controller", "other"), False, id="of another cluster"),
+        pytest.param(stateful_set("something"), False, id="of somebody else"),
+    ],
+)
+def test_nothing_is_changed_while_a_statefulset_of_kruise_may_make_pods(there, is_held, about):
+    empty = there_is()
+    empty.children_[kinds.KRUISE_STATEFUL_SET] = [there]
+    _, plan = decide(empty, *about)
+    waits = [step for step in plan.actions() if isinstance(step, Wait) and step.reason == RUNNING]
+    assert bool(waits) is is_held
+    if is_held:
+        assert [*plan.actions()] == waits
+        assert f"StatefulSet {there.metadata.name} (0)" in waits[0].message
 
 
 @pytest.mark.parametrize("about", BOTH, ids=["SlurmCluster", "NodeSet"])

@@ -14,6 +14,7 @@ from slurm_operator.plan.plan import Plan, lane, plan
 from slurm_operator.reconcilers.nebius.nodeset import desired
 from slurm_operator.reconcilers.nebius.nodeset.observe import Seen
 from slurm_operator.reconcilers.nebius.shared import soperator_pods
+from slurm_operator.reconcilers.nebius.shared.inherited import INHERITED_SOON, without_owner
 from slurm_operator.reconcilers.shared.children import missing_among, missing_secret
 from slurm_operator.reconcilers.shared.composed import ORPHAN, deletion, next_removal_step, part_name, said_by
 from slurm_operator.reconcilers.shared.deletion_hold import holding
@@ -39,9 +40,12 @@ def decide(seen: Seen, now: datetime) -> Plan:
     assert seen.cluster is not None
     if seen.cluster.metadata.is_terminating:
         return plan(held, lane("farewell", _farewell(seen)))
-    if seen.soperator_pods:
-        waiting = soperator_pods.held(seen.nodeset.cluster, seen.soperator_pods)
-        return plan(held, lane("soperator", [waiting]))
+    if seen.soperator.are_there:
+        waiting = soperator_pods.held(seen.nodeset.cluster, seen.soperator)
+        return plan(held, lane("soperator", [waiting]), look_again=soperator_pods.LOOK_AGAIN)
+    if seen.inherited:
+        found = ((kind, meta) for (kind, _), meta in seen.inherited.items())
+        return plan(held, lane("soperator", [*without_owner(seen.meta, found)]), look_again=INHERITED_SOON)
     return plan(
         held,
         lane("files", missing_among([desired.limits_map(seen)], seen.children), _sssd(seen)),

@@ -18,9 +18,10 @@ from slurm_operator.manifests.objects import ConfigMap, KubeNode, Pod, Secret, U
 from slurm_operator.plan.world import OWNER, World
 from slurm_operator.reconcilers.nebius.shared.config_source import shared_source
 from slurm_operator.reconcilers.nebius.shared.families import Family, family, kept_family
+from slurm_operator.reconcilers.nebius.shared.inherited import inherited, of_nodeset
 from slurm_operator.reconcilers.nebius.shared.places import SHARED_ROOT_VARIABLE
 from slurm_operator.reconcilers.nebius.shared.root import Root, observe_root
-from slurm_operator.reconcilers.nebius.shared.soperator_pods import soperator_pods
+from slurm_operator.reconcilers.nebius.shared.soperator_pods import Remains, remains
 from slurm_operator.reconcilers.nebius.shared.user_namespaces import was_refused
 from slurm_operator.reconcilers.shared.parts import is_owned
 
@@ -41,7 +42,9 @@ class Seen:
     is_namespace_refused: bool = False  # Whether a worker could not start in one, because of a volume.
     power: NodeSetPowerState | None = None  # Which of its workers should run, where Slurm decides that.
     has_power_states: bool = True  # Whether this Kubernetes knows the kind.
-    soperator_pods: tuple[Pod, ...] = ()  # Pods of the cluster that Soperator made, and that still run.
+    soperator: Remains = field(default_factory=Remains)  # What Soperator made for its cluster, and is there.
+    # What Soperator made and the part is to have, while it still belongs to the NodeSet.
+    inherited: Mapping[tuple[Kind, str], Meta] = field(default_factory=dict)
 
     @property
     def meta(self) -> Meta:
@@ -144,7 +147,8 @@ def observe(key: ObjectKey, world: World) -> Seen | None:
         has_user_namespaces=_has_user_namespaces(world),
         power=world.get(NodeSetPowerState, key.namespace, key.name),
         has_power_states=world.serves(NodeSetPowerState.KIND),
-        soperator_pods=soperator_pods(nodeset.cluster, key.namespace, [key.name], world),
+        soperator=remains(cluster.metadata, [key.name], world),
+        inherited=inherited(nodeset.metadata, of_nodeset(nodeset.cluster, key.name), world),
     )
     return _with_named(seen, world)
 

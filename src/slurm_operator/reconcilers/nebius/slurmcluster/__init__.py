@@ -92,6 +92,7 @@ RECONCILER = Reconciler[Seen](
         kinds.MARIADB,
         kinds.MARIADB_GRANT,
         kinds.POD_MONITOR,
+        kinds.KRUISE_STATEFUL_SET,
     ),
     urgent_status_fields=("phase",),
 )

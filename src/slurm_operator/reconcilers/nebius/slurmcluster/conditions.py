@@ -16,7 +16,12 @@ from slurm_operator.plan.conditions import DEGRADED, PROGRESSING, READY, Conditi
 from slurm_operator.plan.plan import Outcome, Plan
 from slurm_operator.reconcilers.nebius.shared import soperator_pods
 from slurm_operator.reconcilers.nebius.slurmcluster import mariadb, partitions, populate
-from slurm_operator.reconcilers.nebius.slurmcluster.decide import MAINTENANCE, REFS_RESOLVED, SPEC_REFUSED
+from slurm_operator.reconcilers.nebius.slurmcluster.decide import (
+    MAINTENANCE,
+    REFS_RESOLVED,
+    SPEC_REFUSED,
+    STATE_UNKNOWN,
+)
 from slurm_operator.reconcilers.nebius.slurmcluster.mariadb import MadeBy
 from slurm_operator.reconcilers.nebius.slurmcluster.observe import Seen
 from slurm_operator.reconcilers.nebius.slurmcluster.parts import host_keys_secret
@@ -45,6 +50,7 @@ STUCK: Final = (
     SPEC_REFUSED,
     NAME_TAKEN,
     soperator_pods.RUNNING,
+    STATE_UNKNOWN,
     "SecretNotFound",
     "ConfigMapNotFound",
     "NoImage",

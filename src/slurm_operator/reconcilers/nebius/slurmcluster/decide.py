@@ -22,6 +22,7 @@ from slurm_operator.plan.plan import Lane, Plan, lane, plan
 from slurm_operator.plan.step import Step
 from slurm_operator.reconcilers.nebius.shared import soperator_pods
 from slurm_operator.reconcilers.nebius.shared.config_source import may_read_files
+from slurm_operator.reconcilers.nebius.shared.inherited import INHERITED_SOON, without_owner
 from slurm_operator.reconcilers.nebius.slurmcluster import (
     mariadb,
     objects,
@@ -51,6 +52,7 @@ SPEC_REFUSED: Final = "SpecRefused"
 IGNORED_REFS: Final = "IgnoredNodeSetRefs"
 MAINTENANCE: Final = "Maintenance"
 REFS_RESOLVED: Final = "NodeSetRefsResolved"
+STATE_UNKNOWN: Final = "StateUnknown"
 EVENT_CHARACTERS: Final = 1024
 NO_SPEC: Final = Problem(path="spec", message="is missing: nothing is made until there is one")
 
@@ -75,10 +77,13 @@ def decide(seen: Seen, now: datetime) -> Plan:
         return plan(held, lane("farewell", farewell(seen)))
     if seen.cluster.spec is None:
         return plan(held, lane("spec", [_refusal(NO_SPEC)]))
-    if seen.soperator_pods:
-        return plan(held, lane("soperator", [soperator_pods.held(seen.name, seen.soperator_pods)]))
+    if seen.soperator.are_there:
+        waiting = soperator_pods.held(seen.name, seen.soperator)
+        return plan(held, lane("soperator", [waiting]), look_again=soperator_pods.LOOK_AGAIN)
     if isinstance(seen.keys, Unread):
         return plan(held, lane("keys", [_unread_keys(seen, seen.keys)]))
+    if seen.inherited:
+        return plan(held, lane("soperator", taking_over(seen)), look_again=INHERITED_SOON)
     refused = problems(seen)
     if everywhere := [one for one in refused if _lane_of(one) is None]:
         return plan(held, lane("spec", [_refusal(one) for one in everywhere]))
@@ -106,6 +111,19 @@ def _unread_keys(seen: Seen, keys: Unread) -> Wait:
     name = f"Secret {names.munge_secret(seen.name)}"
     message = f"waiting for {name}, which cannot be read: {keys.why}. Nothing is changed until then."
     return Wait(subject=name, reason="SecretUnread", message=message)
+
+
+def taking_over(seen: Seen) -> list[Action]:
+    """What Soperator made no longer belongs to the SlurmCluster, so that parts can have it."""
+    if seen.soperator_state is None and not seen.spec.slurm_nodes.controller.volumes.spool.volume_source_name:
+        message = (
+            "Soperator made this cluster, and slurmctld's state may be in a PersistentVolumeClaim that it "
+            "left. The operator may not list those. Nothing is changed until it may: without its state "
+            "slurmctld would forget all jobs."
+        )
+        return [Wait(subject=f"SlurmCluster {seen.name}", reason=STATE_UNKNOWN, message=message)]
+    found = ((kind, meta) for (kind, _), meta in seen.inherited.items())
+    return [*without_owner(seen.meta, found)]
 
 
 def problems(seen: Seen) -> list[Problem]:

@@ -16,12 +16,13 @@ from slurm_operator.api.slinky.nodeset import NodeSet as WorkerPart
 from slurm_operator.api.slinky.restapi import RestApi
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.meta import Child
-from slurm_operator.manifests.objects import ConfigMap, Pod, Secret, Unread
+from slurm_operator.manifests.objects import ConfigMap, Secret, Unread
 from slurm_operator.manifests.platform import VolumeClaim
 from slurm_operator.plan.world import World
 from slurm_operator.reconcilers.nebius.shared.families import Family, family, kept_family
+from slurm_operator.reconcilers.nebius.shared.inherited import inherited, of_cluster, soperator_state
 from slurm_operator.reconcilers.nebius.shared.root import Root, jail_source, observe_root
-from slurm_operator.reconcilers.nebius.shared.soperator_pods import soperator_pods
+from slurm_operator.reconcilers.nebius.shared.soperator_pods import Remains, remains
 from slurm_operator.reconcilers.shared.composed import Part
 from slurm_operator.reconcilers.shared.parts import is_owned
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
@@ -63,7 +64,11 @@ class Seen:
     has_mariadb_operator: bool = False  # Whether this Kubernetes has its kinds.
     has_pod_monitors: bool = False  # Those of the Prometheus operator.
     passwords: Mapping[str, Secret | Unread | None] = field(default_factory=dict)  # Of its database.
-    soperator_pods: tuple[Pod, ...] = ()  # Pods of the cluster that Soperator made, and that still run.
+    soperator: Remains = field(default_factory=Remains)  # What Soperator made for it, and is still there.
+    # What Soperator made and parts are to have, while it still belongs to the SlurmCluster.
+    inherited: Mapping[tuple[Kind, str], Meta] = field(default_factory=dict)
+    # The volume with slurmctld's state as Soperator left it; None where nobody may look at claims.
+    soperator_state: str | None = ""
 
     @property
     def meta(self) -> Meta:
@@ -186,9 +191,9 @@ def observe(key: ObjectKey, world: World) -> Seen | None:
         has_mariadb_operator=world.serves(kinds.MARIADB) and world.serves(kinds.MARIADB_GRANT),
         has_pod_monitors=world.serves(kinds.POD_MONITOR),
         passwords=dict(_passwords(key, cluster.spec, world)),
-        soperator_pods=soperator_pods(
-            key.name, key.namespace, [one.metadata.name for one in nodesets], world
-        ),
+        soperator=remains(cluster.metadata, [one.metadata.name for one in nodesets], world),
+        inherited=inherited(cluster.metadata, of_cluster(key.name), world),
+        soperator_state=soperator_state(key.name, key.namespace, world),
     )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from slurm_operator.api.nebius.older_worker import CgroupVersion
-from slurm_operator.api.nebius.slurm_nodes import JobSource
+from slurm_operator.api.nebius.slurm_nodes import JobSource, SlurmNodeLogin
 from slurm_operator.api.nebius.slurm_settings import SlurmConfig
 from slurm_operator.api.nebius.slurmcluster import SlurmClusterSpec
 from slurm_operator.api.nebius.volumes import given
@@ -19,7 +19,12 @@ _NO_PORT: Final = "it listens on no port"
 _NO_LIMITS: Final = "it gets the limits of the container runtime"
 _NODES: Final = "slurmNodes"
 _NO_PLUGIN: Final = "our images have no such plugin"
-_OWN_SSSD: Final = "sssd runs inside the login container of our images"
+_OWN_SSSD: Final = "sssd of the login image runs, inside the login container"
+# Everything about its container, but that there is one: that switches sssd on.
+_SSSD_FIELDS: Final = (
+    *("command", "args", "customEnv", "imagePullPolicy", "port", "resources", "livenessProbe"),
+    *("readinessProbe", "securityLimitsConfig", "appArmorProfile", "procMount"),
+)
 
 
 def _helper(path: str) -> tuple[Ignored, ...]:
@@ -40,7 +45,7 @@ IGNORED: Final = (
     *_helper(f"{_NODES}.login.munge"),
     Ignored(f"{_NODES}.login.sssd.port", _NO_PORT, Family.SOPERATOR),
     Ignored(f"{_NODES}.login.sssd.securityLimitsConfig", _NO_LIMITS, Family.SOPERATOR),
-    Ignored(f"{_NODES}.login.sssd", _OWN_SSSD, Family.OURS),
+    *each(f"{_NODES}.login.sssd", _SSSD_FIELDS, _OWN_SSSD, Family.OURS),
     Ignored(f"{_NODES}.login.sssdDebugLevel", f"{_OWN_SSSD}; write it into sssd.conf", Family.OURS),
     *each(f"{_NODES}.accounting.slurmdbd", ("command", "args"), _STARTED),
     Ignored(f"{_NODES}.accounting.slurmdbd.securityLimitsConfig", _NO_LIMITS),
@@ -101,6 +106,8 @@ def unsupported(spec: SlurmClusterSpec, family: Family, database: MadeBy) -> Ite
         yield "slurmNodes.login.userIsolation: it is off, because it needs cgroup v2"
     elif nodes.login.user_isolation.enabled and family is Family.OURS:
         yield "slurmNodes.login.userIsolation: it is off, because our login image has no such program"
+    if family is Family.OURS and _is_another_sssd(nodes.login):
+        yield f"slurmNodes.login.sssd.image: {_OWN_SSSD}"
     if spec.s_config_controller is None:
         yield "sConfigController: there is none, so slurmctld hands out the configuration"
     if nodes.accounting.enabled and database is MadeBy.OURSELVES:
@@ -113,6 +120,11 @@ def unsupported(spec: SlurmClusterSpec, family: Family, database: MadeBy) -> Ite
     _, some = older_worker.features(spec, worker) if worker is not None else ([], [])
     for feature in some:
         yield f"workerFeatures: {feature} is given to no worker, because it is not for all of them"
+
+
+def _is_another_sssd(login: SlurmNodeLogin) -> bool:
+    """Whether the image for sssd is not the one that brings it."""
+    return login.sssd is not None and login.sssd.is_given and login.sssd.image != login.sshd.image
 
 
 def _storage(spec: SlurmClusterSpec) -> Iterator[str]:

@@ -18,6 +18,7 @@ from slurm_operator.slurm.features import are_same, has_kube_features, with_kube
 from slurm_operator.slurm.node import SlurmNode
 from slurm_operator.slurm.snapshot import Snapshot
 from slurm_operator.slurm.topology import TopologyError, places
+from slurm_operator.slurm.topology import are_same as are_same_places
 from slurm_operator.slurm.writes import UpdateNodes
 
 
@@ -87,7 +88,9 @@ def _topology(worker: Worker, record: SlurmNode, seen: Seen) -> Iterator[list[Ac
     if is_noted and (not record.topology or is_at(record.topology, wanted)):
         return
     message = f"moving {record.name} to {wanted} in Slurm's topology, as the annotation of its Node says"
-    if not is_at(record.topology, wanted):
+    # Told once for each change of the annotation: a record keeps every switch that it was once given.
+    is_there = is_at(record.topology, wanted) if is_noted else are_same_places(record.topology, wanted)
+    if not is_there:
         yield [_write(seen, UpdateNodes(nodes=(record.name,), topology=wanted), "Topology", message)]
     yield [*marked(worker, "Topology", f"{record.name} is at {wanted}", annotations={names.TOPOLOGY: wanted})]
 
