@@ -7,6 +7,7 @@ holds Soperator's own Lease, and it answers about admission in the same process.
 import asyncio
 import os
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -95,6 +96,13 @@ VARIABLES_WITHOUT_MEANING: Final = {
     help="tls.crt and tls.key for admission, reread when they change.",
 )
 @tier_prefix_option
+@click.option(
+    "--webhook-service",
+    default="",
+    envvar="WEBHOOK_SERVICE",
+    help="Service in front of admission, and the configuration of that name. Where no certificate is "
+    "mounted, one is made for it, kept in Secret SERVICE-certificates and renewed.",
+)
 @click.option("--cluster-domain", default="", envvar="KUBERNETES_CLUSTER_DOMAIN", help="Where names end.")
 @checks_switch
 @nodes_switch
@@ -193,6 +201,14 @@ def admission(settings: Settings, flags: Mapping[str, Any], access: Access) -> B
 
 
 def webhook_settings(settings: Settings, flags: Mapping[str, Any]) -> WebhookSettings:
+    asked = _webhook_settings(settings, flags)
+    if not (service := flags["webhook_service"]):
+        return asked
+    own = {"secret": f"{service}-certificates", "service": service, "configurations": (service,)}
+    return replace(asked, certificates=None, **own)
+
+
+def _webhook_settings(settings: Settings, flags: Mapping[str, Any]) -> WebhookSettings:
     return WebhookSettings(
         server=Address("0.0.0.0", flags["webhook_port"]),
         health=Address("0.0.0.0", 0),

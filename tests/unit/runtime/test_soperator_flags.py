@@ -179,3 +179,13 @@ def test_nonsense_is_refused_by_name(flag, words):
 def test_a_flag_that_nobody_knows_is_refused():
     with pytest.raises(click.NoSuchOption):
         chosen("--no-such-flag")
+
+
+def test_with_a_service_it_makes_a_certificate_of_its_own():
+    with soperator.make_context("soperator", ["--webhook-service=op-webhook-service"]) as context:
+        own = webhook_settings(settings_of(context.params), context.params)
+
+    assert own.certificates is None
+    assert (own.service, own.configurations) == ("op-webhook-service", ("op-webhook-service",))
+    assert own.secret == "op-webhook-service-certificates"
+    assert "op-webhook-service.here.svc" in own.hosts("here")
