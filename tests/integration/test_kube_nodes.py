@@ -21,10 +21,16 @@ from slurm_operator.kube.auth import config
 from slurm_operator.operator import program
 from slurm_operator.reconcilers.nebius import kubenode
 from slurm_operator.reconcilers.nebius.kubenode.options import NodeOptions
-from slurm_operator.reconcilers.nebius.kubenode.troubles import REBOOT_REASON, REPLACEMENT_REASON
+from slurm_operator.reconcilers.nebius.kubenode.troubles import (
+    REBOOT_REASON,
+    REPLACEMENT_REASON,
+    STORAGE_REASON,
+)
+from slurm_operator.runtime.kubelets import KubeletSettings
 from slurm_operator.runtime.manager import Manager
 from slurm_operator.runtime.settings import Address, Settings
 from testing.control_plane import Plane
+from testing.kubelet_stats import kubelet
 from testing.slurmclusters import manifest
 
 __all__ = ["ns"]
@@ -97,7 +103,9 @@ def kept(plane: Plane, ns: str, stub: StubSlurm) -> None:
     front = get(plane, ns, f"nodesets.{GROUP}", "cpu")
     apply(plane, owned(ns, "NodeSet", "cpu", front, {"controllerRef": {"name": "smallest"}, "replicas": 1}))
     part = get(plane, ns, WORKERS, "cpu")
-    pod = owned(ns, "Pod", "cpu-0", part, {"nodeName": ns, "containers": [{"name": "slurmd", "image": "x"}]})
+    limits = {"resources": {"limits": {"ephemeral-storage": "1Gi"}}}
+    spec = {"nodeName": ns, "containers": [{"name": "slurmd", "image": "x", **limits}]}
+    pod = owned(ns, "Pod", "cpu-0", part, spec)
     pod["metadata"]["labels"] = {"app.kubernetes.io/name": "slurmd"}
     apply(plane, {"apiVersion": "v1", "kind": "Node", "metadata": {"name": ns}}, pod)
     assert owner_of(pod) == ("NodeSet", "cpu")
@@ -105,6 +113,8 @@ def kept(plane: Plane, ns: str, stub: StubSlurm) -> None:
     running = {"name": "slurmd", "image": "x", "imageID": "x", "ready": True, "restartCount": 0}
     status = {
         "phase": "Running",
+        "hostIP": "127.0.0.1",
+        "hostIPs": [{"ip": "127.0.0.1"}],
         "podIP": "10.0.0.7",
         "podIPs": [{"ip": "10.0.0.7"}],
         "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": at}],
@@ -126,7 +136,7 @@ def owned(ns: str, kind: str, name: str, owner: dict, spec: dict) -> dict:
 
 
 @asynccontextmanager
-async def working(plane: Plane, ns: str) -> AsyncIterator[Node]:
+async def working(plane: Plane, ns: str, kubelets: KubeletSettings | None = None) -> AsyncIterator[Node]:
     """The node controllers at work, with the operator's rights."""
     async with AsyncExitStack() as stack:
         stub = StubSlurm()
@@ -134,7 +144,11 @@ async def working(plane: Plane, ns: str) -> AsyncIterator[Node]:
         stack.callback(server.close)
         await asyncio.to_thread(kept, plane, ns, stub)
         settings = Settings(
-            health=Address("", 0), metrics=Address("", 0), groups=registry.GROUPS, nodes=NodeOptions()
+            health=Address("", 0),
+            metrics=Address("", 0),
+            groups=registry.GROUPS,
+            nodes=NodeOptions(),
+            kubelets=kubelets,
         )
         only = replace(
             program(settings), reconcilers=(kubenode.reconciler(NodeOptions()),), slurm_servers=stub_servers
@@ -190,3 +204,17 @@ async def test_a_node_is_marked_for_a_reboot_and_cleared_when_it_is_back(plane, 
         written = len(writes_by(plane, f"op-{ns}"))
         await asyncio.sleep(3)
         assert len(writes_by(plane, f"op-{ns}")) == written, "then nothing is written any more"
+
+
+@pytest.mark.timeout(180)
+async def test_a_worker_whose_local_storage_is_nearly_full_is_drained_until_there_is_room(plane, ns):
+    async with kubelet(token="") as there:
+        asked = KubeletSettings(port=there.port, every_seconds=0.5)
+        async with working(plane, ns, asked) as node:
+            uid = get(plane, ns, "pod", "cpu-0")["metadata"]["uid"]
+            there.used[uid] = 1 << 30
+            await until(lambda: node.is_drained, "the worker to be drained", 60, pause=0.2)
+            assert node.record["reason"].startswith(STORAGE_REASON)
+
+            there.used[uid] = 1 << 20
+            await until(lambda: not node.is_drained, "the worker to take jobs again", 60, pause=0.2)

@@ -25,7 +25,7 @@ from slurm_operator.cli.flags import (
     without_checks,
 )
 from slurm_operator.cli.flags import comma_separated as comma_separated
-from slurm_operator.cli.node_flags import kubelet_settings, node_options, node_settings
+from slurm_operator.cli.node_flags import kubelet_settings, node_notes, node_options, node_settings
 from slurm_operator.http import loops
 from slurm_operator.kube.auth import config
 from slurm_operator.kube.auth.access import Access
@@ -129,7 +129,7 @@ def run(
     except ConfigProblem as problem:
         raise click.ClickException(str(problem)) from problem
     os.environ[DOMAIN_VARIABLE] = cluster_domain or domain_found(RESOLV_CONF)
-    for note in access.notes:
+    for note in (*access.notes, *node_notes(settings)):
         structlog.get_logger(__name__).warning(note)
     sys.exit(loops.run(Manager(access, program(settings), settings, beside(access)).run()))
 

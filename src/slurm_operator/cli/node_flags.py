@@ -1,6 +1,6 @@
 """Flags about Kubernetes nodes with workers, which several commands have."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -8,12 +8,13 @@ from typing import Any, Final
 import click
 
 from slurm_operator.api.nebius import node_conditions
+from slurm_operator.api.nebius.names import GROUP
 from slurm_operator.api.schema import durations
 from slurm_operator.cli.flags import Decorator, switch
 from slurm_operator.reconcilers.nebius.kubenode.options import NodeOptions
 from slurm_operator.reconcilers.nebius.shared.brake import Limit
 from slurm_operator.runtime.kubelets import KubeletSettings
-from slurm_operator.runtime.settings import SettingsProblem
+from slurm_operator.runtime.settings import Settings, SettingsProblem
 
 _OPTIONS: Final[tuple[Decorator, ...]] = (
     click.option(
@@ -122,6 +123,15 @@ def node_settings(flags: Mapping[str, Any], **more: Any) -> NodeOptions:
         brake=Limit(flags["brake_max_percent"], _duration(flags, "brake_window")),
         **more,
     )
+
+
+def node_notes(settings: Settings) -> Iterator[str]:
+    """Why nothing is done about Kubernetes nodes, where that was asked for."""
+    if settings.nodes is not None and settings.namespaces and GROUP in settings.groups:
+        yield (
+            "node controllers are off: with --namespaces nobody can tell what else a Kubernetes node runs. "
+            "Its conditions are neither read nor set"
+        )
 
 
 def kubelet_settings(flags: Mapping[str, Any]) -> KubeletSettings:

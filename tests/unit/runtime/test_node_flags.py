@@ -8,6 +8,7 @@ import click
 import pytest
 
 from slurm_operator.cli import manager, soperator, soperatorchecks
+from slurm_operator.cli.node_flags import node_notes
 from slurm_operator.operator import program
 from slurm_operator.reconcilers.nebius.kubenode.options import DEFAULTS, NodeOptions
 from slurm_operator.runtime.kubelets import KubeletSettings
@@ -150,3 +151,19 @@ def test_where_they_run(command, args, is_on):
     found = program(settings(command, *args)).reconcilers
 
     assert ("kubenode" in [one.name for one in found]) == is_on
+
+
+@pytest.mark.parametrize(
+    ("command", "args", "is_told"),
+    [
+        ("manager", [NEBIUS, "--namespaces=a"], True),
+        ("soperatorchecks", ["--namespaces=a"], True),
+        ("manager", ["--namespaces=a"], False),
+        ("manager", [NEBIUS, "--namespaces=a", "--checks=false"], False),
+        ("manager", [NEBIUS], False),
+    ],
+)
+def test_where_they_cannot_run_the_log_says_so(command, args, is_told):
+    told = list(node_notes(settings(command, *args)))
+
+    assert ["node controllers are off" in line for line in told] == ([True] if is_told else [])
