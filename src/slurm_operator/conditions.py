@@ -101,6 +101,7 @@ class Reason(StrEnum):
     INIT = "Init"
     IN_TURN = "InTurn"
     IN_USE = "InUse"
+    JOBS_AT_STAKE = "JobsAtStake"
     JOBS_HANDLED = "JobsHandled"
     JOBS_IN_PARTITION = "JobsInPartition"
     JOB_TOLD = "JobTold"
