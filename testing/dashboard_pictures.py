@@ -75,8 +75,8 @@ def _curves(panel: dict[str, Any], ask: Asked) -> Iterator[Curve]:
             legend = re.sub(
                 r"\{\{(\w+)\}\}", lambda found, has=labels: has.get(found[1], ""), target["legendFormat"]
             )
-            # A quotient of nothing by nothing is no number, and no point.
-            yield Curve(legend.strip(), [point for point in points if point[1] == point[1]])
+            # A quotient of nothing by nothing is no number, and what was never read is infinitely old: no point.
+            yield Curve(legend.strip(), [point for point in points if math.isfinite(point[1])])
 
 
 def _panel(panel: dict[str, Any], curves: list[Curve]) -> str:

@@ -20,7 +20,10 @@ def texts(svg: str) -> list[str]:
 def test_each_panel_has_its_curves_with_their_legends(path: Path):
     def two(expression: str):
         labels = dict.fromkeys(("cluster", "state", "partition", "pool"), "<a&b>")
-        return [(labels, [(0.0, 1.0), (60.0, 2.0)]), ({}, [(0.0, float("nan")), (60.0, 0.0)])]
+        return [
+            (labels, [(0.0, 1.0), (60.0, 2.0)]),
+            ({}, [(0.0, float("nan")), (30.0, float("inf")), (60.0, 0.0)]),
+        ]
 
     found = pictures.picture(path, two)
 
