@@ -2,7 +2,7 @@
 
 `BENCH_SAMPLES=FILE` makes the operator of a benchmark write such a file when it ends: one line per stack, how
 often it was met, and its functions from the outermost in, as flame graphs are made from. Run as a program,
-`python -m bench.sampling FILE [LINES]` prints the functions most time went into, by themselves and in all.
+`python -m bench.sampling FILE [LINES]` prints the functions most time went into, alone and with their calls.
 """
 
 import signal
@@ -49,7 +49,7 @@ def main(file: str, lines: str = "40") -> None:
         own[functions[-1]] += int(count)
         inside.update(dict.fromkeys(functions, int(count)))
     whole = own.total()
-    for title, found in (("by itself", own), ("in all", inside)):
+    for title, found in (("alone", own), ("with what it calls", inside)):
         print(f"{title}, of {whole}:")
         for function, count in found.most_common(int(lines)):
             print(f"  {count / whole:6.1%} {count:6} {function}")

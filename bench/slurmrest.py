@@ -16,14 +16,18 @@ from pathlib import Path
 from typing import Any
 
 from bench.rows import Row
+from slurm_operator import wire
 from slurm_operator.slurm.snapshot import Snapshot, changes, jobs_by_node
-from slurm_operator.slurmrest import reader
+from slurm_operator.slurmrest.answers.jobs import WireJob, slurm_job
+from slurm_operator.slurmrest.answers.nodes import Nodes
 from slurm_operator.slurmrest.client import SlurmRest
+from slurm_operator.slurmrest.incoming import MAX_LIST_BYTES, Incoming
 from slurm_operator.slurmsync.pending_writes import Ledger
 from slurm_operator.slurmsync.poller import SlurmPoller
 
 RECORDED = Path(__file__).parents[1] / "tests" / "slurm" / "recorded"
 ROUNDS = 5
+_job = wire.decoder(WireJob)
 MANY = 10_000
 SOME = 1_000
 
@@ -49,12 +53,15 @@ def _decoding(name: str, decode: Callable[[bytes], object]) -> list[Row]:
 
 
 def _nodes(body: bytes) -> object:
-    return {node.name: node for node in reader.Nodes().read(reader._nodes_reply(body).nodes or ())}
+    incoming = Incoming("nodes", Nodes().one, MAX_LIST_BYTES)
+    incoming.take(body, is_last=True)
+    return {node.name: node for node in incoming.records}
 
 
 def _jobs(body: bytes) -> object:
-    jobs = [reader.slurm_job(job) for job in reader._jobs_reply(body).jobs or ()]
-    return jobs, jobs_by_node(jobs)
+    incoming = Incoming("jobs", lambda entry: slurm_job(_job(entry)), MAX_LIST_BYTES)
+    incoming.take(body, is_last=True)
+    return incoming.records, jobs_by_node(incoming.records)
 
 
 def _many(name: str, count: int) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """The operator's clock, seconds or minutes away from everybody else's.
 
-Only the operator's: a slurmctld whose clock jumps beyond SlurmdTimeout ends jobs all by itself. Only one that
+Only the operator's: a slurmctld whose clock jumps beyond SlurmdTimeout ends jobs. And only one that
 asks the C library for the time: a static program, as those in Go are, has a clock that nobody can reach.
 """
 

@@ -6,7 +6,7 @@ from itertools import chain
 from chaos.figures import came_to, table
 from chaos.record import Result
 
-# A person's own deed, and Kubernetes carries it out by itself unless an operator stands in its way.
+# A person's own deed, and Kubernetes carries it out unless an operator stands in its way.
 _DELETIONS = {"worker pod deleted by hand", "all worker pods deleted by hand", "NodeSet deleted"}
 
 

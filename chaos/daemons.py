@@ -30,11 +30,11 @@ def stopped(program: str) -> Hit:
 
 
 def woken(program: str) -> Callable[[Stage], None]:
-    def mend(stage: Stage) -> None:
+    def repair(stage: Stage) -> None:
         with suppress(Missed):  # It has been replaced meanwhile.
             stage.processes.signal(program, signal.SIGCONT)
 
-    return mend
+    return repair
 
 
 def _signalled(program: str, number: signal.Signals) -> Hit:

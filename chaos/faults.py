@@ -1,4 +1,4 @@
-"""What goes wrong, as a table. Each fault hits, and is mended when its time is over.
+"""What goes wrong, as a table. Each fault hits, and is repaired when its time is over.
 
 `hit` gives back which Slurm nodes it is about: a job that runs on one of them could be lost by it. It raises
 Missed when there was nothing to hit.
@@ -17,7 +17,7 @@ from chaos.network_faults import cut, spoilt
 from chaos.stage import Stage
 
 Hit = Callable[[Stage, random.Random], Blow]
-Mend = Callable[[Stage], None]
+Repair = Callable[[Stage], None]
 
 
 class Sort(Enum):
@@ -36,7 +36,7 @@ class Fault:
     name: str
     sort: Sort
     hit: Hit
-    mend: Mend = _nothing
+    repair: Repair = _nothing
     # Two that share one are never drawn together: Slurm itself would lose jobs, or one undoes the other.
     about: frozenset[str] = frozenset()
     lasts_s: float = 0.0  # At least so long; most are over as soon as somebody has noticed.

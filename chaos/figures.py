@@ -36,7 +36,7 @@ def _sums(results: Sequence[Result]) -> dict[str, str]:
             f"{sum(result.never_started for result in results):,}"
         ),
         "runs that did not settle": f"{sum(bool(result.trouble) for result in results):,}",
-        "from the last mend until all is well: median": f"{share(settled, 0.5):.0f} s",
+        "from the last repair until all is well: median": f"{share(settled, 0.5):.0f} s",
         "… 95 of 100 within": f"{share(settled, 0.95):.0f} s",
         "… longest": f"{max(settled, default=0):.0f} s",
     }

@@ -20,7 +20,7 @@ SILENCE_S = 20.0
 
 
 class Fate(Enum):
-    KEPT = "ended by itself"
+    KEPT = "ran to its end"
     NEVER_STARTED = "never started"
     LOST = "lost"
     EXCUSED = "ended with its machine or its slurmd"

@@ -1,4 +1,4 @@
-"""One run: jobs, faults, mending, and the reckoning."""
+"""One run: jobs, faults, repairs, and the reckoning."""
 
 import time
 from collections import Counter
@@ -65,7 +65,7 @@ class Run:
         """Daemons and wires first: whoever takes a drain back needs them. Of these, what lasts comes last."""
         for fault in sorted(self._draw.faults, key=lambda fault: (fault.sort in _WISHES, fault.lasts_s)):
             time.sleep(max(0.0, self._over_at.get(fault.name, 0.0) - time.monotonic()))
-            _wait(partial(_is_done, partial(fault.mend, self._stage)), 60)
+            _wait(partial(_is_done, partial(fault.repair, self._stage)), 60)
         _wait(partial(_is_done, self._stage.wish), 60)
 
     def _result(self, settled: float, took: float, trouble: str) -> Result:

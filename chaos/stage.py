@@ -67,7 +67,7 @@ class Stage:
             time.sleep(0.5)
 
     def wish(self) -> None:
-        """Everything as it should be. A changed label of the template stays: it is nobody's trouble."""
+        """Everything is in order. A changed label of the template stays: it is nobody's trouble."""
         for each in self._components():
             self.kube.apply(each)
 
@@ -180,7 +180,7 @@ class Stage:
         return time.monotonic() - start
 
     def trouble(self) -> str:
-        """What is not yet as it should be; empty when all is well. What was deleted is made anew."""
+        """What is not in order yet; empty when all is well. What was deleted is made again."""
         try:
             shown = self.client("sh", "-c", "sinfo -h -N -o '%N %T'; squeue -h -o 'job %i %T'").splitlines()
             for kind, name in (("nodesets", "cpu"), ("restapis", "slurm"), ("controllers", "slurm")):

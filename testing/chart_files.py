@@ -86,10 +86,11 @@ def _rights_beside(kinds: Registry) -> dict[str, Any]:
         "inNamespaces": (rights.in_namespaces(both), rights.in_namespaces(registry.DEFAULT)),
         "atHome": (rights.at_home(both), rights.AT_HOME),
     }
-    return {
+    beside = {
         name: rights.rules(tuple(right for right in more if right not in usual))
         for name, (more, usual) in found.items()
     }
+    return beside | {"rebooter": rights.rules(rights.REBOOTER)}
 
 
 def _switched(one: Registered) -> str:

@@ -3,7 +3,7 @@
 One call of `round` is one pass and what follows from it. What was decided is kept as a transcript.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -36,6 +36,7 @@ from slurm_operator.reconcilers.controller.configuration.files import Files, fil
 from slurm_operator.slurm.conf.lines import parse
 from slurm_operator.slurm.health import ControllerPing
 from slurm_operator.slurm.jobs.job import SlurmJob
+from slurm_operator.slurm.node import SlurmNode
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable, jobs_by_node
 from slurm_operator.slurm.states import JobState
 from testing.controllers import KEY, NAME, NS, child, put
@@ -64,6 +65,7 @@ class Play:
     takes: Callable[[Files], bool] = lambda files: True
     has_restapi: bool = True
     jobs: tuple[SlurmJob, ...] = ()
+    nodes: Mapping[str, SlurmNode] = field(default_factory=dict)
     now: datetime = NOON
     running: Files | None = None
     restarts: int = 0
@@ -224,7 +226,7 @@ class Play:
             for pod in self.pods()
         )
         self.world.slurms[KEY] = Snapshot(
-            nodes={}, jobs={job.job_id: job for job in self.jobs}, jobs_by_node=jobs_by_node(self.jobs),
+            nodes=dict(self.nodes), jobs={job.job_id: job for job in self.jobs}, jobs_by_node=jobs_by_node(self.jobs),
             nodes_asked_at=self.now, jobs_asked_at=self.now,
             pings=pings, slurmctld_parameters=parameters(self.running), release="26.05.5",
         )  # fmt: skip

@@ -5,8 +5,10 @@ kept, so that a picture shows what was there and nothing else.
 """
 
 import json
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 from xml.sax.saxutils import escape
@@ -17,12 +19,14 @@ PICTURES: Final = Path(__file__).parents[1] / "docs" / "pictures"
 NO_DATA: Final = "no data"
 
 # Of one part of 24 of a dashboard's width, and of one part of its height.
-_WIDE, _HIGH = 50, 34
+_WIDE, _HIGH = 30, 30
 _GAP, _HEAD = 8, 40
-_MOST_LEGENDS: Final = 8
+_IN_ROW: Final = 3
+_MOST_LEGENDS: Final = 2 * _IN_ROW
+_BIG: Final = 26
 _COLOURS: Final = ("#3d71d9", "#e0712c", "#4a9c4a", "#c4405a", "#8f5cc4", "#b08d1c", "#2c9aa8", "#8a6f5c")
 _STYLE: Final = (
-    "text{font-family:sans-serif;font-size:12px;fill:#333}.title{font-weight:600}.big{font-size:26px}"
+    "text{font-family:sans-serif;font-size:12px;fill:#333}.title{font-weight:600}"
     ".small{font-size:10px;fill:#777}.card{fill:#fff;stroke:#ddd}.grid{stroke:#eee}"
 )
 
@@ -98,12 +102,15 @@ def _text(x: float, y: float, text: str, style: str = "", anchor: str = "start")
 
 
 def _stat(box: Box, curves: list[Curve], unit: str) -> str:
-    """The last value of each, beside each other."""
-    step = box.wide / max(1, len(curves))
+    """The last value of each, beside each other, as large as there is room for."""
+    step = (box.wide - 20) / max(1, len(curves))
+    values = [shown(curve.points[-1][1], unit) for curve in curves]
+    size = min(_BIG, *(step / (0.62 * (len(value) + 1)) for value in values)) if values else _BIG
     return "".join(
-        _text(box.x + 10 + number * step, box.y + box.high / 2 + 16, shown(curve.points[-1][1], unit), "big")
-        + _text(box.x + 10 + number * step, box.y + box.high - 12, curve.legend, "small")
-        for number, curve in enumerate(curves)
+        f'<text x="{box.x + 10 + number * step:.0f}" y="{box.y + box.high / 2 + 16:.0f}" '
+        f'style="font-size:{size:.0f}px">{escape(value)}</text>'
+        f"{_text(box.x + 10 + number * step, box.y + box.high - 12, _cut(curve.legend, step), 'small')}"
+        for number, (curve, value) in enumerate(zip(curves, values, strict=True))
     )
 
 
@@ -113,12 +120,23 @@ def _lines(box: Box, curves: list[Curve], unit: str) -> str:
     plot = Box(box.x + 64, box.y + 34, box.wide - 80, box.high - 92)
     times = [time for curve in curves for time, _ in curve.points]
     begin, end = min(times), max(times)
-    top = max(value for curve in curves for _, value in curve.points)
-    top = top * 1.08 if top > 0 else 1.0
+    top = _round_top(max(value for curve in curves for _, value in curve.points), unit)
     return (
         _grid(plot, top, unit, end - begin)
         + "".join(_line(plot, curve, (begin, end, top), number) for number, curve in enumerate(curves))
         + _legends(box, curves)
+    )
+
+
+def _round_top(most: float, unit: str) -> float:
+    """Where the scale ends: a little above all, so that each of its four parts is a round number."""
+    if most <= 0:
+        return 1.0
+    base = 1024 ** int(math.log(max(most, 1.0), 1024)) if unit == "bytes" else 1
+    part = most * 1.04 / base / 4
+    power = 10.0 ** math.floor(math.log10(part))
+    return (
+        base * 4 * power * next(step for step in (1, 1.5, 2, 2.5, 3, 4, 5, 7.5, 10) if step * power >= part)
     )
 
 
@@ -141,35 +159,47 @@ def _grid(plot: Box, top: float, unit: str, seconds: float) -> str:
 
 def _line(plot: Box, curve: Curve, scale: tuple[float, float, float], number: int) -> str:
     begin, end, top = scale
-    spots = " ".join(
-        f"{plot.x + plot.wide * (time - begin) / ((end - begin) or 1):.1f},"
-        f"{plot.y + plot.high * (1 - max(0.0, value) / top):.1f}"
-        for time, value in curve.points
-    )
     colour = _COLOURS[number % len(_COLOURS)]
-    return f'<polyline fill="none" stroke="{colour}" stroke-width="1.6" points="{spots}"/>'
+
+    def spot(time: float, value: float) -> str:
+        x = plot.x + plot.wide * (time - begin) / ((end - begin) or 1)
+        return f"{x:.1f},{plot.y + plot.high * (1 - max(0.0, value) / top):.1f}"
+
+    return "".join(
+        f'<polyline fill="none" stroke="{colour}" stroke-width="1.6" stroke-linecap="round" '
+        f'points="{" ".join(spot(*point) for point in stretch)}"/>'
+        for stretch in _stretches(curve.points)
+    )
+
+
+def _stretches(points: Points) -> Iterator[Points]:
+    """Where a series was away for a while, its line has a gap."""
+    steps = [later[0] - earlier[0] for earlier, later in pairwise(points)]
+    usual, begin = min(steps, default=0.0), 0
+    for number, step in enumerate(steps, 1):
+        if step > 1.5 * usual:
+            yield points[begin:number]
+            begin = number
+    yield points[begin:]
 
 
 def _legends(box: Box, curves: list[Curve]) -> str:
     """In two rows below; what has no room is counted."""
     told = curves if len(curves) <= _MOST_LEGENDS else curves[: _MOST_LEGENDS - 1]
-    step, found = (box.wide - 24) / 4, []
+    step, found = (box.wide - 24) / _IN_ROW, []
     for number, curve in enumerate(told):
-        x, y = box.x + 12 + number % 4 * step, box.y + box.high - 24 + number // 4 * 15
+        x, y = box.x + 12 + number % _IN_ROW * step, box.y + box.high - 24 + number // _IN_ROW * 15
         colour = _COLOURS[number % len(_COLOURS)]
         found.append(f'<rect x="{x:.0f}" y="{y - 8:.0f}" width="10" height="3" fill="{colour}"/>')
         found.append(_text(x + 14, y - 3, _cut(curve.legend, step), "small"))
     if len(told) < len(curves):
-        found.append(
-            _text(
-                box.x + 12 + 3 * step, box.y + box.high - 12, f"and {len(curves) - len(told)} more", "small"
-            )
-        )
+        x, more = box.x + 12 + (_IN_ROW - 1) * step, f"and {len(curves) - len(told)} more"
+        found.append(_text(x, box.y + box.high - 12, more, "small"))
     return "".join(found)
 
 
 def _cut(legend: str, wide: float) -> str:
-    most = int((wide - 16) / 6)
+    most = int((wide - 18) / 7.2)
     return legend if len(legend) <= most else f"{legend[: most - 1]}…"
 
 

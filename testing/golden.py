@@ -1,4 +1,4 @@
-"""Manifests as they should be, in files that a review can read. SLURM_OPERATOR_GOLDEN=write makes them anew."""
+"""Expected manifests, in files that a review can read. SLURM_OPERATOR_GOLDEN=write writes them again."""
 
 import os
 from pathlib import Path

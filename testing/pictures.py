@@ -1,8 +1,10 @@
 """Pictures of whole Slurm clusters, made by the operator's own decisions, and what can go wrong in them."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 from slurm_operator import wire
+from slurm_operator.api import registry
 from slurm_operator.api.schema import codec
 from slurm_operator.api.shared.meta import Meta, ObjectKey, key_of
 from slurm_operator.api.slinky.cluster import Cluster
@@ -11,6 +13,7 @@ from slurm_operator.insight.explain.lookup import explain
 from slurm_operator.insight.forecast.simulate import Play
 from slurm_operator.insight.world_snapshot import Picture
 from slurm_operator.manifests import kinds
+from slurm_operator.manifests.meta import Manifest
 from slurm_operator.manifests.objects import (
     ContainerState,
     ContainerStateTerminated,
@@ -24,17 +27,20 @@ from slurm_operator.manifests.objects import (
 from slurm_operator.manifests.platform import StorageClass
 from slurm_operator.operator import reconcilers
 from slurm_operator.plan.plan import Failure, Outcome
+from slurm_operator.plan.reconciler import Reconciler
 from slurm_operator.runtime.report.reporter import full_status
 from slurm_operator.runtime.settings import Settings
 from slurm_operator.slurm.jobs.detail import JobDetail
 from slurm_operator.slurm.jobs.job import SlurmJob
 from slurm_operator.slurm.snapshot import Snapshot, jobs_by_node
 from slurm_operator.slurm.states import JobState, NodeState
+from testing.slurmclusters import read
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 NS = "ns"
 SLURM = ObjectKey(NS, "demo")
 RECONCILERS = reconcilers(Settings())
+OF_BOTH_GROUPS = reconcilers(Settings(groups=registry.GROUPS))
 
 SPEC = {
     "nodeSets": [{"name": "cpu", "replicas": 2}],
@@ -78,10 +84,28 @@ def working(spec: dict | None = None) -> Picture:
     return retold(made)
 
 
-def retold(made: Picture, refused: dict[tuple[str, str], str] | None = None) -> Picture:
+def working_slurmcluster(nodeset: Manifest, cluster: Manifest, *, is_populated: bool = True) -> Picture:
+    """The picture some seconds after somebody made these of the second API, and its Job has populated the root."""
+    made = empty()
+    made.served.add(kinds.JOB)
+    for body in (cluster, nodeset):
+        made.put(read(body))
+    Play(made, OF_BOTH_GROUPS).run()
+    if is_populated:
+        [job_] = made.parts[kinds.JOB].values()
+        made.put_child(kinds.JOB, wire.replace(job_, body={**job_.body, "status": {"succeeded": 1}}))
+        Play(made, OF_BOTH_GROUPS).run()
+    return retold(made, reconcilers_=OF_BOTH_GROUPS)
+
+
+def retold(
+    made: Picture,
+    refused: dict[tuple[str, str], str] | None = None,
+    reconcilers_: Sequence[Reconciler] = RECONCILERS,
+) -> Picture:
     """After the operator has looked at everything twice. What it tried is done, unless `refused` says why not."""
     for _ in range(2):
-        for reconciler in RECONCILERS:
+        for reconciler in reconcilers_:
             for thing in made.all(reconciler.about):
                 seen = reconciler.observe(key_of(thing), made)
                 plan = reconciler.decide(seen, made.now)
@@ -96,10 +120,15 @@ def retold(made: Picture, refused: dict[tuple[str, str], str] | None = None) -> 
     return made
 
 
-def explanation(made: Picture, what: str, jobs: tuple[JobDetail, ...] = ()) -> Explanation:
+def explanation(
+    made: Picture,
+    what: str,
+    jobs: tuple[JobDetail, ...] = (),
+    reconcilers_: Sequence[Reconciler] = RECONCILERS,
+) -> Explanation:
     """With `jobs`, all that Slurm says of jobs when somebody asks for one."""
     kind, _, name = what.partition("/")
-    return explain(kind, name, Case(made, RECONCILERS, NS, jobs={SLURM: jobs} if jobs else {}))
+    return explain(kind, name, Case(made, reconcilers_, NS, jobs={SLURM: jobs} if jobs else {}))
 
 
 # ---- What goes wrong

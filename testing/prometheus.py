@@ -120,6 +120,8 @@ class Prometheus:
         done = subprocess.run(asked, capture_output=True, text=True, check=False, timeout=60)
         if done.returncode != 0:
             raise ConnectionError(done.stderr[-300:])
+        if not done.stdout.startswith("{"):
+            raise ConnectionError(f"Prometheus is not ready: {done.stdout[:80]}")
         answer = json.loads(done.stdout)
         assert answer["status"] == "success", f"{query or path}: {answer.get('error')}"
         return answer["data"]
@@ -157,7 +159,7 @@ class Prometheus:
             with contextlib.suppress(OSError, AssertionError):
                 if condition():
                     return
-            assert time.monotonic() < end, f"waited in vain for {what}\n{self.log[-3000:]}"
+            assert time.monotonic() < end, f"{what} did not happen in time\n{self.log[-3000:]}"
             assert self._process.poll() is None, f"Prometheus ended:\n{self.log[-3000:]}"
             time.sleep(0.3)
 

@@ -53,7 +53,7 @@ PAGES_ELSEWHERE = {
 
 # What a reader puts in the place of names on these pages.
 OWN_NAMES = {
-    # The environment that runs the test is never made anew under it, however old it is: `make` would empty it first.
+    # The environment that runs the test is never made again under it, however old it is: `make` would empty it first.
     "make up": "make --old-file=.venv/.ready up",
     "make down": "make --old-file=.venv/.ready down",
     "slurm-worker-gpu": "demo-cpu",
@@ -125,9 +125,10 @@ TWISTS = {
     "slurm-operator manifests --image": Twist(
         before="! kubectl get crd -o name | grep slinky; ! helm list -A -q | grep .",
         after="kubectl annotate $(kubectl get crd -o name) slinky.slurm.net/allow-deletion=true;"
-        "slurm-operator manifests | kubectl delete -f -;"
+        "slurm-operator manifests --image=docker.io/local/slurm-operator:0 | kubectl delete -f -;"
         "helm install slurm-operator-crds charts/slurm-operator-crds;"
-        "helm install slurm-operator charts/slurm-operator -n slurm-operator --create-namespace",
+        "helm install slurm-operator charts/slurm-operator -n slurm-operator --create-namespace"
+        " --set global.image.repository=docker.io/local/slurm-operator",
     ),
 }
 

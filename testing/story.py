@@ -1,6 +1,6 @@
 """A play: the real NodeSet reconciler against pods, machines and a Slurm cluster that exist only in memory.
 
-Time goes by in seconds. In each of them the world does something, then the reconciler makes one pass and its
+Time passes in seconds. In each of them the world does something, then the reconciler makes one pass and its
 plan is carried out: lanes shuffled into each other, and, on request, with failures thrown in. Everything comes
 from the seed, so a play that went wrong can be watched again.
 """
@@ -48,7 +48,7 @@ class Story:
     seed: int = 0
     machines: int = 6
     fails: float = 0.0
-    lazy: float = 0.0  # The share of seconds in which Slurm is not read anew.
+    lazy: float = 0.0  # The share of seconds in which Slurm is not read again.
     lines: list[str] = field(default_factory=list)
     broken: list[str] = field(default_factory=list)  # Jobs that a pod took along.
     is_slurm_away: bool = False

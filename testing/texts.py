@@ -1,4 +1,4 @@
-"""Texts as people should see them, in files that a review can read. SLURM_OPERATOR_GOLDEN=write makes them anew."""
+"""Texts as people should see them, in files that a review can read. SLURM_OPERATOR_GOLDEN=write writes them again."""
 
 import os
 from pathlib import Path

@@ -2,7 +2,7 @@
 
 A machine's clock may be set at any moment, so no age that a decision rests on is measured with it. What Slurm
 and Kubernetes date is compared with it all the same, and people read it. So each pass looks at it once, and
-from then on goes by the clock that nobody can set: what it learns of Slurm is dated by that, too.
+from then on uses the clock that nobody can set: what it learns of Slurm is dated by that, too.
 """
 
 import asyncio

@@ -20,7 +20,7 @@ from slurm_operator.manifests.platform import Namespace, PodTemplate, StorageCla
 from slurm_operator.plan.belonging import Scope
 from slurm_operator.plan.reconciler import Reconciler
 from slurm_operator.reconcilers import accounting, cluster, controller, loginset, nodeset, restapi, token
-from slurm_operator.reconcilers.nebius import activecheck, powerstate, slurmcluster
+from slurm_operator.reconcilers.nebius import activecheck, nodeconfigurator, powerstate, slurmcluster
 from slurm_operator.reconcilers.nebius import nodeset as nebius_nodeset
 from slurm_operator.reconcilers.shared.slurm_servers import slurm_servers
 from slurm_operator.runtime.manager import Program
@@ -51,8 +51,10 @@ OUR_CHILD_KINDS = (
     kinds.STATEFUL_SET,
 )
 
-# Only for the second API: Jobs that populate shared roots and those of checks, and the accounts of both.
+# Only for the second API: Jobs that populate shared roots and those of checks, what runs on every Kubernetes
+# node, and the accounts of all three.
 NEBIUS_CHILD_KINDS = (
+    kinds.DAEMON_SET,
     kinds.JOB,
     kinds.CRON_JOB,
     kinds.SERVICE_ACCOUNT,
@@ -99,10 +101,11 @@ def _made(settings: Settings) -> dict[str, Reconciler[Any]]:
         nodeset.reconciler(settings.propagated_node_conditions),
         restapi.RECONCILER,
         token.RECONCILER,
-        slurmcluster.RECONCILER,
+        slurmcluster.reconciler(settings.tier_prefix),
         nebius_nodeset.RECONCILER,
         activecheck.RECONCILER,
         powerstate.RECONCILER,
+        nodeconfigurator.RECONCILER,
     )
     return {one.name: one for one in every}
 

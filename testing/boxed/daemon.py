@@ -44,7 +44,7 @@ class Daemon:
 
     @property
     def has_ended(self) -> bool:
-        """It is gone for good; while it starts itself anew it does not show for a moment either."""
+        """It is gone for good; while it restarts itself it does not show for a moment either."""
         return not self.is_running and (self._process is None or self._process.poll() is not None)
 
     def start(self) -> None:

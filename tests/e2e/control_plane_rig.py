@@ -45,7 +45,7 @@ class ControlPlane(Slurm):
         return json.dumps({"conditions": said, "config": self.status().get("config")})
 
     def heads(self) -> dict[str, tuple[str, int]]:
-        """slurmctld pods by name: their uid, and how often their slurmctld was started anew."""
+        """slurmctld pods by name: their uid, and how often their slurmctld was restarted."""
         found = json.loads(
             self.cluster.kubectl(
                 "get", "pods", "-n", self.namespace, "-l", "app.kubernetes.io/name=slurmctld", "-o", "json"

@@ -1,4 +1,4 @@
-"""Twenty-five things that go wrong on a real cluster: how each is made and mended, and what must be said."""
+"""Twenty-five things that go wrong on a real cluster: how each is made and repaired, and what must be said."""
 
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
@@ -10,7 +10,7 @@ from patient import Patient
 
 
 class Fault(NamedTuple):
-    """`happens` makes it, gives what to ask about, and then mends it. Both words must be in the answer."""
+    """`happens` makes it, gives what to ask about, and then repairs it. Both words must be in the answer."""
 
     happens: Callable[[Patient], Iterator[str]]
     cause: str

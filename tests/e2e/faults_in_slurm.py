@@ -1,4 +1,4 @@
-"""What goes wrong in Slurm: daemons, nodes and jobs. Each is made for real, named, and mended afterwards."""
+"""What goes wrong in Slurm: daemons, nodes and jobs. Each is made for real, named, and repaired afterwards."""
 
 from collections.abc import Iterator
 

@@ -30,11 +30,11 @@ def wrong_grant(it: Patient) -> Iterator[str]:
     yield from keeps_books(it, "poor", lambda: start_database(it))
 
 
-def keeps_books(it: Patient, name: str, mend: Callable[[], None]) -> Iterator[str]:
+def keeps_books(it: Patient, name: str, repair: Callable[[], None]) -> Iterator[str]:
     """An Accounting that keeps its records in the database, as soon as it can."""
     it.make("Accounting", name, {"storageConfig": foreign_database.storage(name)})
     yield f"accounting/{name}"
-    mend()
+    repair()
     it.wait_well(f"accounting/{name}")
     it.kubectl("delete", "accounting", name, "--timeout=120s")
 

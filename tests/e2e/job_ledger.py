@@ -1,6 +1,6 @@
 """Jobs that write down their own lives, for tests that must not lose one.
 
-A job writes when it starts, beats while it runs, and writes when it ends by itself. It ends when the test says so, so
+A job writes when it starts, beats while it runs, and writes when it reaches its end. It ends when the test says so, so
 that however slow the machine is, what is done to a worker meets a job there. The files are in a directory of this
 machine: they can be read while no slurmctld and no pod is there to be asked. Where the cluster keeps books, they have
 to say the same.
@@ -68,7 +68,7 @@ class Ledger:
         return len(self.lines) > before and "end" not in self.lines
 
     def is_lost(self) -> bool:
-        """It has started, and neither runs nor has ended by itself; a suspended one may yet."""
+        """It has started, and neither runs nor has reached its end; a suspended one may yet."""
         if self.lines.count("start") > 1:
             return True
         return "end" not in self.lines and not self.is_running() and not self._is_suspended()
@@ -91,7 +91,7 @@ class Ledger:
         self._release.touch()
 
     def wait_ended_by_itself(self, *, is_booked: bool = True) -> None:
-        """The oracle: let go, it ends by itself, and it was started once; and slurmdbd has heard the same."""
+        """The oracle: released, it runs to its end, and it was started once; and slurmdbd has heard the same."""
         self.release()
         until(lambda: "end" in self.lines, 120, lambda: f"job {self.job} to end: {self.lines[-3:]}")
         counted = (self.lines.count("start"), self.lines.count("end"), self.lines[-1])

@@ -12,7 +12,7 @@ from operator_rig import job_state, node_states, until
 from slurm_local.cluster import Cluster
 from slurm_operator.cli.kubectl import kubectl_slurm
 
-# Workers that went silent or were made anew come back by themselves, and soon.
+# Workers that went silent or were made again come back without help, and soon.
 CONF = "GresTypes=gpu\nMinJobAge=10\nReturnToService=2\nSlurmdTimeout=30\n"
 
 # Longer than anything takes here; how long it takes is not what is tested.

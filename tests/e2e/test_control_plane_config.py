@@ -1,4 +1,4 @@
-"""Thirty changes of configuration under running jobs: none is lost, nothing restarts in vain, nothing bad is used."""
+"""Thirty changes of configuration under running jobs: none is lost, nothing restarts needlessly, nothing bad is used."""
 
 import json
 
@@ -125,7 +125,7 @@ def refuse(slurm: ControlPlane, lines: str, why: str, reason: str) -> None:
 
 
 def restart(slurm: ControlPlane, lines: str, key: str, value: str) -> None:
-    """A change for which slurmctld has to start anew, once."""
+    """A change for which slurmctld has to restart, once."""
     (before, _) = slurm.heads()["slurm-controller-0"]
     configure(slurm, lines)
     until(lambda: value in shown(slurm, key), 180, lambda: f"{key}={value}: {slurm.told()}")

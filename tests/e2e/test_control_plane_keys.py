@@ -1,4 +1,4 @@
-"""Keys that change under a running job: every daemon follows in a safe order, and none of them restarts in vain."""
+"""Keys that change under a running job: every daemon follows in a safe order, and none of them restarts needlessly."""
 
 import base64
 import json

@@ -48,10 +48,10 @@ def thaw(slurm: ControlPlane) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fails", "mends"),
+    ("fails", "repairs"),
     [pytest.param(stop, start, id="it is gone"), pytest.param(freeze, thaw, id="it hangs")],
 )
-def test_when_one_restapi_fails_the_operator_goes_on_with_another(slurm, fails, mends):
+def test_when_one_restapi_fails_the_operator_goes_on_with_another(slurm, fails, repairs):
     degraded = lambda: slurm.condition("Degraded", "nodeset", "cpu")  # noqa: E731
     until(lambda: degraded().get("status") == "False", what=lambda: f"sight of Slurm: {degraded()}")
     before = degraded()
@@ -68,7 +68,7 @@ def test_when_one_restapi_fails_the_operator_goes_on_with_another(slurm, fails, 
         slurm.apply(slurm.nodeset(replicas=1))  # A drain, a proof and a removal, all by way of the other.
         until(lambda: "cpu-1" not in slurm.pods(), 240, lambda: f"{slurm.pods()} {slurm.states()}")
     finally:
-        mends(slurm)
+        repairs(slurm)
     slurm.apply(slurm.nodeset(replicas=2))
     slurm.wait_ready("restapi", "slurm")
     slurm.kubectl("delete", "restapi", "spare")

@@ -7,7 +7,7 @@ from operator_rig import install, until
 
 pytestmark = [pytest.mark.timeout(900), pytest.mark.full]
 
-# While this is there, a worker does not register again by itself.
+# While this is there, a worker does not register again on its own.
 HOLD = "/run/slurm-operator-leaving"
 
 

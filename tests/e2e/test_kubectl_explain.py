@@ -1,4 +1,4 @@
-"""Real faults on a real cluster: `kubectl slurm explain` names cause and remedy, and Ready comes back when mended."""
+"""Real faults on a real cluster: `kubectl slurm explain` names cause and remedy, and Ready comes back after the repair."""
 
 import pytest
 from faults import ANSWERS, FAULTS, WAITING
@@ -37,7 +37,7 @@ def test_a_real_fault_is_named_with_its_remedy_and_ready_comes_back_when_it_is_m
     patient.wait_told(what, fault.cause, fault.remedy, well=name in WAITING)
 
     with pytest.raises(StopIteration):
-        next(story)  # It is mended.
+        next(story)  # It is repaired.
     patient.wait_well()
     until(patient.is_ready, PATIENCE_S, lambda: patient.kubectl("get", "clusters"))
 

@@ -170,6 +170,33 @@ def test_a_changed_setting_reaches_slurmctld_workers_and_the_root(slurm):
 
 
 @pytest.mark.full
+def test_workers_move_to_another_fabric_under_a_running_job(slurm):
+    """The new file is tested, read by slurmctld and written into the root; records follow, then the old root goes."""
+
+    def places() -> set[str]:
+        shown = slurm.run("scontrol", "--oneliner", "show", "nodes")
+        return {word for word in shown.split() if word.startswith("Topology=")}
+
+    until(lambda: places() == {"Topology=default:root:unknown"}, 120, lambda: f"{places()} {slurm.told()}")
+    job = slurm.submit(FIRST, "sleep 900")
+    until(lambda: slurm.job_state(job) == "RUNNING", 60, slurm.told)
+    pods = slurm.pods()
+
+    slurm.patch("nodesets", NODESET, {"topology": {"fabric": "ib"}})
+    until(lambda: places() == {"Topology=default:ib:ib.unknown"}, 240, lambda: f"{places()} {slurm.told()}")
+    until(lambda: "SwitchName=root" not in slurm.run("cat", "/etc/slurm/topology.conf"), 240, slurm.told)
+    assert f"Nodes={FIRST},{SECOND}" in slurm.in_worker(FIRST, "cat", "/etc/slurm/topology.conf")
+    assert slurm.job_state(job) == "RUNNING"
+    assert slurm.pods() == pods, "no worker was replaced"
+
+    slurm.run("scancel", str(job))
+    assert slurm.step_on(SECOND, "hostname") == f"{SECOND}\n"
+    slurm.patch("nodesets", NODESET, {"topology": None})
+    until(lambda: places() == {"Topology=default:root:unknown"}, 240, lambda: f"{places()} {slurm.told()}")
+    slurm.wait_idle(FIRST, SECOND)
+
+
+@pytest.mark.full
 def test_the_exporter_shows_workers_and_jobs_and_is_deleted_with_its_switch(slurm):
     container = {"image": image.OPERATOR_IMAGE, "imagePullPolicy": "Never"}
     on = {"enabled": True, "exporterContainer": container, "collectionInterval": "1s"}

@@ -35,7 +35,7 @@ def test_with_a_hole_in_the_gate_the_same_case_loses_a_job(holed, row):
 
 
 def loses_a_job(row: Row, slurm: Slurm) -> bool:
-    """A case may notice first that something else is not as it should be; then the ledgers are asked."""
+    """A case may notice first that something else is not in order; then the ledgers are asked."""
     try:
         row.play(slurm, LONG_ENOUGH)
     except JobLost:

@@ -24,7 +24,7 @@ def force(slurm: Slurm, pod: str) -> None:
 
 
 def waits_and_is_replaced(slurm: Slurm, job: Ledger, before: dict[str, str]) -> None:
-    """The pod stays until its job has ended by itself; then another one takes its place."""
+    """The pod stays until its job has run to its end; then another one takes its place."""
     job.outlives(5)
     assert slurm.pods() == before
     job.wait_ended_by_itself()

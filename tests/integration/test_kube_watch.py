@@ -263,7 +263,7 @@ async def follow(client: Client, selection: Selection, version: str) -> None:
 
 
 def compact(server: Plane, revision: int) -> None:
-    """Makes etcd forget everything before a revision, as it does by itself every five minutes."""
+    """Makes etcd forget everything before a revision, as it does every five minutes."""
     (clients,) = [arg for arg in server.etcd.argv if arg.startswith("--listen-client-urls=")]
     pair = server.certificates.etcd
     context = ssl.create_default_context(cafile=server.certificates.etcd_authority.pair.certificate)

@@ -56,7 +56,7 @@ async def test_workers_come_stay_and_go_with_few_requests(plane):
             # The pod and the note on it; status and news are a handful, however many they are.
             assert len(asked) <= 2 * COUNT + 30, writes(asked)[-100:]
             posts = [what for what in there.stub.requests if not what.startswith("GET")]
-            assert posts == [], "workers register by themselves"
+            assert posts == [], "workers register themselves"
             assert operator.is_running
 
         async with there.operator() as operator:

@@ -86,7 +86,7 @@ def helm(plane, *args: str, values: dict | None = None) -> str:
 
 
 def living(plane, ns: str) -> dict[str, str]:
-    """Uids of what must not be made anew."""
+    """Uids of what must not be made again."""
     found = plane.kubectl(
         "get", "-n", ns, "-o", "json", "secrets,controllers.slinky.slurm.net,nodesets.slinky.slurm.net"
     )

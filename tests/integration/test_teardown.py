@@ -220,7 +220,7 @@ def test_a_namespace_goes_first_and_its_worker_is_not_cut_short(plane, ns, prote
         uid = run(plane, ns)
         if is_there:
             plane.kubectl("delete", "namespace", ns, "--wait=false")
-            wait_namespace_gone(plane, ns)  # Its slurmctld goes first; then the worker waits by itself.
+            wait_namespace_gone(plane, ns)  # Its slurmctld goes first; then the worker waits alone.
             assert failed_passes(manager) == [], "nothing is put back where everything goes"
             return
     plane.kubectl("delete", "namespace", ns, "--wait=false")

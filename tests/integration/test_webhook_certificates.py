@@ -133,7 +133,7 @@ async def test_certificates_and_authority_are_renewed_without_a_dropped_question
 
 
 async def test_whoever_trusts_what_was_made_known_before_is_served_through_every_renewal():
-    """Connections that come anew and one that stays, while certificate and authority change under them."""
+    """Connections that are opened again and one that stays, while certificate and authority change under them."""
     port, now, served = free_port(), datetime.now(UTC), Served()
     bundle = first(HOSTS, now - AUTHORITY_LIFE + timedelta(days=360))
     bundle = renewed(renewed(bundle, HOSTS, now - timedelta(days=2)), HOSTS, now - timedelta(days=2))
@@ -145,11 +145,11 @@ async def test_whoever_trusts_what_was_made_known_before_is_served_through_every
     async with listening(app, Address("127.0.0.1", port), served), aiohttp.ClientSession() as stays:
         for when in (now, now + timedelta(seconds=1)):
             await get_ok(stays, port, trusts)
-            asked = [asyncio.create_task(anew(port, trusts)) for _ in range(20)]
+            asked = [asyncio.create_task(reconnect(port, trusts)) for _ in range(20)]
             await asyncio.sleep(0.02)
             bundle = renewed(bundle, HOSTS, when)
             served.use(bundle.certificate, bundle.key)
-            asked += [asyncio.create_task(anew(port, trusts)) for _ in range(20)]
+            asked += [asyncio.create_task(reconnect(port, trusts)) for _ in range(20)]
             await asyncio.gather(*asked)
             await get_ok(stays, port, trusts)
             seen.add(await asyncio.to_thread(shown, port))
@@ -163,7 +163,7 @@ async def slow_ok(_request: web.Request) -> web.Response:
     return web.Response(text="ok")
 
 
-async def anew(port: int, trusts: ssl.SSLContext) -> None:
+async def reconnect(port: int, trusts: ssl.SSLContext) -> None:
     async with aiohttp.ClientSession() as session:
         await get_ok(session, port, trusts)
 

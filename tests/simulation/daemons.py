@@ -205,7 +205,7 @@ class Daemons:
             return "" if password == self.database_elsewhere else WRONG_PASSWORD
         running = self._up(MARIADB)
         if not running:
-            # Once it runs it bridges an absence of its database by itself.
+            # Once it runs it bridges an absence of its database.
             return WITHOUT_DATABASE if self.troubles.get(process.pod_uid, "new") else ""
         disk = mounts.state_of(self.server, pods[running[0].pod_uid], "data")
         return "" if self.databases[disk] == password else WRONG_PASSWORD

@@ -92,7 +92,7 @@ class OperatorProcess(Manager):
         self.task: asyncio.Task[None] | None = None
 
     def start(self, breaks: Callable[[BaseException], None]) -> None:
-        """`breaks` hears why, when it ends by itself."""
+        """`breaks` hears why, when it ends on its own."""
 
         def ended(task: asyncio.Task[None]) -> None:
             if not task.cancelled() and (error := task.exception()) is not None:

@@ -86,7 +86,7 @@ class Promises:
         began = job.started_at or self.world.clock.now()
         return (self.world.clock.now() - began).total_seconds()
 
-    # ---- A human's word stands, and records that somebody needs
+    # ---- Manual drains stay, and records that somebody needs
 
     def _slurm_write(self, attempt: str, nodes: tuple[str, ...], read_at: float) -> None:
         if attempt.startswith(("cancel job", "requeue job")):

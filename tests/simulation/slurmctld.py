@@ -149,7 +149,7 @@ class Slurmctld:
             record.epilog_until = None
             self._changed(f"the epilog on {record.name} is over")
         is_lost = record.is_down and record.reason.endswith("Not responding") and not record.is_inherited
-        if is_living and is_lost:  # By itself, or by somebody who looks after nodes that fell silent.
+        if is_living and is_lost:  # Slurm does it, or somebody who looks after nodes that fell silent.
             self._return_to_service(record)
             self._changed(f"{record.name} is back in service")
         if record.is_invalid and not record.is_drain:  # Each registration is looked at again.
@@ -309,7 +309,7 @@ class Slurmctld:
         self._changed("slurmctld has lost its state")
 
     def reconfigure(self) -> None:
-        """Reads its files again, and so do the slurmds, which start themselves anew for that."""
+        """Reads its files again, and so do the slurmds, which restart themselves for that."""
         self.reread()
         for record in self.records.values():
             if not record.is_silent:

@@ -170,7 +170,7 @@ def workers(replicas: int) -> Scene:
                 scene=Scene(PARTS, accounting="managed", has_login=False, has_token=False),
                 happenings=(Happening(70.0, "lose_key", 0), Happening(25.0, "lose_key", 2)),
             ),
-            id="somebody deletes the key of an Accounting, then the password of its database: none is made anew",
+            id="somebody deletes the key of an Accounting, then the password of its database: none is made again",
         ),
         pytest.param(
             Story(

@@ -47,7 +47,7 @@ FORGETS = story(FORGETFUL, (60, "submit", 1, 39), (6, "change_daemon_image", 0, 
 @pytest.mark.parametrize(
     ("target", "old", "new", "told"),
     [
-        pytest.param(_key, "given is None and workload is not None", "False", KEY_LOST, id="a key that is lost is not made anew"),
+        pytest.param(_key, "given is None and workload is not None", "False", KEY_LOST, id="a key that is lost is not made again"),
         pytest.param(lost_secrets.made_once, "world.child(kind, namespace, name) is not None", "False", PASSWORD_LOST, id="nor is a password that data know"),
         pytest.param(pipeline.refused, " or _failed_rehearsal(seen, files)", "", SPOILT, id="what a rehearsal refused"),
         pytest.param(rotation._unread, "assert there.since is not None", "return None\n    assert there.since is not None", ROTATED, id="everybody reads a new key before it signs"),

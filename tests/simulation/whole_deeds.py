@@ -201,7 +201,7 @@ class WholeDeeds(Deeds):
         return [key for key in found if key in self.world.server.objects[kinds.SECRET]]
 
     def lose_key(self, pick: int, amount: int) -> None:
-        """Not while what was started with it is away: without that, everybody begins anew, as they say."""
+        """Not while what was started with it is away: without that, everybody starts over, as they say."""
         there = self.world.server.objects[kinds.STATEFUL_SET]
         if not self._spared() <= {key.name for key in there}:
             return
@@ -311,7 +311,7 @@ class WholeDeeds(Deeds):
         self._edit_leaving_head()
 
     def _edit_leaving_head(self) -> None:
-        """Without a slurmctld nobody can say which workers are free, so who deletes it mends it first."""
+        """Without a slurmctld nobody can say which workers are free, so whoever deletes it repairs it first."""
         objects = self.world.server.objects
         head, whole = objects[Controller.KIND].get(CONTROLLER), objects[Cluster.KIND].get(CONTROLLER)
         leaving = [one for one in (head, whole) if one is not None and "deletionTimestamp" in one["metadata"]]

@@ -120,7 +120,7 @@ class WholePromises:
             self.world.broken(f"the operator changes the key in Secret {name}")
         elif old is None and (user := self._user_of_another(name, new)):
             self.world.broken(
-                f"the operator makes the key in Secret {name} anew, though {user} has another one"
+                f"the operator makes the key in Secret {name} again, though {user} has another one"
             )
 
     def _key_names(self) -> tuple[str, ...]:

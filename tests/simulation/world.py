@@ -35,7 +35,7 @@ class World:
         self.weather = Weather(seed, roughness, late)
         self.program = program
         self.server = ApiServer(self.clock)
-        # Every other cluster has Slurm's own default, with which nobody comes back by itself.
+        # Every other cluster has Slurm's own default, with which no node comes back on its own.
         self.ctld = Slurmctld(self.weather, self.clock.now(), self.note, returns_to_service=seed % 2 == 0)
         self.machines = Machines(self.server, self.ctld, self.weather, self._ends, self.note)
         self.client = SimulatedClient(self.server, self.weather, self._written, self._count)

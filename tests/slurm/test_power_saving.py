@@ -131,7 +131,7 @@ async def test_a_worker_that_never_starts_is_given_up_explained_and_resumed(
         await cluster.write(AddNodes(nodes=("gpu-0",), conf=record_conf(made)))
         await until(lambda: knows(cluster, "gpu-0"), "the record")
         slurm.submit("sleep 1")
-        await until(lambda: ("resume-fail", "gpu-0") in notes(slurm), "it is waited for in vain", 90)
+        await until(lambda: ("resume-fail", "gpu-0") in notes(slurm), "its start timed out", 90)
         await until(lambda: has_failed(record(cluster, "gpu-0")), "its record says so")
         before = record(cluster, "gpu-0").reason
 

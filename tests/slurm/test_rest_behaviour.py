@@ -181,9 +181,7 @@ async def test_reconfigures_that_leave_jobs_alone(new_slurm: Callable[..., Slurm
         assert slurm.job_state(waiting) == "PENDING", (lines, settings)
 
     # Right after a reconfigure it reads 0: slurmctld forgets it until the slurmd has registered again.
-    slurm.wait_for(
-        lambda: slurmd_start(slurm) > before, "slurmd to start itself anew, though no pod restarts"
-    )
+    slurm.wait_for(lambda: slurmd_start(slurm) > before, "slurmd to restart itself, though no pod restarts")
     assert "PartitionName=new" not in slurm.run("scontrol", "show", "partitions")
 
 
@@ -291,7 +289,7 @@ async def test_the_slurm_key_is_changed_under_a_running_job(new_slurm: Callable[
 
 
 def told_where_the_keys_are(worker: Worker) -> Daemon:
-    """The worker's slurmd, started anew."""
+    """The worker's slurmd, restarted."""
     worker.slurmd.stop()
     env = {"SLURM_SACK_JWKS": "/etc/slurm/slurm.jwks"}
     slurmd = Daemon(worker.box, worker.slurmd.argv, log=worker.slurmd.log, ready=lambda: True, env=env)

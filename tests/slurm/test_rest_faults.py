@@ -1,4 +1,4 @@
-"""Everything between us and Slurm breaks; it is named, in time, and heals by itself."""
+"""Everything between us and Slurm breaks; it is named, in time, and heals without help."""
 
 import asyncio
 import contextlib

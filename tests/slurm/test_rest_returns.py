@@ -72,7 +72,7 @@ async def test_a_node_that_slurm_gave_up_stays_down_until_it_is_resumed(
     for name in ("w-0", "w-1"):
         await until(lambda name=name: words(slurm, name) == {"IDLE"}, f"{name} to be in service")
         assert node(slurm, name)["reason"] == ""
-    assert words(slurm, "w-2") == {"DOWN"}, "a human's word stands"
+    assert words(slurm, "w-2") == {"DOWN"}, "a manual drain stays"
     job = slurm.submit("true", "--nodelist=w-[0-1]", "--nodes=2")
     await until(lambda: slurm.job_state(job) == "COMPLETED", "a job to run there")
 

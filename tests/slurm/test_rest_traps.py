@@ -145,7 +145,7 @@ async def test_a_node_with_a_job_is_not_deleted_and_an_idle_one_is_while_its_slu
     assert slurm.workers["w-1"].slurmd.is_running
     slurm.reconfigure()
     await asyncio.sleep(2)
-    assert slurm.node_states("w-1") == {"GONE"}, "it does not come back by itself"
+    assert slurm.node_states("w-1") == {"GONE"}, "it does not come back on its own"
     slurm.workers["w-1"].slurmd.signal(signal.SIGHUP)
     await until(lambda: "IDLE" in slurm.node_states("w-1"), "it to register again")
 
@@ -289,7 +289,7 @@ async def test_stuck_calls_stall_slurmrestd_so_the_poller_makes_few(
 
 
 def _seconds_to_a_plain_answer(slurm: SlurmDaemons) -> float:
-    """How long slurmrestd takes for something that it can answer by itself."""
+    """How long slurmrestd takes for something that it can answer alone."""
     began = time.monotonic()
     assert raw(slurm, "GET", "/slurm/v0.0.41/").status == 404
     return time.monotonic() - began

@@ -134,7 +134,9 @@ def program_layer() -> dict[str, Entry]:
         f"{_HOME}/program/slurm_operator-{version}.dist-info/METADATA": File(metadata.encode()),
         "/usr/local/bin/slurm-operator": _script(""),
         f"{_POWER}/power-manager": _script("power-manager "),
-        "/usr/bin/slurm_operator": _script("soperator "),  # Soperator's charts name it as the command.
+        # Soperator's charts and pods name these two as commands.
+        "/usr/bin/slurm_operator": _script("soperator "),
+        "/usr/bin/rebooter": _script("rebooter "),
     }
 
 

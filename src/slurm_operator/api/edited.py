@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from slurm_operator.api import nebius
 from slurm_operator.api.nebius.slurmcluster import SlurmCluster
 from slurm_operator.api.shared.meta import HasMeta
 from slurm_operator.api.slinky.accounting import Accounting
@@ -51,6 +52,8 @@ def edited_object(about: HasMeta) -> Edited | None:
     part = f"{type(about).__name__} {about.metadata.name}"
     if owner.is_a(SlurmCluster.KIND):
         return Edited(SlurmCluster.KIND.kind, owner.name, "", part)
+    if owner.is_a(nebius.NodeSet.KIND):  # Of two kinds with one name: this one by its full name.
+        return Edited(str(nebius.NodeSet.KIND), owner.name, "", part)
     if not owner.is_a(Cluster.KIND):
         return None
     field = _FIELDS.get(type(about), "")

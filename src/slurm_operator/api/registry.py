@@ -162,7 +162,7 @@ ALL: Final = Registry(
         Registered(nebius.NodeSet, reconciler="slurmcluster-nodeset"),
         # Older releases of this API lack some of these; its clusters run without them.
         Registered(nebius.NodeSetPowerState, reconciler="nodesetpowerstate", is_optional=True),
-        Registered(nebius.NodeConfigurator, use=Use.READ, is_optional=True),
+        Registered(nebius.NodeConfigurator, reconciler="nodeconfigurator", use=Use.READ, is_optional=True),
         Registered(nebius.JailedConfig, is_optional=True),  # The sconfigcontroller of its cluster acts on it.
         Registered(nebius.ActiveCheck, reconciler="activecheck", use=Use.HOLD, is_optional=True),
     )

@@ -8,7 +8,7 @@ from typing import Any, Final
 import click
 
 from slurm_operator.api.schema import durations
-from slurm_operator.cli.flags import ZAP_LEVELS, Decorator, switch
+from slurm_operator.cli.flags import ZAP_LEVELS, Decorator, GoCommand, switch
 from slurm_operator.exporter.collecting import Plan
 from slurm_operator.exporter.options import MOST_SERIES, Compat, Options
 from slurm_operator.exporter.program import Login, Program, Settings
@@ -26,11 +26,11 @@ def _variable(name: str) -> str:
     return _PREFIX + name.removeprefix("--").replace("-", "_").upper()
 
 
-def _flag(name: str, default: str | None, text: str, **more: Any) -> Decorator:
-    """A flag that a variable of the same name stands in for."""
+def _flag(name: str, default: str | None, text: str, *others: str, **more: Any) -> Decorator:
+    """A flag that a variable of the same name stands in for. `others` are further names of it."""
     if default is not None:  # To click, a default of None is one, and nothing is required then.
         more |= {"default": default, "show_default": True}
-    return click.option(name, help=text, envvar=_variable(name), **more)
+    return click.option(name, *others, help=text, envvar=_variable(name), **more)
 
 
 _OPTIONS: Final[tuple[Decorator, ...]] = (
@@ -41,8 +41,12 @@ _OPTIONS: Final[tuple[Decorator, ...]] = (
         required=True,
     ),
     _flag("--cluster-namespace", "soperator", "Namespace with the key for Slurm's tokens."),
-    _flag("--slurm-api-server", "http://localhost:6820", "URL of slurmrestd; several with commas."),
-    _flag("--collection-interval", "30s", "How often Slurm is read. Scrapes never ask Slurm."),
+    _flag(
+        "--slurm-api-server", "http://localhost:6820", "URL of slurmrestd; several with commas.", "--server"
+    ),
+    _flag(
+        "--collection-interval", "30s", "How often Slurm is read. Scrapes never ask Slurm.", "--cache-freq"
+    ),
     _flag(
         "--max-collector-inflight", "1", "How often a part may be read at once.", type=click.IntRange(min=1)
     ),
@@ -93,7 +97,13 @@ _OPTIONS: Final[tuple[Decorator, ...]] = (
         type=click.Path(path_type=Path),
     ),
     _flag("--jwt-key-file", None, "A file with the key that signs tokens.", type=click.Path(path_type=Path)),
-    click.option("--static-token", default="", envvar=f"{_PREFIX}TOKEN", help="A Slurm token."),
+    click.option(
+        "--static-token",
+        default="",
+        envvar=f"{_PREFIX}TOKEN",
+        help="A Slurm token. With --compat slinky also in SLURM_JWT.",
+    ),
+    click.option("--slurm-jwt", default="", envvar="SLURM_JWT", hidden=True),
     switch("--standalone", "Ask scontrol on this machine for tokens.", envvar=_variable("standalone")),
     _flag("--scontrol-path", "scontrol", "With --standalone: where scontrol is."),
     _flag("--key-rotation-interval", "30m", "With --standalone: how long a token is used."),
@@ -112,7 +122,7 @@ def _with_options(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-@click.command()
+@click.command(cls=GoCommand)
 @_with_options
 def exporter(**flags: Any) -> None:
     """Show the state of one Slurm cluster to Prometheus until stopped."""
@@ -152,7 +162,8 @@ def settings_of(flags: dict[str, Any]) -> Settings:
         login=Login(
             token_file=flags["token_file"],
             key_file=flags["jwt_key_file"],
-            static_token=flags["static_token"],
+            # Slurm's own commands read this variable, so elsewhere it may be there for those.
+            static_token=flags["static_token"] or (flags["slurm_jwt"] if compat is Compat.SLINKY else ""),
             is_standalone=flags["standalone"],
             scontrol=flags["scontrol_path"],
             rotation_seconds=_seconds(flags, "key_rotation_interval", least=60.0),

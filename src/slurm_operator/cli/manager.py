@@ -20,6 +20,7 @@ from slurm_operator.cli.flags import (
     log_options,
     log_style,
     switch,
+    tier_prefix_option,
     without_checks,
 )
 from slurm_operator.cli.flags import comma_separated as comma_separated
@@ -84,6 +85,7 @@ def worker_options(command: Callable[..., None]) -> Callable[..., None]:
     default="",
     help="Node conditions to quote in drain reasons, comma-separated.",
 )
+@tier_prefix_option
 @click.option(
     "--cluster-domain",
     default="",
@@ -161,6 +163,7 @@ def settings_of(flags: dict[str, Any], given: Mapping[str, str] = MappingProxyTy
             name: wanted for name in RECONCILER_NAMES if (wanted := flags[_workers_flag(name)]) is not None
         },
         propagated_node_conditions=comma_separated(flags["propagated_node_conditions"]),
+        tier_prefix=flags["topology_label_prefix"],
         record=flags["record"],
         left_out=without_checks(is_on=flags["checks"]),
         groups=flags["apis"],

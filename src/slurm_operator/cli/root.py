@@ -17,6 +17,11 @@ COMMANDS: Table = {
         "power_manager",
         "Tell the API server which nodes Slurm wants to run.",
     ),
+    "rebooter": (
+        "slurm_operator.cli.rebooter",
+        "rebooter",
+        "Drain and reboot a Kubernetes node when asked to.",
+    ),
     "sconfigcontroller": (
         "slurm_operator.cli.sconfigcontroller",
         "sconfigcontroller",

@@ -24,6 +24,7 @@ from slurm_operator.cli.flags import (
     comma_separated,
     soperator_options,
     switch,
+    tier_prefix_option,
     without_checks,
 )
 from slurm_operator.cli.manager import run
@@ -50,7 +51,7 @@ CONTROLLERS: Final[Mapping[str, type[Any] | None]] = {
 WITHOUT_MEANING: Final = {
     "cache_sync_timeout": "caches are waited for as long as it takes",
     "enable_http2": "our servers speak HTTP/1.1 only",
-    "enable_topology_controller": "topologies are not kept yet",
+    "enable_topology_controller": "slurmConfig.topologyPlugin says whether there is a topology",
     "feature_gates": "there are none",
 }
 VARIABLES_WITHOUT_MEANING: Final = {
@@ -58,7 +59,6 @@ VARIABLES_WITHOUT_MEANING: Final = {
     "IS_MARIADB_CRD_INSTALLED": "which kinds there are is found out",
     "IS_OPENTELEMETRY_COLLECTOR_CRD_INSTALLED": "which kinds there are is found out",
     "IS_PROMETHEUS_CRD_INSTALLED": "which kinds there are is found out",
-    "TOPOLOGY_LABEL_PREFIX": "topologies are not kept yet",
 }
 
 
@@ -92,6 +92,7 @@ VARIABLES_WITHOUT_MEANING: Final = {
     envvar="WEBHOOK_CERT_DIR",
     help="tls.crt and tls.key for admission, reread when they change.",
 )
+@tier_prefix_option
 @click.option("--cluster-domain", default="", envvar="KUBERNETES_CLUSTER_DOMAIN", help="Where names end.")
 @checks_switch
 @switch("--enable-topology-controller", "Accepted for compatibility.")
@@ -123,6 +124,7 @@ def settings_of(flags: Mapping[str, Any]) -> Settings:
         leader_elect_id=names.SOPERATOR_LEASE,
         leader_elect_namespace=flags["operator_namespace"],
         default_workers=max(Settings.default_workers, flags["max_concurrent_reconciles"]),
+        tier_prefix=flags["topology_label_prefix"],
         groups=(names.GROUP,),
         left_out=(
             *_left_out(chosen_controllers(flags["controllers"])),

@@ -135,22 +135,28 @@ class Collector:
         self._failures += not all(went_well)
 
     async def page(self) -> bytes:
-        """The metrics of Slurm, made once for each change, off the event loop."""
+        """The metrics of Slurm."""
         self._requests += 1
+        _, page = await self._latest()
+        return page
+
+    async def _latest(self) -> tuple[Table, bytes]:
+        """Made once for each change, off the event loop, whoever asks first."""
         async with self._making:
             if self._made is None or self._made[0] != self._changes:
                 facts, tallies = self.facts, self._tallies.frozen()
                 changes, now = self._changes, self._clock.now()
                 self._made = changes, *await asyncio.to_thread(self._make, facts, tallies, now)
-            return self._made[2]
+            return self._made[1:]
 
     def _make(self, facts: Facts, tallies: Tallies, now: datetime) -> tuple[Table, bytes]:
         made = table(facts, tallies, now, self._options)
         return made, text(made.families, self._plan.cluster)
 
-    def self_page(self) -> bytes:
-        """How the exporter itself is doing."""
-        return text(self._self_families(), self._plan.cluster)
+    async def self_page(self) -> bytes:
+        """How the exporter itself is doing, also where nobody has asked for the metrics of Slurm yet."""
+        made, _ = await self._latest()
+        return text(self.self_families(made), self._plan.cluster)
 
     def why_not_ready(self) -> str | None:
         """Until each list was read once."""
@@ -202,8 +208,8 @@ class Collector:
         self.facts = facts
         self._changes += 1
 
-    def _self_families(self) -> list[Family]:
-        made = self._made[1] if self._made is not None else Table()
+    def self_families(self, made: Table) -> list[Family]:
+        """Metrics of the exporter, whose last page is this one."""
         parts = self.parts
         families = [
             _one("collection_duration_seconds", "How long the last round took.", self._duration_seconds),

@@ -118,7 +118,7 @@ class Program:
 
     def _self_routes(self) -> dict[str, Handler]:
         async def metrics(_request: web.Request) -> web.StreamResponse:
-            return web.Response(body=self.collector.self_page(), headers=_TEXT)
+            return web.Response(body=await self.collector.self_page(), headers=_TEXT)
 
         return {"/metrics": metrics, **health_routes(lambda: None, self.collector.why_not_ready)}
 

@@ -116,11 +116,11 @@ def text(families: Iterable[Family], cluster: str) -> bytes:
 
 
 def _series(family: Family, always: str) -> Iterator[str]:
-    name, written = family.name, _writer(family.labels, always)
+    name, label_text = family.name, _writer(family.labels, always)
     for values, found in family.rows:
-        yield f"{name}{{{written(values)}}} {_number(found)}"
+        yield f"{name}{{{label_text(values)}}} {_number(found)}"
     for values, histogram in family.histograms:
-        yield from _buckets(name, written(values), histogram)
+        yield from _buckets(name, label_text(values), histogram)
 
 
 def _buckets(name: str, labels: str, found: Histogram) -> Iterator[str]:
@@ -137,11 +137,11 @@ def _buckets(name: str, labels: str, found: Histogram) -> Iterator[str]:
 def _writer(labels: tuple[str, ...], always: str) -> Callable[[tuple[str, ...]], str]:
     heads = [f',{label}="' for label in labels]
 
-    def written(values: tuple[str, ...]) -> str:
+    def label_text(values: tuple[str, ...]) -> str:
         parts = [f'{head}{value(given)}"' for head, given in zip(heads, values, strict=True) if given]
         return always + "".join(parts)
 
-    return written
+    return label_text
 
 
 def _number(found: float) -> str:

@@ -95,6 +95,10 @@ class Tallies:
 
     def jobs_read(self, jobs: Iterable[Job]) -> None:
         """Each start counts once. Those before our first look were counted by whoever looked then."""
+        jobs = list(jobs)
+        # A series has to be there before what it counts: `increase` does not see how one begins.
+        for name in {name for job in jobs for name in job.record.partition.split(",") if name}:
+            self.waits.setdefault(name, Histogram(WAITS))
         started = {
             (job.record.job_id, job.record.start_time): job
             for job in jobs

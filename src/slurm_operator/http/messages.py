@@ -93,6 +93,11 @@ class Reading:
         """Some of the answer has come."""
         return bool(self._arrived)
 
+    @property
+    def waiting_bytes(self) -> int:
+        """So much of the body has come and was not taken."""
+        return self._size
+
     def feed(self, data: bytes) -> bool:
         """Whether that was the rest of it. Raises NotHttp and TooLarge."""
         had_head, before = self.head is not None, self._size

@@ -14,39 +14,43 @@ MAX_WAITING_BYTES = 1 << 28
 GATHERED_SECONDS = 0.025
 _SOON_SECONDS = 2 * GATHERED_SECONDS
 
+# So much of a large answer may wait while the piece before it is read.
+_MOST_AHEAD_BYTES = 1 << 19
+
 
 class Stream(Connection):
     """One request on a connection of its own. Whoever makes one aborts it."""
 
-    def __init__(self) -> None:
+    def __init__(self, max_waiting_bytes: int = MAX_WAITING_BYTES) -> None:
         super().__init__()
         self._loop = asyncio.get_running_loop()
-        self._answer = Reading(MAX_WAITING_BYTES)
+        self._answer = Reading(max_waiting_bytes)
         self._failure: Exception | None = None
         self._news: asyncio.Future[None] | None = None
         self._heard_at = float("-inf")
         self._resting: asyncio.TimerHandle | None = None
 
-    async def begin(self, message: bytes, idle_seconds: float) -> Head:
+    async def begin(self, message: bytes, idle_seconds: float | None) -> Head:
         """Sends the request. Raises TimeoutError, and what `pieces` raises."""
         self.write(message)
         while self._answer.head is None:
             await self._more(idle_seconds)
         return self._answer.head
 
-    async def pieces(self, idle_seconds: float) -> AsyncIterator[bytes]:
+    async def pieces(self, idle_seconds: float | None) -> AsyncIterator[bytes]:
         """The body as it comes. TimeoutError when nothing does for so long; OSError, EOFError, NotHttp and
         TooLarge when it stops in the middle.
         """
         while True:
             if piece := self._answer.taken():
+                self._took()
                 yield piece
             elif self._answer.is_whole:
                 return
             else:
                 await self._more(idle_seconds)
 
-    async def whole(self, idle_seconds: float, max_bytes: int) -> bytes:
+    async def whole(self, idle_seconds: float | None, max_bytes: int) -> bytes:
         """All of a body that is expected to be short. Raises what `pieces` raises."""
         body = b""
         async for piece in self.pieces(idle_seconds):
@@ -55,7 +59,7 @@ class Stream(Connection):
                 raise TooLarge(f"more than {max_bytes} bytes")
         return body
 
-    async def _more(self, seconds: float) -> None:
+    async def _more(self, seconds: float | None) -> None:
         """Until something has come, or nothing will."""
         if self._failure is not None:
             raise self._failure
@@ -86,6 +90,9 @@ class Stream(Connection):
         self._resting = None
         self._transport.resume_reading()
 
+    def _took(self) -> None:
+        """Somebody has taken what was waiting."""
+
     def ended(self, why: Exception | None) -> None:
         """For some answers that is how they end."""
         if self._resting is not None:
@@ -99,3 +106,21 @@ class Stream(Connection):
     def _wake(self) -> None:
         if self._news is not None and not self._news.done():
             self._news.set_result(None)
+
+
+class Download(Stream):
+    """One large answer. It arrives no faster than it is taken, so little of it is ever waiting."""
+
+    def __init__(self, max_bytes: int) -> None:
+        super().__init__(max_bytes)
+        self._is_paused = False
+
+    def _gather(self) -> None:
+        if self._answer.waiting_bytes > _MOST_AHEAD_BYTES and not self._is_paused:
+            self._is_paused = True
+            self._transport.pause_reading()
+
+    def _took(self) -> None:
+        if self._is_paused and self.is_open:
+            self._is_paused = False
+            self._transport.resume_reading()

@@ -1,9 +1,10 @@
-"""Slurm clusters as people name them: a Cluster, or a Controller that no Cluster made, with all its parts."""
+"""Slurm clusters as people name them: Clusters, SlurmClusters, and Controllers of neither, with all parts."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from slurm_operator import wire
+from slurm_operator.api import nebius
 from slurm_operator.api.shared import belonging
 from slurm_operator.api.shared.meta import ObjectKey, key_of
 from slurm_operator.api.slinky import key_secrets
@@ -16,10 +17,12 @@ from slurm_operator.api.slinky.restapi import RestApi
 from slurm_operator.insight.typed_names import cluster_name, did_you_mean
 from slurm_operator.manifests.objects import Pod, Unread
 from slurm_operator.plan.world import World
+from slurm_operator.reconcilers.shared.parts import is_owned
 from slurm_operator.reconcilers.shared.slurm_servers import slurm_of
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
 
 Part = Controller | Accounting | RestApi | LoginSet | NodeSet
+Whole = Cluster | nebius.SlurmCluster | Controller
 
 # Which daemons a kind runs, by the name that its pods carry.
 DAEMONS: dict[type[Part], tuple[str, ...]] = {
@@ -40,7 +43,7 @@ class SlurmCluster:
     """One Slurm cluster: what was asked for, its parts, and what Slurm says."""
 
     key: ObjectKey
-    about: Cluster | Controller
+    about: Whole
     parts: tuple[Part, ...]
     pods: tuple[Pod, ...]
     slurm_key: ObjectKey
@@ -62,12 +65,15 @@ class SlurmCluster:
 def clusters(world: World) -> list[SlurmCluster]:
     """Every Slurm cluster there is, by namespace and name."""
     composed = {key_of(cluster): _composed(cluster, world) for cluster in world.all(Cluster)}
+    others = {key_of(cluster): _of_parts(cluster, world) for cluster in world.all(nebius.SlurmCluster)}
     alone = {
         key_of(controller): _whole(controller, controller, world)
         for controller in world.all(Controller)
-        if key_of(controller) not in composed or composed[key_of(controller)].is_elsewhere
+        if (key_of(controller) not in composed or composed[key_of(controller)].is_elsewhere)
+        and not (key_of(controller) in others and others[key_of(controller)].parts)
     }
-    return sorted([*composed.values(), *alone.values()], key=lambda one: (one.key, type(one.about).__name__))
+    every = [*composed.values(), *others.values(), *alone.values()]
+    return sorted(every, key=lambda one: (one.key, type(one.about).__name__))
 
 
 def strays(world: World) -> Iterator[Part]:
@@ -121,7 +127,14 @@ def _composed(cluster: Cluster, world: World) -> SlurmCluster:
     return _whole(cluster, controller, world)
 
 
-def _whole(about: Cluster | Controller, controller: Controller | None, world: World) -> SlurmCluster:
+def _of_parts(cluster: nebius.SlurmCluster, world: World) -> SlurmCluster:
+    """A Controller of its name that somebody else made is none of its parts."""
+    controller = world.get(Controller, cluster.metadata.namespace, cluster.metadata.name)
+    is_own = controller is not None and is_owned(controller, cluster.metadata)
+    return _whole(cluster, controller if is_own else None, world)
+
+
+def _whole(about: Whole, controller: Controller | None, world: World) -> SlurmCluster:
     key = key_of(about)
     slurm_key = slurm_of(about) if isinstance(about, Cluster) else key
     parts = tuple(_parts(controller, world)) if controller is not None else ()

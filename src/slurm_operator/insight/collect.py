@@ -37,7 +37,7 @@ from slurm_operator.manifests.events import Event
 from slurm_operator.manifests.meta import decode_child
 from slurm_operator.manifests.objects import ConfigMap, Unread
 from slurm_operator.manifests.secrets import bytes_of
-from slurm_operator.plan.reconciler import SlurmServer
+from slurm_operator.plan.reconciler import Reconciler, SlurmServer
 from slurm_operator.runtime.manager import Program
 from slurm_operator.slurm.accounting import AccountedJob
 from slurm_operator.slurm.jobs.detail import JobDetail
@@ -82,6 +82,7 @@ class Sight:
 
     picture: Picture
     unseen: list[Unseen] = field(default_factory=list)
+    reconcilers: Sequence[Reconciler[Any]] = ()  # Those of the kinds that were looked at.
     images: Mapping[str, str] = field(default_factory=named_images)
     user: str = ""  # Who looks, where that was asked.
     operator: str = ""  # That none runs, or one of another version.
@@ -105,7 +106,7 @@ class Looker:
 
     async def look(self) -> Sight:
         """Everything there is, Slurm included, as of now."""
-        sight = Sight(Picture())
+        sight = Sight(Picture(), reconcilers=self.program.reconcilers)
         with contextlib.suppress(KubeError):  # Who may not look for the operator can tell nothing of it.
             pods = await operator_pods(self.client, "")
             sight.images, sight.operator = (

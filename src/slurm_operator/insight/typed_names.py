@@ -7,7 +7,12 @@ from collections.abc import Iterable, Mapping
 _SHORT: Mapping[str, str] = {"po": "pod", "pods": "pod", "no": "node", "nodes": "node", "jobs": "job"}
 
 # What may stand before the name of a whole cluster.
-_CLUSTER_WORDS = frozenset({"cluster", "clusters", "scl", "controller", "controllers", "slurmctld"})
+_CLUSTER_WORDS = frozenset(
+    {
+        *("cluster", "clusters", "scl", "slurmcluster", "slurmclusters"),
+        *("controller", "controllers", "slurmctld"),
+    }
+)
 
 
 def did_you_mean(typed: str, known: Iterable[str]) -> str:

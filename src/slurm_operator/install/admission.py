@@ -14,7 +14,7 @@ SERVER_PORT: Final = 9443
 RESOURCES: Final = {"requests": {"cpu": "20m", "memory": "96Mi"}, "limits": {"memory": "512Mi"}}
 
 
-# A new pod answers before an old one goes: the API server must not ask in vain.
+# A new pod answers before an old one goes: the API server must always find one that answers.
 _NO_GAP: Final = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
 
 

@@ -1,5 +1,6 @@
 """Every object of an installation, in the order in which they need each other."""
 
+from slurm_operator.api.nebius import names as nebius_names
 from slurm_operator.api.shared import images
 from slurm_operator.install import rights
 from slurm_operator.install.admission import admission
@@ -25,6 +26,7 @@ def installation(chosen: Installation) -> list[Manifest]:
         {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": chosen.metadata(NAME)},
         *access(chosen),
         *(people(chosen) if chosen.sees_cluster else []),
+        *([rebooter()] if chosen.serves_nebius and chosen.sees_cluster else []),
         service(chosen),
         deployment(chosen, NAME, manager(chosen), replicas=chosen.replicas),
         *([budget(chosen)] if chosen.replicas > 1 else []),
@@ -71,6 +73,16 @@ def people(chosen: Installation) -> list[Manifest]:
         }
         for role in ("view", "edit")
     ]
+
+
+def rebooter() -> Manifest:
+    """What rebooters may do. Bound to nobody: an administrator says whose NodeConfigurators may reboot nodes."""
+    return {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRole",
+        "metadata": {"name": nebius_names.REBOOTER_ROLE, "labels": labels(NAME)},
+        "rules": rights.rules(rights.REBOOTER),
+    }
 
 
 def protected(chosen: Installation, account: str = NAME, suffix: str = "") -> list[Manifest]:

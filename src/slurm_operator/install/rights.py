@@ -93,8 +93,10 @@ _OTHER_INSTALLATIONS: Final = Right(group="coordination.k8s.io", resources=("lea
 _JOBS: Final = Right(group="batch", resources=("cronjobs", "jobs"), verbs=(*KEEP, "get"))
 # What the pods of checks are made from, where a check names one.
 _TEMPLATES: Final = Right(group="", resources=("podtemplates",), verbs=READ)
-# Databases that the MariaDB operator makes, and how Prometheus finds the exporter.
+# What runs on every Kubernetes node, databases that the MariaDB operator makes, and how Prometheus finds the
+# exporter.
 _OF_CLUSTERS: Final = (
+    Right(group="apps", resources=("daemonsets",), verbs=KEEP),
     Right(group="k8s.mariadb.com", resources=("grants", "mariadbs"), verbs=KEEP),
     Right(group="monitoring.coreos.com", resources=("podmonitors",), verbs=KEEP),
     # Whether Soperator's workloads are still there.
@@ -175,6 +177,14 @@ def aggregated(role: str) -> dict[str, str]:
     wider = PEOPLE[PEOPLE.index(role) :]
     return {f"rbac.authorization.k8s.io/aggregate-to-{name}": "true" for name in wider}
 
+
+# What the rebooter does with its node, and with the pods there. Its installation gives them to nobody.
+REBOOTER: Final = (
+    Right(group="", resources=("nodes",), verbs=("get", "list", "patch", "watch")),
+    Right(group="", resources=("nodes/status",), verbs=("patch",)),
+    Right(group="", resources=("pods",), verbs=("list",)),
+    Right(group="", resources=("pods/eviction",), verbs=("create",)),
+)
 
 # In the operator's own namespace.
 AT_HOME: Final = (

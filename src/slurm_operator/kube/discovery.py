@@ -1,5 +1,6 @@
 """Which kinds the API server has: some are optional (ServiceMonitor), and CRDs may come later."""
 
+from collections.abc import Iterable
 from typing import TypeVar
 
 from slurm_operator import wire
@@ -44,6 +45,10 @@ class Discovery:
             preferred = [found.preferred_version] if found.preferred_version else []
             self._versions[group] = tuple(dict.fromkeys(v.version for v in preferred + found.versions))
         return self._versions[group]
+
+    async def served(self, groups: Iterable[str]) -> tuple[str, ...]:
+        """Those of these groups that the server has."""
+        return tuple([group for group in groups if await self.versions(group)])
 
     async def serves(self, kind: Kind) -> bool:
         """Whether the server has this kind in this version."""

@@ -26,6 +26,7 @@ PERSISTENT_VOLUME_CLAIM = _core("PersistentVolumeClaim", "persistentvolumeclaims
 STATEFUL_SET = Kind(group="apps", version="v1", kind="StatefulSet", plural="statefulsets")
 REPLICA_SET = Kind(group="apps", version="v1", kind="ReplicaSet", plural="replicasets")
 DEPLOYMENT = Kind(group="apps", version="v1", kind="Deployment", plural="deployments")
+DAEMON_SET = Kind(group="apps", version="v1", kind="DaemonSet", plural="daemonsets")
 SERVICE_ACCOUNT = _core("ServiceAccount", "serviceaccounts")
 ROLE = Kind(group="rbac.authorization.k8s.io", version="v1", kind="Role", plural="roles")
 ROLE_BINDING = Kind(

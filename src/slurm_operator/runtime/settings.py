@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Final
 
+from slurm_operator.api.nebius.names import TIER_PREFIX
 from slurm_operator.api.registry import DEFAULT_GROUPS
 from slurm_operator.runtime import settings_file
 from slurm_operator.runtime.problems import SettingsProblem as SettingsProblem
@@ -54,6 +55,7 @@ class Settings:
     client_retry_interval_seconds: float = 1.0
     client_max_retries: int = 0
     propagated_node_conditions: tuple[str, ...] = ()
+    tier_prefix: str = TIER_PREFIX  # Of labels of Kubernetes nodes that say where they are.
     image_pull_policy: str = ""  # Of containers that name none; empty is what Kubernetes gives them.
     default_annotations: Mapping[str, str] = field(default_factory=dict)  # On what we create.
     record: Path | None = None

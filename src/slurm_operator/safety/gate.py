@@ -263,7 +263,7 @@ def _drained(
 def was_open(worker: Candidate, now: datetime) -> Drained | None:
     """The proof as of when Slurm was last asked, if that is not too long ago to be worth asking again.
 
-    By itself it opens nothing any more: before anything goes, Slurm is read again and the gate asked anew.
+    Alone it opens nothing any more: before anything is removed, Slurm is read again and the gate asked again.
     """
     slurm = worker.slurm
     if not isinstance(slurm, Snapshot) or not slurm.is_fresh(now, WORTH_ASKING_WITHIN):
@@ -375,7 +375,7 @@ def slurmd_of(pod: Pod) -> ContainerStatus | None:
 def is_record_of(slurm_node: SlurmNode, pod: Pod) -> bool:
     """Whether the record is this pod's own: its address, and a slurmd not older than the container.
 
-    Both are set anew by every registration. `instance_id` and `extra` are not: they keep their first values.
+    Both are set again by every registration. `instance_id` and `extra` are not: they keep their first values.
     """
     if not registers_from(slurm_node.address, pod):
         return False

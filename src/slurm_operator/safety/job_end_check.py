@@ -1,7 +1,7 @@
 """Whether a job may still be ended for a worker that leaves: asked in the moment in which that is sent.
 
 Between the decision and that moment the writer may have been busy for a minute, and somebody may have wanted
-the worker back. Then nothing is sent, and the next pass decides anew.
+the worker back. Then nothing is sent, and the next pass decides again.
 """
 
 from datetime import datetime

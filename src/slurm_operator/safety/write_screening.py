@@ -1,6 +1,6 @@
 """Which nodes a write may touch, given the nodes as they are right now.
 
-Slurm has no compare-and-set: a second drain replaces the reason, whoever set it, and starts its clock anew.
+Slurm has no compare-and-set: a second drain replaces the reason, whoever set it, and restarts its clock.
 So whoever sends a write asks here first, with a node list that is as fresh as can be.
 """
 

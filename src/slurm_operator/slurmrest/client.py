@@ -4,11 +4,12 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from slurm_operator.slurmrest.database import Database
+from slurm_operator.slurmrest.incoming import MAX_LIST_BYTES
 from slurm_operator.slurmrest.reader import Reader
 from slurm_operator.slurmrest.sender import Sender
 from slurm_operator.slurmrest.session import Session
 from slurm_operator.slurmrest.tokens import KeyProvider, ReadyToken, TokenSource
-from slurm_operator.slurmrest.transport import DEADLINE_SECONDS, MAX_ANSWER_BYTES, Transport
+from slurm_operator.slurmrest.transport import DEADLINE_SECONDS, MAX_ANSWER_BYTES, MAX_SHORT_BYTES, Transport
 from slurm_operator.slurmrest.versions import Capability
 
 
@@ -27,11 +28,14 @@ class SlurmRest:
         user: str = "slurm",
         deadline_s: float = DEADLINE_SECONDS,
         max_answer_bytes: int = MAX_ANSWER_BYTES,
+        max_list_bytes: int = MAX_LIST_BYTES,
         transport: Transport | None = None,
     ) -> None:
-        transport = transport or Transport(urls, deadline_s=deadline_s, max_answer_bytes=max_answer_bytes)
+        transport = transport or Transport(
+            urls, deadline_s=deadline_s, max_answer_bytes=max_answer_bytes, max_short_bytes=MAX_SHORT_BYTES
+        )
         tokens = key if isinstance(key, ReadyToken) else TokenSource(key, now=now, user=user)
-        self._session = Session(transport, tokens)
+        self._session = Session(transport, tokens, max_list_bytes=max_list_bytes)
         self.read = Reader(self._session)
         self.send = Sender(self._session)
         self.database = Database(self._session)

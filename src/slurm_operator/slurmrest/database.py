@@ -19,6 +19,7 @@ _users_reply = wire.decoder(accounting.UsersReply)
 _qos_reply = wire.decoder(accounting.QosReply)
 _associations_reply = wire.decoder(accounting.AssociationsReply)
 _clusters_reply = wire.decoder(accounting.ClustersReply)
+_job = wire.decoder(accounting.WireBookedJob)
 _jobs_reply = wire.decoder(accounting.BookedJobsReply)
 
 
@@ -66,14 +67,23 @@ class Database:
         for the jobs of one node.
         """
         query = {"start_time": str(int(since.timestamp())), "skip_steps": "true"}
-        reply = await self._get("read the booked jobs", "/slurmdb/{version}/jobs/", _jobs_reply, query)
-        return list(map(accounting.booked_job, reply.jobs or ()))
+        return await self._jobs("read the booked jobs", "/slurmdb/{version}/jobs/", query)
 
     async def job(self, job_id: int) -> list[AccountedJob]:
         """One job by its id, or all tasks of an array; also long after slurmctld has forgotten it."""
-        path = f"/slurmdb/{{version}}/job/{job_id}"
-        reply = await self._get(f"read job {job_id} in the books", path, _jobs_reply)
-        return list(map(accounting.booked_job, reply.jobs or ()))
+        return await self._jobs(f"read job {job_id} in the books", f"/slurmdb/{{version}}/job/{job_id}")
+
+    async def _jobs(
+        self, attempt: str, path: str, query: Mapping[str, str] | None = None
+    ) -> list[AccountedJob]:
+        def read(entry: bytes) -> AccountedJob:
+            return accounting.booked_job(_job(entry))
+
+        def made(found: list[AccountedJob], rest: bytes) -> list[AccountedJob]:
+            trusted(attempt, _jobs_reply(rest))
+            return found
+
+        return await self._session.listed(attempt, path, "jobs", read, made, query) or []
 
     async def add_account(self, account: Account, *, clusters: Sequence[str]) -> None:
         """An account, and its place in these clusters: without one it can be listed, but not used."""

@@ -19,6 +19,7 @@ class SlurmFailure(Exception):
         super().__init__(f"{self.phrase} {attempt}: {said}")
         self.attempt = attempt
         self.said = said
+        self.cost_seconds = 0.0  # Of our CPU, for what arrived before it failed.
 
 
 class SlurmUnreachable(SlurmFailure):
@@ -46,6 +47,12 @@ class SlurmAnswerUnreadable(SlurmFailure):
 
     phrase = "cannot make sense of Slurm's answer to"
     may_have_happened = True
+
+
+class SlurmListTooLarge(SlurmFailure):
+    """More than may be kept of one cluster."""
+
+    phrase = "too much came from Slurm to"
 
 
 class SlurmUnauthorised(SlurmFailure):

@@ -22,10 +22,12 @@ from slurm_operator.slurmrest.answers.envelope import Envelope
 from slurm_operator.slurmrest.answers.jobs import (
     JobDetailsReply,
     JobsReply,
+    OverJob,
     WireJob,
-    ended_job,
+    WireJobDetail,
     ids,
     job_detail,
+    over_job,
     slurm_job,
 )
 from slurm_operator.slurmrest.answers.nodes import Nodes, NodesReply
@@ -36,6 +38,7 @@ from slurm_operator.slurmrest.versions import Capability
 
 K = TypeVar("K")
 V = TypeVar("V")
+R = TypeVar("R", bound=wire.Record)
 E = TypeVar("E", bound=Envelope)
 
 PING_SECONDS = 4.0
@@ -64,6 +67,10 @@ class JobListing(NamedTuple):
     open_ids: frozenset[int] = frozenset()
 
 
+_job = wire.decoder(WireJob)
+_job_detail = wire.decoder(WireJobDetail)
+_reservation = wire.decoder(lists.WireReservation)
+_partition = wire.decoder(lists.WirePartition)
 _nodes_reply = wire.decoder(NodesReply)
 _jobs_reply = wire.decoder(JobsReply)
 _job_details_reply = wire.decoder(JobDetailsReply)
@@ -81,65 +88,90 @@ class Reader:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._nodes = Nodes()
+        self._jobs: Mapping[int, SlurmJob] = {}
 
     async def nodes(self, since: int = 0) -> Listing[str, SlurmNode] | None:
-        def read(body: bytes) -> Listing[str, SlurmNode]:
-            reply = _whole("read the nodes", _nodes_reply(body))
-            found = self._nodes.read(_present("read the nodes", reply.nodes))
+        reading = self._nodes.reading()
+
+        def made(found: list[SlurmNode], rest: bytes) -> Listing[str, SlurmNode]:
+            reply = _whole("read the nodes", _nodes_reply(rest))
+            _check_list("read the nodes", reply.nodes)
+            self._nodes = reading
             return _listing(reply, {node.name: node for node in found})
 
-        return await self._list("read the nodes", "/slurm/{version}/nodes/", since, read)
+        path = "/slurm/{version}/nodes/"
+        return await self._list("read the nodes", path, "nodes", since, reading.one, made)
 
     async def jobs(self, since: int = 0) -> JobListing | None:
-        """Unfinished jobs only: slurmrestd cannot filter by state, so it happens here, off the loop."""
+        """Unfinished jobs, and the ends of others: slurmrestd cannot filter by state, so it happens here."""
+        before = self._jobs
 
-        def read(body: bytes) -> JobListing | None:
-            reply = _whole("read the jobs", _jobs_reply(body))
-            found = _present("read the jobs", reply.jobs)
+        def read(entry: bytes) -> SlurmJob | OverJob:
+            found = _job(entry)
+            if job_state(found.job_state).is_finished:
+                return over_job(found)
+            job = slurm_job(found)
+            known = before.get(job.job_id)
+            return known if known is not None and known == job else job
+
+        def made(found: list[SlurmJob | OverJob], rest: bytes) -> JobListing | None:
+            reply = _whole("read the jobs", _jobs_reply(rest))
+            _check_list("read the jobs", reply.jobs)
             if not found and not count(reply.last_update):
                 _check_unchanged(since)
                 return None
-            over = [job for job in found if job_state(job.job_state).is_finished]
-            ids_over = {job.job_id for job in over}
-            left = [job for job in found if job.job_id not in ids_over]
-            jobs = {job.job_id: slurm_job(job) for job in left}
+            over = [job for job in found if isinstance(job, OverJob)]
+            ids_over = {job.end.job_id for job in over}
+            left = (job for job in found if isinstance(job, SlurmJob) and job.job_id not in ids_over)
+            jobs = {job.job_id: job for job in left}
+            self._jobs = jobs
             return JobListing(
                 records=jobs,
                 by_node=jobs_by_node(jobs.values()),
                 last_update=count(reply.last_update),
                 ended=_ends(over),
-                open_ids=frozenset(job_id for job in left for job_id in ids(job)),
+                open_ids=frozenset(job_id for job in jobs.values() for job_id in ids(job)),
             )
 
         # Without DETAIL the cores of every node of every job are left out: most of the bytes, and none of our
         # business. Jobs in hidden partitions are in either way.
-        return await self._list("read the jobs", "/slurm/{version}/jobs/", since, read, flags="ALL")
+        return await self._list("read the jobs", "/slurm/{version}/jobs/", "jobs", since, read, made, "ALL")
 
     async def job_details(self) -> list[JobDetail]:
         """Every job that slurmctld still has a record of, finished ones included: for somebody who asks."""
 
-        def read(body: bytes) -> list[JobDetail]:
-            reply = _whole("read the jobs", _job_details_reply(body))
-            return list(map(job_detail, _present("read the jobs", reply.jobs)))
+        def made(found: list[JobDetail], rest: bytes) -> list[JobDetail]:
+            _check_list("read the jobs", _whole("read the jobs", _job_details_reply(rest)).jobs)
+            return found
 
-        found = await self._list("read the jobs", "/slurm/{version}/jobs/", 0, read, flags="ALL")
-        return found or []
+        def read(entry: bytes) -> JobDetail:
+            return job_detail(_job_detail(entry))
+
+        return await self._list("read the jobs", "/slurm/{version}/jobs/", "jobs", 0, read, made, "ALL") or []
 
     async def reservations(self, since: int = 0) -> Listing[str, Reservation] | None:
-        def read(body: bytes) -> Listing[str, Reservation]:
-            reply = _whole("read the reservations", _reservations_reply(body))
-            found = map(lists.reservation, _present("read the reservations", reply.reservations))
+        def made(found: list[Reservation], rest: bytes) -> Listing[str, Reservation]:
+            reply = _whole("read the reservations", _reservations_reply(rest))
+            _check_list("read the reservations", reply.reservations)
             return _listing(reply, {reservation.name: reservation for reservation in found})
 
-        return await self._list("read the reservations", "/slurm/{version}/reservations/", since, read)
+        def read(entry: bytes) -> Reservation:
+            return lists.reservation(_reservation(entry))
+
+        path = "/slurm/{version}/reservations/"
+        return await self._list("read the reservations", path, "reservations", since, read, made)
 
     async def partitions(self, since: int = 0) -> Listing[str, Partition] | None:
-        def read(body: bytes) -> Listing[str, Partition]:
-            reply = _whole("read the partitions", _partitions_reply(body))
-            found = map(lists.partition, _present("read the partitions", reply.partitions))
+        def made(found: list[Partition], rest: bytes) -> Listing[str, Partition]:
+            reply = _whole("read the partitions", _partitions_reply(rest))
+            _check_list("read the partitions", reply.partitions)
             return _listing(reply, {partition.name: partition for partition in found})
 
-        return await self._list("read the partitions", "/slurm/{version}/partitions/", since, read)
+        def read(entry: bytes) -> Partition:
+            return lists.partition(_partition(entry))
+
+        path = "/slurm/{version}/partitions/"
+        return await self._list("read the partitions", path, "partitions", since, read, made)
 
     async def ping(self) -> tuple[ControllerPing, ...]:
         """Every slurmctld, primary and standby. An answer does not mean that any of them responds."""
@@ -170,17 +202,30 @@ class Reader:
         return lists.private_data(reply)
 
     async def _list(
-        self, attempt: str, path: str, since: int, read: Callable[[bytes], V], flags: str = ""
+        self,
+        attempt: str,
+        path: str,
+        name: str,
+        since: int,
+        read: Callable[[bytes], R],
+        made: Callable[[list[R], bytes], V | None],
+        flags: str = "",
     ) -> V | None:
+        """See `Session.listed`."""
         query = {"update_time": str(since)} if since else {}
         if flags:
             query["flags"] = flags
-        reply = await self._session.call(attempt, "GET", path, query=query)
-        if reply.status != 304:
-            return await self._session.content(attempt, reply, read)
-        if not since:
+        is_unchanged = True
+
+        def noted(found: list[R], rest: bytes) -> V | None:
+            nonlocal is_unchanged
+            is_unchanged = False
+            return made(found, rest)
+
+        listing = await self._session.listed(attempt, path, name, read, noted, query)
+        if is_unchanged and not since:
             raise SlurmAnswerUnreadable(attempt, "nothing has changed, it says, but since when?")
-        return None
+        return listing
 
     async def _get(
         self,
@@ -195,13 +240,12 @@ class Reader:
         return _whole(attempt, await self._session.content(attempt, reply, decode))
 
 
-def _ends(over: Iterable[WireJob]) -> dict[int, tuple[EndedJob, ...]]:
+def _ends(over: Iterable[OverJob]) -> dict[int, tuple[EndedJob, ...]]:
     """How these ended, by every id that they are known by."""
     found: defaultdict[int, list[EndedJob]] = defaultdict(list)
     for job in over:
-        end = ended_job(job)
-        for job_id in ids(job):
-            found[job_id].append(end)
+        for job_id in job.ids:
+            found[job_id].append(job.end)
     return {job_id: tuple(ends) for job_id, ends in found.items()}
 
 
@@ -215,6 +259,12 @@ def _present(attempt: str, found: list[V] | None) -> list[V]:
     if found is None:
         raise SlurmAnswerUnreadable(attempt, "the answer has no list in it")
     return found
+
+
+def _check_list(attempt: str, beside: list[V] | None) -> None:
+    """The list was read while it arrived: an empty one is left. A missing one is not an empty one."""
+    if _present(attempt, beside):
+        raise SlurmAnswerUnreadable(attempt, "the answer has its list twice")
 
 
 def _listing(reply: Envelope, records: Mapping[K, V]) -> Listing[K, V]:

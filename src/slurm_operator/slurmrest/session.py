@@ -2,21 +2,29 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TypeVar
 from urllib.parse import quote
 
 from slurm_operator import wire
 from slurm_operator.slurmrest import errors
 from slurm_operator.slurmrest.answers.envelope import Envelope, Trouble, troubles_text
-from slurm_operator.slurmrest.exchange import Reply
+from slurm_operator.slurmrest.exchange import Reply, Taker
+from slurm_operator.slurmrest.incoming import MAX_LIST_BYTES, Incoming, R, decoded
 from slurm_operator.slurmrest.tokens import Tokens
 from slurm_operator.slurmrest.transport import Request, Transport
 from slurm_operator.slurmrest.versions import NEWEST_FIRST, Capability
 
 T = TypeVar("T")
 
-# Up to this size decoding takes about a millisecond; a larger body is decoded in a thread.
-ON_LOOP_BYTES = 1 << 19
+# Up to this size decoding takes some milliseconds; what is larger is decoded in a thread, piece by piece.
+ON_LOOP_BYTES = 1 << 18
+
+# One for all clusters: their pieces take turns, and only one thread is in the way of the event loop.
+_THREAD = ThreadPoolExecutor(1, thread_name_prefix="slurmrest")
+
+_UNREADABLE = (wire.DecodeError, ValueError, OverflowError, OSError, RecursionError)
 
 _NO_ROUTE = b"Unable to find requested URL"
 
@@ -24,9 +32,10 @@ _NO_ROUTE = b"Unable to find requested URL"
 class Session:
     """Speaks the newest API version that both sides know; `version` is empty until the first call."""
 
-    def __init__(self, transport: Transport, tokens: Tokens) -> None:
+    def __init__(self, transport: Transport, tokens: Tokens, *, max_list_bytes: int = MAX_LIST_BYTES) -> None:
         self.transport = transport
         self.version = ""
+        self._max_list_bytes = max_list_bytes
         self._tokens = tokens
 
     async def call(
@@ -39,6 +48,7 @@ class Session:
         body: object = None,
         needs: Capability | None = None,
         deadline_s: float | None = None,
+        taker: Taker | None = None,
     ) -> Reply:
         """A reply with 2xx or 304. Whether its content can be trusted shows when it is decoded: `content`.
 
@@ -47,7 +57,7 @@ class Session:
         version = await self._negotiate(attempt)
         if needs is not None and not needs.is_in(version):
             raise errors.NotServed(attempt, f"{version} has no such call, {needs.value.since} has")
-        request = Request(attempt, method, path.format(version=version), query or {}, body, deadline_s)
+        request = Request(attempt, method, path.format(version=version), query or {}, body, deadline_s, taker)
         reply = await self._exchange(request)
         if _is_missing_route(reply):
             self.version = ""  # slurmrestd may have been replaced by another release: ask again next time.
@@ -60,10 +70,44 @@ class Session:
         """The decoded body. `decode` must raise DecodeError on a body of another shape."""
         try:
             if len(reply.body) <= ON_LOOP_BYTES:
-                return _decoded(reply.body, decode)
-            return await asyncio.to_thread(_decoded, reply.body, decode)
-        except (wire.DecodeError, ValueError, OverflowError, OSError, RecursionError) as error:
+                return decoded(reply.body, decode)
+            return await _in_thread(partial(decoded, reply.body, decode))
+        except _UNREADABLE as error:
             raise errors.SlurmAnswerUnreadable(attempt, str(error)) from error
+
+    async def listed(
+        self,
+        attempt: str,
+        path: str,
+        name: str,
+        read: Callable[[bytes], R],
+        made: Callable[[list[R], bytes], T],
+        query: Mapping[str, str] | None = None,
+    ) -> T | None:
+        """What `made` makes of the records of the list `name` and of what stands around it, None for 304.
+
+        `read` makes a record of one entry. Of a long list only the records are ever in memory.
+        """
+        incoming = Incoming(name, read, self._max_list_bytes)
+        taker = _Taker(incoming)
+        try:
+            reply = await self.call(attempt, "GET", path, query=query, taker=taker)
+            if reply.status == 304:
+                return None
+            await taker.take(reply.body, is_last=True)
+            if incoming.is_too_large:
+                raise _too_large(attempt, incoming, "")
+            make = partial(_made, made, incoming)
+            return make() if incoming.size_bytes <= ON_LOOP_BYTES else await _in_thread(make)
+        except _UNREADABLE as error:
+            raise _costing(errors.SlurmAnswerUnreadable(attempt, str(error)), incoming) from error
+        except errors.SlurmFailure as failure:
+            if incoming.is_too_large and not isinstance(failure, errors.SlurmListTooLarge):
+                failure = _too_large(attempt, incoming, "more than ")
+            elif incoming.count and isinstance(failure, errors.SlurmTimedOut):
+                said = f"{incoming.count:,} {name} came in time, and that was not all"
+                failure = errors.SlurmTimedOut(attempt, said)
+            raise _costing(failure, incoming) from failure.__cause__
 
     def forget_version(self) -> None:
         self.version = ""
@@ -92,6 +136,41 @@ class Session:
         return reply
 
 
+class _Taker:
+    """Reads pieces off the loop, unless the first is the last one."""
+
+    def __init__(self, incoming: Incoming[R]) -> None:
+        self._incoming = incoming
+
+    async def take(self, piece: bytes, *, is_last: bool = False) -> None:
+        if is_last and not self._incoming.size_bytes and len(piece) <= ON_LOOP_BYTES:
+            self._incoming.take(piece, is_last=True)
+        else:
+            await _in_thread(partial(self._incoming.take, piece, is_last=is_last))
+
+
+def _made(made: Callable[[list[R], bytes], T], incoming: Incoming[R]) -> T:
+    return decoded(incoming.rest, partial(made, incoming.records))
+
+
+async def _in_thread(work: Callable[[], T]) -> T:
+    return await asyncio.get_running_loop().run_in_executor(_THREAD, work)
+
+
+def _too_large(attempt: str, incoming: Incoming[R], more_than: str) -> errors.SlurmListTooLarge:
+    most = f"{incoming.max_bytes / (1 << 20):g} MiB"
+    return errors.SlurmListTooLarge(
+        attempt,
+        f"{more_than}{incoming.count:,} {incoming.name} take more memory than the {most} that a list of one "
+        "cluster may take. Nothing is decided about this cluster until there are fewer",
+    )
+
+
+def _costing(failure: errors.SlurmFailure, incoming: Incoming[R]) -> errors.SlurmFailure:
+    failure.cost_seconds = incoming.spent_seconds
+    return failure
+
+
 def trusted(attempt: str, envelope: Envelope) -> None:
     """Raises unless the answer is free of errors: slurmrestd puts some into an HTTP 200."""
     if envelope.errors:
@@ -117,14 +196,6 @@ def _unknown(numbers: list[int], status: int) -> type[errors.SlurmFailure]:
 def segment(name: str) -> str:
     """A name as one part of a path, whatever characters it has."""
     return quote(name, safe="")
-
-
-def _decoded(body: bytes, decode: Callable[[bytes], T]) -> T:
-    """Slurm passes on whatever bytes people use in names and comments: one job must not hide all others."""
-    try:
-        return decode(body)
-    except UnicodeDecodeError:
-        return decode(body.decode(errors="replace").encode())
 
 
 def _failure(attempt: str, reply: Reply) -> errors.SlurmFailure:

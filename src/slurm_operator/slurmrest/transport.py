@@ -14,7 +14,7 @@ from slurm_operator.slurmrest.errors import (
     SlurmTimedOut,
     SlurmUnreachable,
 )
-from slurm_operator.slurmrest.exchange import Reply
+from slurm_operator.slurmrest.exchange import Reply, Taker
 
 # slurmrestd itself gives up on a silent slurmctld after MessageTimeout, 10 s by default; with a little more
 # patience we hear its reason instead of our own impatience.
@@ -22,6 +22,9 @@ DEADLINE_SECONDS = 12.0
 
 # A job takes 5 KB, and one of a thousand large nodes some MB: this is far more than a slurmctld survives.
 MAX_ANSWER_BYTES = 1 << 30
+
+# Answers without a list in them, refusals among them.
+MAX_SHORT_BYTES = 1 << 22
 
 
 class Request(NamedTuple):
@@ -33,6 +36,7 @@ class Request(NamedTuple):
     query: Mapping[str, str] = {}
     body: object = None
     deadline_s: float | None = None
+    taker: Taker | None = None  # Of a large answer, while it arrives.
 
     @property
     def target(self) -> str:
@@ -48,12 +52,14 @@ class Transport:
         *,
         deadline_s: float = DEADLINE_SECONDS,
         max_answer_bytes: int = MAX_ANSWER_BYTES,
+        max_short_bytes: int = MAX_ANSWER_BYTES,
     ) -> None:
         if not urls:
             raise ValueError("a Slurm cluster needs at least one URL of slurmrestd")
         self._urls = [url.rstrip("/") for url in urls]
         self._deadline_s = deadline_s
         self._max_answer_bytes = max_answer_bytes
+        self._max_short_bytes = min(max_short_bytes, max_answer_bytes)
 
     @property
     def url(self) -> str:
@@ -89,5 +95,9 @@ class Transport:
         if request.body is not None:
             headers["Content-Type"] = "application/json"
             body = wire.encode(request.body)
-        url, method, target = self.url, request.method, request.target
-        return await exchange.exchange(url, method, target, headers, body, self._max_answer_bytes)
+        url, method, target, most = self.url, request.method, request.target, self._max_short_bytes
+        if request.taker is None:
+            return await exchange.exchange(url, method, target, headers, body, most)
+        return await exchange.download(
+            url, target, headers, request.taker, max_bytes=self._max_answer_bytes, max_other_bytes=most
+        )

@@ -69,6 +69,7 @@ class SlurmPoller:
         self._announced: Snapshot | Unreachable = Unreachable(since=clock.steady(), why="not read yet")
         self._why, self._is_refused = "", False
         self._failures = 0
+        self._failed_cost_s = 0.0
         self._cost_s = self._last_cost_s = 0.0
         self._read_at = self._ended_at = clock.monotonic()
         self._head_at: float | None = None
@@ -267,6 +268,7 @@ class SlurmPoller:
 
     def _failed(self, failure: SlurmFailure) -> None:
         self._failures += 1
+        self._failed_cost_s = failure.cost_seconds
         is_news = isinstance(failure, SlurmUnauthorised) != self._is_refused
         self._why, self._is_refused = str(failure), isinstance(failure, SlurmUnauthorised)
         if self._failures == 1:  # It is tried again every few seconds; saying so each time would help nobody.
@@ -290,5 +292,7 @@ class SlurmPoller:
         """Until the next round is due."""
         if self._at_once and not self._failures:
             return 0.0
-        pause_s = backoff_seconds(self._failures) if self._failures else self._pause_s()
+        # Reading what cannot be used takes no more of our time than reading what can.
+        failed_pause_s = max(backoff_seconds(self._failures), COST_FACTOR * self._failed_cost_s)
+        pause_s = failed_pause_s if self._failures else self._pause_s()
         return self._ended_at + pause_s - self._clock.monotonic()

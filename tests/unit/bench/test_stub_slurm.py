@@ -107,4 +107,4 @@ def ready_pod(name: str) -> Pod:
 
 def nodes(stub: StubSlurm):
     _, text = stub.answer("GET", f"{V}/nodes/")
-    return [*Nodes().read(wire.decode(text, NodesReply).nodes)]
+    return [Nodes().one(bytes(entry)) for entry in wire.decode(text, NodesReply).nodes]

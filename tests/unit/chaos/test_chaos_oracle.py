@@ -13,7 +13,7 @@ START = "start 7 1700000000 cpu-1"
 @pytest.mark.parametrize(
     ("lines", "is_excused", "expected"),
     [
-        pytest.param([START, "beat", "end"], False, Fate.KEPT, id="it ended by itself"),
+        pytest.param([START, "beat", "end"], False, Fate.KEPT, id="it ran to its end"),
         pytest.param([START, "beat"], False, Fate.LOST, id="it stopped beating"),
         pytest.param([START], False, Fate.LOST, id="it stopped before its first beat"),
         pytest.param([START, "beat", START, "beat", "end"], False, Fate.LOST, id="it was started twice"),

@@ -1,4 +1,4 @@
-"""Files of the charts that come from code. SLURM_OPERATOR_GOLDEN=write makes them anew."""
+"""Files of the charts that come from code. SLURM_OPERATOR_GOLDEN=write writes them again."""
 
 import os
 import re

@@ -42,8 +42,17 @@ def test_many_curves_are_all_drawn_and_those_without_a_legend_are_counted():
 
     found = pictures.picture(FILES[1], many)
 
-    assert "and 23 more" in texts(found)
+    assert "and 25 more" in texts(found)
     assert found.count("<polyline") >= 30
+
+
+def test_a_line_has_a_gap_where_its_series_was_away():
+    def broken(expression: str):
+        return [({"state": "down"}, [(0.0, 1.0), (1.0, 1.0), (9.0, 1.0), (10.0, 1.0)])]
+
+    unbroken = pictures.picture(FILES[1], lambda expression: [({"state": "down"}, [(0.0, 1.0), (1.0, 1.0)])])
+
+    assert pictures.picture(FILES[1], broken).count("<polyline") == 2 * unbroken.count("<polyline")
 
 
 @pytest.mark.parametrize(

@@ -219,6 +219,18 @@ def test_queue_waits_count_each_start_once_and_none_from_before():
     assert of(found, "slurm_queue_wait_seconds_bucket")[labels(partition="all", le="15")] == 1
 
 
+def test_a_partition_has_its_histogram_of_waits_before_the_first_start():
+    tallies = Tallies()
+
+    tallies.jobs_read(jobs({"job_state": ["PENDING"], "nodes": "", "partition": "all,big"}))
+
+    found = series(page(Facts(jobs=()), Options(), tallies))
+    assert of(found, "slurm_queue_wait_seconds_count") == {
+        labels(partition="all"): 0,
+        labels(partition="big"): 0,
+    }
+
+
 def test_a_clock_that_differs_moves_no_duration():
     start = (
         int(NOW.timestamp()) + 3600

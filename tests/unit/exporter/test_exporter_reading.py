@@ -33,7 +33,7 @@ async def test_a_scrape_never_asks_slurm(slurmrestd: FakeSlurmrestd, clock: Fake
     asked = len(slurmrestd.heard)
 
     pages = {await made.page() for _ in range(5)}
-    made.self_page()
+    await made.self_page()
 
     assert len(pages) == 1
     assert len(slurmrestd.heard) == asked
@@ -50,7 +50,7 @@ async def test_the_last_data_stay_while_slurmrestd_is_away(slurmrestd: FakeSlurm
     await made.collect()
 
     assert await made.page() == before
-    own = series(made.self_page().decode())
+    own = series((await made.self_page()).decode())
     assert of(own, "slurm_exporter_collection_failures_total") == {frozenset(): 1}
     assert of(own, "slurm_exporter_collector_errors_total")[labels(collector="nodes")] == 1
     since = of(own, "slurm_exporter_last_success_timestamp_seconds")[labels(collector="nodes")]
@@ -70,13 +70,25 @@ async def test_a_part_that_hangs_holds_up_no_other(slurmrestd: FakeSlurmrestd, c
     found = await shown(made)
     assert of(found, "slurm_node_info")
     assert not of(found, "slurm_job_info")
-    own = series(made.self_page().decode())
+    own = series((await made.self_page()).decode())
     assert of(own, "slurm_exporter_collector_inflight")[labels(collector="jobs")] == 1
     assert of(own, "slurm_exporter_collector_skipped_total")[labels(collector="jobs")] == 1
     assert made.why_not_ready() == "Not read yet: jobs."
     for task in (first, second):
         task.cancel()
     await asyncio.gather(first, second, return_exceptions=True)
+
+
+async def test_what_caps_leave_out_is_told_before_anybody_asks_for_slurms_metrics(
+    slurmrestd: FakeSlurmrestd, clock: FakeClock
+):
+    made = collector(slurmrestd, clock, Options(most_series=1))
+    await made.collect()
+
+    own = series((await made.self_page()).decode())
+
+    assert of(own, "slurm_exporter_series_dropped")[labels(family="slurm_node_info")] == 1
+    assert of(own, "slurm_exporter_metrics_requests_total") == {frozenset(): 0}
 
 
 async def test_an_older_answer_never_replaces_a_newer_one(slurmrestd: FakeSlurmrestd, clock: FakeClock):

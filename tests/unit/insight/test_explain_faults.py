@@ -1,4 +1,4 @@
-"""Twenty-five things that go wrong: `explain` names the true cause and the remedy, and all is well once mended."""
+"""Twenty-five things that go wrong: `explain` names the true cause and the remedy, and all is well after the repair."""
 
 import os
 from collections.abc import Callable
@@ -476,17 +476,17 @@ def test_explain_names_the_true_cause_and_the_remedy(name: str, healthy: Picture
 def test_ready_comes_back_when_it_is_mended(name: str, healthy: Picture) -> None:
     """With the facts as they were and the status of the bad days, one more look makes everything well."""
     fault = ALL[name]
-    sick, mended = broken(fault, healthy), healthy.copy()
+    sick, repaired = broken(fault, healthy), healthy.copy()
     for reconciler in RECONCILERS:
-        for thing in mended.all(reconciler.about):
+        for thing in repaired.all(reconciler.about):
             bad = sick.get(reconciler.about, NS, thing.metadata.name)
-            mended.put(wire.replace(thing, status=bad.status))
-    retold(mended)
+            repaired.put(wire.replace(thing, status=bad.status))
+    retold(repaired)
 
     for what in ("cluster/demo", "controller/demo", "nodeset/demo-cpu", "accounting/demo"):
-        assert explanation(mended, what).is_well, what
+        assert explanation(repaired, what).is_well, what
     for reconciler in RECONCILERS:
-        for thing in mended.all(reconciler.about):
+        for thing in repaired.all(reconciler.about):
             ready = next(one for one in thing.status.conditions if one.type == READY)
             assert (thing.metadata.name, str(ready.status)) == (thing.metadata.name, "True")
 

@@ -17,7 +17,7 @@ def owner(api_version: str, kind: str) -> dict[str, str]:
     [
         pytest.param([owner("slinky.slurm.net/v1beta1", "NodeSet")], True, id="of our kind"),
         pytest.param([owner("slinky.slurm.net/v1alpha1", "NodeSet")], True, id="written in an old version"),
-        pytest.param([], True, id="of nobody: its owner may be made anew"),
+        pytest.param([], True, id="of nobody: its owner may be made again"),
         pytest.param([owner("apps/v1", "DaemonSet")], False, id="of somebody else"),
         pytest.param(
             [owner("testing.example.com/v1", "NodeSet")], False, id="of a namesake in another group"

@@ -67,7 +67,7 @@ def test_no_key_is_made_before_the_accounting_is_there_to_bring_one():
     assert generated() == []
     alone = world(controller(BOOKED), keys=False)
     told = RECONCILER.decide(RECONCILER.observe(KEY, alone), NOON).waits
-    assert [one.reason for one in told] == ["AccountingNotFound"], "the one thing to mend"
+    assert [one.reason for one in told] == ["AccountingNotFound"], "the one thing to fix"
     assert generated(thing("Accounting", "books")) == [
         names.auth_slurm_secret("books"),
         names.auth_jwt_secret("books"),

@@ -10,6 +10,7 @@ from slurm_operator.exporter.collecting import Collector, Plan
 from slurm_operator.exporter.facts import Facts
 from slurm_operator.exporter.options import Options
 from slurm_operator.exporter.page import table
+from slurm_operator.exporter.table import Table
 from slurm_operator.exporter.tallies import Tallies
 from slurm_operator.runtime.metrics import Metrics
 from slurm_operator.webhook.metrics import Metrics as WebhookMetrics
@@ -69,7 +70,7 @@ def shown() -> set[str]:
         nodes=nodes({"comment": COMMENT, "tres": "cpu=2,gres/gpu=8"}), jobs=jobs({}), diagnosis=diag()
     )
     families = table(facts, Tallies(), NOW, Options()).families
-    self_page = Collector(None, Plan("demo"), Options(), FakeClock())._self_families()
+    self_page = Collector(None, Plan("demo"), Options(), FakeClock()).self_families(Table())
     return asked(made()) | {family.name for family in (*families, *self_page)}
 
 

@@ -58,7 +58,7 @@ SEND = None
     ("write", "seen", "verdict"),
     [
         pytest.param(EXPLAIN, node("DOWN", reason=LOST, by="slurm"), SEND, id="explain: Slurm's own word"),
-        pytest.param(EXPLAIN, node("DOWN", reason=THEIRS), Verdict.FOREIGN, id="explain: a human's word"),
+        pytest.param(EXPLAIN, node("DOWN", reason=THEIRS), Verdict.FOREIGN, id="explain: a manual state"),
         pytest.param(EXPLAIN, node("DOWN"), Verdict.FOREIGN, id="explain: down by somebody, without a word"),
         pytest.param(EXPLAIN, node("IDLE", reason=LOST), Verdict.ALREADY, id="explain: it is up again"),
         pytest.param(EXPLAIN, node("DOWN", reason=OURS), Verdict.ALREADY, id="explain: said before"),

@@ -99,7 +99,7 @@ async def test_a_failed_write_says_whether_it_may_have_happened(
 
     assert isinstance(raised.value, errors.SlurmFailure)
     assert raised.value.may_have_happened is maybe
-    assert len(slurmrestd.calls(UPDATE)) == 1, "a write is never repeated by itself"
+    assert len(slurmrestd.calls(UPDATE)) == 1, "a write is never repeated"
 
 
 async def test_the_other_refusals_have_names_too(slurmrestd: FakeSlurmrestd, client: SlurmRest) -> None:

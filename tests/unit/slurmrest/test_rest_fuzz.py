@@ -12,47 +12,42 @@ from hypothesis import strategies as st
 from slurm_operator import wire
 from slurm_operator.slurm.hostlist import HostlistError
 from slurm_operator.slurmrest.answers import lists
-from slurm_operator.slurmrest.answers.jobs import JobsReply, slurm_job
+from slurm_operator.slurmrest.answers.envelope import Envelope
+from slurm_operator.slurmrest.answers.jobs import JobsReply, WireJob, slurm_job
 from slurm_operator.slurmrest.answers.nodes import Nodes, NodesReply
 from slurm_operator.slurmrest.answers.values import hosts
 from slurm_operator.slurmrest.errors import SlurmAnswerUnreadable
 from slurm_operator.slurmrest.exchange import Reply
+from slurm_operator.slurmrest.incoming import MAX_LIST_BYTES, decoded
 from slurm_operator.slurmrest.session import Session
 
 RECORDED = Path(__file__).parents[2] / "slurm" / "recorded"
 
 
-def _whole(found: list[Any] | None) -> list[Any]:
-    """As the reader has it: a missing list is not an empty one."""
-    if found is None:
-        raise ValueError("there is no list")
-    return found
-
-
-def _jobs(body: bytes) -> list[Any]:
-    return [slurm_job(job) for job in _whole(wire.decode(body, JobsReply).jobs)]
-
-
-def _nodes(body: bytes) -> list[Any]:
-    return [*Nodes().read(_whole(wire.decode(body, NodesReply).nodes))]
-
-
-def _reservations(body: bytes) -> list[Any]:
-    return [
-        lists.reservation(found) for found in _whole(wire.decode(body, lists.ReservationsReply).reservations)
-    ]
-
-
-def _partitions(body: bytes) -> list[Any]:
-    return [lists.partition(found) for found in _whole(wire.decode(body, lists.PartitionsReply).partitions)]
-
-
-READERS: dict[str, Callable[[bytes], list[Any]]] = {
-    "jobs": _jobs,
-    "nodes": _nodes,
-    "reservations": _reservations,
-    "partitions": _partitions,
+READS: dict[str, Callable[[bytes], Any]] = {
+    "jobs": lambda entry: slurm_job(wire.decode(entry, WireJob)),
+    "nodes": lambda entry: Nodes().one(entry),
+    "reservations": lambda entry: lists.reservation(wire.decode(entry, lists.WireReservation)),
+    "partitions": lambda entry: lists.partition(wire.decode(entry, lists.WirePartition)),
 }
+REPLIES: dict[str, type[Envelope]] = {
+    "jobs": JobsReply,
+    "nodes": NodesReply,
+    "reservations": lists.ReservationsReply,
+    "partitions": lists.PartitionsReply,
+}
+
+
+def _made(name: str) -> Callable[[list[Any], bytes], list[Any]]:
+    """As the reader has it: a missing list is not an empty one, and there is one of it."""
+
+    def made(found: list[Any], rest: bytes) -> list[Any]:
+        beside = getattr(decoded(rest, wire.decoder(REPLIES[name])), name)
+        if beside is None or beside:
+            raise ValueError("there is no list, or more than one")
+        return found
+
+    return made
 
 
 def recordings(what: str) -> list[bytes]:
@@ -77,27 +72,34 @@ def damaged(draw: st.DrawFn, what: str) -> bytes:
     return body[:start] + piece + body[end:]
 
 
-async def _content(body: bytes, decode: Callable[[bytes], Any]) -> Any:
-    session = Session.__new__(Session)  # Without a connection: only the reading is of interest.
-    return await Session.content(session, "read", Reply(200, body), decode)
+class Answering(Session):
+    """Without a connection: only the reading is of interest."""
+
+    def __init__(self, body: bytes) -> None:
+        self._body = body
+        self._max_list_bytes = MAX_LIST_BYTES
+
+    async def call(self, *_args: object, **_options: object) -> Reply:
+        return Reply(200, self._body)
 
 
-def _read(body: bytes, decode: Callable[[bytes], Any]) -> Any:
+def _read(body: bytes, what: str) -> list[Any]:
     """What the session makes of a body; it awaits nothing for small ones."""
     try:
-        _content(body, decode).send(None)
+        Answering(body).listed("read", "/", what, READS[what], _made(what)).send(None)
     except StopIteration as done:
-        return done.value
+        found: list[Any] = done.value
+        return found
     raise AssertionError("it waits")
 
 
-@pytest.mark.parametrize("what", sorted(READERS))
+@pytest.mark.parametrize("what", sorted(READS))
 @settings(max_examples=150, deadline=None)
 @given(st.data())
 def test_a_damaged_answer_is_read_whole_or_refused(what: str, data: st.DataObject) -> None:
     body = data.draw(damaged(what))
     try:
-        found = _read(body, READERS[what])
+        found = _read(body, what)
     except SlurmAnswerUnreadable:
         return
 
@@ -112,12 +114,12 @@ def test_a_job_whose_nodes_cannot_be_read_spoils_the_whole_list(field: str, node
     body = json.dumps({"jobs": [{"job_id": 1, "nodes": "a1"}, {"job_id": 2, field: nodes}]}).encode()
 
     with pytest.raises(SlurmAnswerUnreadable):
-        _read(body, _jobs)
+        _read(body, "jobs")
 
 
 def test_an_answer_nested_too_deep_is_refused_like_any_other() -> None:
     with pytest.raises(SlurmAnswerUnreadable):
-        _read(b'{"jobs":' + b"[" * 100_000, _jobs)
+        _read(b'{"jobs":' + b"[" * 100_000, "jobs")
 
 
 def test_a_plain_name_with_a_number_that_slurm_cannot_hold_is_no_name() -> None:

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from slurm_operator import wire
+from slurm_operator.slurm.node import SlurmNode
 from slurm_operator.slurmrest.answers.jobs import JobsReply, slurm_job
 from slurm_operator.slurmrest.answers.nodes import Nodes, NodesReply
 
@@ -34,7 +35,7 @@ UNREADABLE = (wire.DecodeError, ValueError, OverflowError, OSError)
 def test_any_node_is_read_or_refused(fields: dict[str, object]) -> None:
     body = json.dumps({"nodes": [NODE | fields]}).encode()
     try:
-        nodes = [*Nodes().read(wire.decode(body, NodesReply).nodes or ())]
+        nodes = [Nodes().one(bytes(entry)) for entry in wire.decode(body, NodesReply).nodes or ()]
     except UNREADABLE:
         return
 
@@ -59,9 +60,14 @@ def test_only_what_changed_is_read_anew() -> None:
         listed[1] |= fields
         return wire.decode(json.dumps({"nodes": listed}).encode(), NodesReply).nodes or []
 
+    def read(told: list[wire.Raw]) -> list[SlurmNode]:
+        nonlocal nodes
+        nodes = nodes.reading()
+        return [nodes.one(bytes(entry)) for entry in told]
+
     nodes = Nodes()
-    first, again = [*nodes.read(told())], [*nodes.read(told())]
-    changed, back = [*nodes.read(told(cpu_load=7777, comment="new"))], [*nodes.read(told())]
+    first, again = read(told()), read(told())
+    changed, back = read(told(cpu_load=7777, comment="new")), read(told())
 
     assert [new is old for new, old in zip(again, first, strict=True)] == [True, True, True]
     assert [new is old for new, old in zip(changed, first, strict=True)] == [True, False, True]

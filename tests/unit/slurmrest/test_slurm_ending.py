@@ -101,7 +101,7 @@ REQUEUE = "GET /slurm/{v}/job/7/requeue"
 async def test_a_job_is_not_requeued_twice_because_the_first_answer_was_lost(
     slurmrestd: FakeSlurmrestd, cluster: Cluster, clock: FakeClock, silence: bytes
 ) -> None:
-    """slurmctld carries both out when it wakes up: the second may meet the job where it has begun anew."""
+    """slurmctld carries both out when it wakes up: the second may meet the job where it has started again."""
     serve(slurmrestd, node_lists=[BUSY], job_lists=[jobs(1000, j7="a", j8="a")])
     slurmrestd.on(REQUEUE, silence, OK)
     await cluster.poll()

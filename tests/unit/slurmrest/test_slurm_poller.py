@@ -44,7 +44,7 @@ def known(poller: SlurmPoller) -> Snapshot:
 
 
 async def rounds(poller: SlurmPoller, count: int) -> None:
-    """Lets the poller run by itself for so many rounds."""
+    """Lets the poller run alone for so many rounds."""
     done = asyncio.Event()
     left = count
 

@@ -1,4 +1,4 @@
-"""When certificates are made anew, and that whoever trusts the old meets nothing unknown."""
+"""When certificates are made again, and that whoever trusts the old meets nothing unknown."""
 
 from datetime import UTC, datetime, timedelta
 

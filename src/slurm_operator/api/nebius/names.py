@@ -22,12 +22,18 @@ OLDER_WORKERS: Final = "worker"
 RESERVED_SLURMD_ENV: Final = ("SOPERATOR_NODE_REAL_MEMORY_BYTES",)
 
 # Labels and annotations
+# Those of Kubernetes nodes that say where they are begin with this, unless a setting says otherwise.
+TIER_PREFIX: Final = "topology.nebius.com"
 NODESET: Final = "slurm.nebius.ai/nodeset"
 WORKER: Final = "slurm.nebius.ai/worker"
 CONTROLLER_TYPE: Final = "slurm.nebius.ai/controller-type"
 JAILED_AGGREGATION: Final = "slurm.nebius.ai/jailed-aggregation"
 ROLLING_UPDATE: Final = "slurm.nebius.ai/rolling-update-enabled"
+# On the ConfigMap with topology.conf: when workers were last found elsewhere.
+TOPOLOGY_WRITTEN: Final = "slurm.nebius.ai/topology-written-at"
 CONFIG_HASH: Final = "slurm.nebius.ai/config-hash"
+# On the pods of a NodeConfigurator
+NODE_CONFIGURATOR: Final = "slurm.nebius.ai/node-configurator"
 SCONFIG_WATCHED: Final = "sconfigcontroller.slurm.nebius.ai"
 
 # On a SlurmCluster: whose images it uses (`slurm-operator` or `soperator`), where their names do not tell.
@@ -101,6 +107,11 @@ def tested_configs(cluster: str) -> str:
 def more_configs(cluster: str) -> str:
     """The ConfigMap with the files that stand beside slurm.conf, before they were tested."""
     return f"{cluster}-slurm-files"
+
+
+def topology_config(cluster: str) -> str:
+    """The ConfigMap with topology.conf before it was tested, and the JailedConfig that delivers it."""
+    return f"{cluster}-topology-config"
 
 
 def ssh_configs(cluster: str) -> str:
@@ -238,6 +249,21 @@ def operator_rest(cluster: str) -> str:
 def nodeset_service(cluster: str) -> str:
     """The headless Service of all workers."""
     return f"{cluster}-nodeset-svc"
+
+
+# Children of a NodeConfigurator
+def node_configurator(configurator: str) -> str:
+    """The DaemonSet."""
+    return f"{configurator}-ds"
+
+
+def rebooter_account(configurator: str) -> str:
+    """The service account of the rebooter's pods, where the manifest names none."""
+    return f"{configurator}-rebooter"
+
+
+# What rebooters may do with nodes and pods, everywhere: the ClusterRole that the installation brings.
+REBOOTER_ROLE: Final = "slurm-operator-rebooter"
 
 
 # Children of a NodeSet

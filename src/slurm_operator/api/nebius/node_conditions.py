@@ -1,9 +1,9 @@
-"""What Soperator's processes tell each other, and cloud providers, about Kubernetes nodes: names that their tools read."""
+"""Names by which Soperator's processes and cloud providers tell each other about Kubernetes nodes."""
 
 from typing import Final
 
-# Conditions of Kubernetes nodes. Whoever wants a node emptied or rebooted asks by the first two; the rebooter on
-# the node answers in their reasons.
+# Conditions of Kubernetes nodes. By the first two a node is asked to be emptied or rebooted; the
+# rebooter on it answers in their reasons.
 DRAIN: Final = "SlurmNodeDrain"
 REBOOT: Final = "SlurmNodeReboot"
 DEGRADED: Final = "SoperatorChecksNodeDegraded"

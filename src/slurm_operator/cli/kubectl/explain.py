@@ -17,8 +17,6 @@ from slurm_operator.insight.explain.lookup import known_words
 from slurm_operator.insight.text import output as show
 from slurm_operator.insight.text.explain_text import text
 from slurm_operator.insight.typed_names import of_kubernetes
-from slurm_operator.operator import reconcilers
-from slurm_operator.runtime.settings import Settings
 
 
 @click.command()
@@ -30,8 +28,9 @@ from slurm_operator.runtime.settings import Settings
 def explain(session: Session, what: tuple[str, ...], bundle: Path | None, output: str) -> None:
     """Say why something is as it is: the causes one after the other, and what to do.
 
-    KIND is cluster, controller, accounting, restapi, loginset, nodeset, token, node (of Slurm or of
-    Kubernetes), pod, or job. Nothing is changed. The exit code is 1 when something is wrong,
+    KIND is cluster, controller, accounting, restapi, loginset, nodeset, token, slurmcluster, node (of Slurm
+    or of Kubernetes), pod, or job. Kinds of the same name are told apart by their full names, such as
+    nodesets.slurm.nebius.ai. Nothing is changed. The exit code is 1 when something is wrong,
     and 0 when nothing has to be done: what is not ready yet may become ready, and a job may wait its turn.
     A job is named as squeue prints it: 4, 4_0, 4_[1-3], 5+1.
     """
@@ -46,7 +45,7 @@ def explain(session: Session, what: tuple[str, ...], bundle: Path | None, output
         raise click.UsageError("An explanation is about one namespace: name it with -n.")
     case = Case(
         sight.picture,
-        reconcilers(Settings()),
+        sight.reconcilers,
         namespace,
         sight.user,
         tuple(sight.unseen),

@@ -6,6 +6,8 @@ from pathlib import Path
 import click
 
 from slurm_operator.api import registry
+from slurm_operator.api.nebius.slurmcluster import SlurmCluster
+from slurm_operator.api.schema.kind import Kind
 from slurm_operator.api.slinky.cluster import Cluster
 from slurm_operator.api.slinky.controller import Controller
 from slurm_operator.cli.echo import echo
@@ -21,16 +23,14 @@ from slurm_operator.cli.kubectl.shared.session import (
     where,
 )
 from slurm_operator.insight.clusters import NotFound, clusters, clusters_named, strays
-from slurm_operator.insight.collect import Sight
-from slurm_operator.insight.evaluation import verdicts
+from slurm_operator.insight.collect import Looker, Sight
+from slurm_operator.insight.evaluation import typed_name, verdicts
 from slurm_operator.insight.status.cluster_status import Status, stray_status
 from slurm_operator.insight.status.cluster_status import status as status_of
 from slurm_operator.insight.text import output as show
 from slurm_operator.insight.text.status_text import screen
 from slurm_operator.kube import envelope
 from slurm_operator.kube.request import Selection
-from slurm_operator.operator import program
-from slurm_operator.runtime.settings import Settings
 
 
 @click.command()
@@ -46,7 +46,8 @@ def status(
 ) -> None:
     """Show Slurm clusters on one screen: daemons, node sets, nodes, jobs, and what waits for what.
 
-    CLUSTER is the name of a Cluster, or of a Controller that no Cluster made. Without it, all are shown.
+    CLUSTER is the name of a Cluster, of a SlurmCluster, or of a Controller that neither made. Without it,
+    all are shown.
     Fails when one of them is not ready.
     """
     if bundle is not None and (selector or watch):
@@ -76,9 +77,8 @@ def _looked(session: Session, bundle: Path | None, name: str, selector: str) -> 
 
 def _show(found: list[Status], sight: Sight, output: str) -> None:
     if output == "name":
-        kinds = {
-            kind.kind: f"{kind.kind.lower()}.{kind.group}" for kind in (one.kind for one in registry.DEFAULT)
-        }
+        known = (*(one.kind for one in registry.DEFAULT), SlurmCluster.KIND)
+        kinds = {kind.kind: typed_name(kind) for kind in known}
         echo("".join(f"{kinds.get(one.kind, one.kind.lower())}/{one.name}\n" for one in found), nl=False)
         return
     show.emit(output, found, lambda: screen(found, sight.unseen, sight.picture.now, sight.operator))
@@ -86,18 +86,23 @@ def _show(found: list[Status], sight: Sight, output: str) -> None:
 
 async def _selected(session: Session, selector: str) -> set[tuple[str, str]]:
     """Clusters with these labels, by namespace and name. The API server reads the selector."""
-    async with session.looker() as looker:
+    async with session.looker(every_group=True) as looker:
         found: set[tuple[str, str]] = set()
-        for kind in (Cluster.KIND, Controller.KIND):
+        for kind in (Cluster.KIND, Controller.KIND, *_others(looker)):
             wanted = Selection(kind=kind, namespace=session.namespace, label_selector=selector)
             async for page in looker.client.list_pages(wanted):
                 found |= {envelope.name(item).key for item in page.items}
         return found
 
 
+def _others(looker: Looker) -> list[Kind]:
+    """The kind of clusters that not every Kubernetes has."""
+    return [one.kind for one in looker.program.kinds if one.kind == SlurmCluster.KIND]
+
+
 def statuses(sight: Sight, name: str) -> list[Status]:
     with sight.as_operator():
-        judged = list(verdicts(program(Settings()).reconcilers, sight.picture))
+        judged = list(verdicts(sight.reconcilers, sight.picture))
     found = clusters(sight.picture)
     if not found and (right := _forbidden(sight)):
         raise NotFound(

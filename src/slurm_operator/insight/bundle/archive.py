@@ -166,7 +166,7 @@ def replayed(files: Files, program: Program) -> Sight:
         crashes.put(picture, _last_words(files, picture))
     except wire.DecodeError as error:
         raise NotABundle(_other(files, error)) from error
-    return Sight(picture, list(told.unseen), told.images)
+    return Sight(picture, list(told.unseen), program.reconcilers, told.images)
 
 
 def _other(files: Files, error: wire.DecodeError) -> str:

@@ -28,7 +28,7 @@ def deletion(facts: Facts) -> Iterator[Finding]:
 
 
 def _released(crds: dict[str, Manifest]) -> Iterator[Finding]:
-    """Helm goes by the manifest that it stored when the release was made, not by the live CRD."""
+    """Helm compares with the manifest that it stored when the release was made, not by the live CRD."""
     releases: dict[tuple[str, str], dict[str, Manifest]] = {}
     for name, crd in crds.items():
         notes = _annotations(crd)

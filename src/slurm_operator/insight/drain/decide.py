@@ -1,4 +1,4 @@
-"""`drain` and `undrain`: a human's word about nodes, which the operator never changes and never lifts.
+"""`drain` and `undrain`: manual drains, which the operator never changes and never lifts.
 
 Slurm has no compare-and-set, so everything is decided about a node list that was read a moment before.
 """

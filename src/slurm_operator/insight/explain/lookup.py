@@ -21,6 +21,7 @@ from slurm_operator.manifests.pod_troubles import troubles
 from slurm_operator.plan.reconciler import Reconciler
 from slurm_operator.reconcilers.nodeset import identity
 from slurm_operator.reconcilers.nodeset.worker.left_behind import LEFT_BEHIND
+from slurm_operator.reconcilers.shared.parts import is_owned
 from slurm_operator.reconcilers.shared.strays import is_stray
 
 # Of Kubernetes and of Slurm, beside our own kinds.
@@ -51,7 +52,9 @@ def _object(kind: str, name: str, case: Case) -> Explanation:
         words = known_words(reconciler.kind for reconciler in case.reconcilers)
         question = did_you_mean(kind, words)
         raise NotThere(f"There is nothing to explain about a {kind!r}.{question} Kinds: {', '.join(words)}.")
-    found = [one for reconciler in meant if (one := _verdict(reconciler, name, case)) is not None]
+    there = [one for reconciler in meant if (one := _verdict(reconciler, name, case)) is not None]
+    # What another one of them was made into is explained with that one.
+    found = [one for one in there if not any(is_owned(one.about, other.about.metadata) for other in there)]
     if not found:
         raise _no_such(meant[0], name, case)
     if len(found) > 1:

@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 
+from slurm_operator.api import nebius
 from slurm_operator.api.edited import edited_object
 from slurm_operator.api.registry import name_of
 from slurm_operator.api.shared.conditions import DEGRADED, PROGRESSING, READY, Condition, Truth
@@ -23,8 +24,12 @@ from slurm_operator.insight.slurm.unusable import Unusable, all_unusable, counte
 from slurm_operator.manifests.objects import Pod
 from slurm_operator.plan.world import OWNER
 from slurm_operator.reconcilers.cluster import causes
+from slurm_operator.reconcilers.nebius.nodeset.decide import WAITING_FOR_FILES, WAITING_FOR_ROOT
+from slurm_operator.reconcilers.nebius.slurmcluster import conditions as slurmcluster_conditions
+from slurm_operator.reconcilers.nebius.slurmcluster import populate
 from slurm_operator.reconcilers.nodeset import identity
 from slurm_operator.reconcilers.shared.children import seen_pods
+from slurm_operator.reconcilers.shared.composed import Part
 from slurm_operator.reconcilers.shared.composed import state as state_of
 from slurm_operator.slurm.snapshot import Snapshot
 
@@ -46,11 +51,14 @@ _OF_THE_CONTROLLER = {
 # Why a daemon is not there stands in what its pods lack.
 _OF_ITS_PODS = {"DatabaseStarting", "PodsNotReady", "Starting"}
 
-# A change of the Controller that waits until it costs no job. Its workers may be waiting for it.
-_HELD_BACK = {"JobsAtStake", "RestartPostponed"}
+# A change of the Controller that waits until it costs nothing. Its workers may be waiting for it.
+_HELD_BACK = {"JobsAtStake", "PlacesInUse", "PlacesUnseen", "RestartPostponed"}
 
 # So many characters at the end of two messages are no coincidence.
 _SAME = 40
+
+# Objects that the operator makes into others.
+COMPOSED = Cluster | nebius.SlurmCluster | nebius.NodeSet
 
 APPS = {Controller: "slurmctld", RestApi: "slurmrestd", LoginSet: "login", Accounting: "slurmdbd"}
 
@@ -163,14 +171,15 @@ def _shortened(link: Link, found: Verdict, condition: Condition, deeper: Finding
 
 def _without_nodes(found: Verdict, case: Case) -> Finding | None:
     """Everything is ready, but no job could start: all of its nodes are drained or down."""
-    unusable = _unusable(found.about, case)
+    about = found.seen.own if isinstance(found.about, nebius.NodeSet) else found.about
+    unusable = _unusable(about, case)
     if unusable is None:
         return None
     link = Link(subject=found.name, says=f"is ready, but {unusable.says}.")
     if not unusable.nodes:
         advice = "See which nodes, and why."
         return Finding(chain=(link,), remedy=Remedy(advice=advice, commands=(case.kubectl_slurm("status"),)))
-    controller = found.about.spec.controller if isinstance(found.about, NodeSet) else found.key.name
+    controller = about.spec.controller if isinstance(about, NodeSet) else found.key.name
     slurm = case.picture.slurm(case.namespace, controller)
     assert isinstance(slurm, Snapshot), "only Slurm itself says which nodes"
     return slurm_node(unusable.nodes[0], slurm, case, alike=unusable.nodes).after(link)
@@ -180,6 +189,9 @@ def _unusable(about: object, case: Case) -> Unusable | None:
     if isinstance(about, Cluster) and not about.spec.is_adopted:
         slurm = case.picture.slurm(case.namespace, about.metadata.name)
         return all_unusable(slurm.nodes.values()) if isinstance(slurm, Snapshot) else counted_unusable(about)
+    if isinstance(about, nebius.SlurmCluster):
+        slurm = case.picture.slurm(case.namespace, about.metadata.name)
+        return all_unusable(slurm.nodes.values()) if isinstance(slurm, Snapshot) else None
     if isinstance(about, NodeSet):
         slurm = case.picture.slurm(case.namespace, about.spec.controller)
         if not isinstance(slurm, Snapshot):
@@ -201,11 +213,10 @@ def _underway(found: Verdict, case: Case) -> Finding:
 
 
 def _behind(found: Verdict, case: Case) -> list[Link]:
-    """What holds up a change: of a Cluster in the part that is on its way, else in the object itself."""
-    if not isinstance(found.about, Cluster):
+    """What holds up a change: of what has parts in the part that is on its way, else in the object itself."""
+    if not isinstance(found.about, COMPOSED):
         return underway.chain(found, case)
-    parts = [part for part in causes.parts(found.seen) if not part.metadata.is_terminating]
-    verdicts = (judged(part, case) for part in parts)
+    verdicts = (judged(part, case) for part in _parts(found))
     for one in verdicts:
         said = one.condition(PROGRESSING) if one is not None else None
         if one is not None and said is not None and said.status is Truth.TRUE:
@@ -225,7 +236,9 @@ def _deeper(found: Verdict, condition: Condition, case: Case) -> Finding | None:
     about = found.about
     if condition.reason in TRIED:
         return None
-    if isinstance(about, Cluster):
+    if isinstance(about, nebius.SlurmCluster | nebius.NodeSet) and _is_its_own(found, condition):
+        return _of_its_root(found, condition, case)
+    if isinstance(about, COMPOSED):
         return _of_part(found, case)
     if isinstance(about, NodeSet):
         return _of_nodeset(about, condition, case)
@@ -245,11 +258,40 @@ def _of(thing: HasMeta | None, case: Case) -> Finding | None:
     return why(found, case) if found is not None else None
 
 
+def _parts(found: Verdict) -> list[Part]:
+    """What this object was made into, the one that can be the cause of another's trouble first."""
+    match found.about:
+        case Cluster():
+            parts = causes.parts(found.seen)
+        case nebius.SlurmCluster():
+            parts = slurmcluster_conditions.parts(found.seen)
+        case _:
+            parts = [found.seen.own] if found.seen.own is not None else []
+    return [part for part in parts if not part.metadata.is_terminating]
+
+
+def _is_its_own(found: Verdict, condition: Condition) -> bool:
+    """Whether the object itself waits for this, and no part of it."""
+    return any(
+        (wait.reason, wait.message) == (condition.reason, condition.message) for wait in found.plan.waits
+    )
+
+
+def _of_its_root(found: Verdict, condition: Condition, case: Case) -> Finding | None:
+    """Why there is no root yet: a pod of the Job that populates it, or what its SlurmCluster says."""
+    if isinstance(found.about, nebius.SlurmCluster):
+        return worst(found.seen.root.pods, case) if condition.reason == populate.POPULATING else None
+    if condition.reason not in (WAITING_FOR_ROOT, WAITING_FOR_FILES):
+        return None
+    finding = _of(found.seen.cluster, case)
+    return finding if finding is not None and not finding.is_well else None
+
+
 def _of_part(found: Verdict, case: Case) -> Finding | None:
-    """The part that the Cluster itself names as the cause, or the first one that has a trouble."""
-    parts = [part for part in causes.parts(found.seen) if not part.metadata.is_terminating]
+    """The part that the object itself names as the cause, or the first one that has a trouble."""
     states = sorted(
-        ((state_of(part), part) for part in parts), key=lambda it: (it[0].is_ready, not it[0].is_degraded)
+        ((state_of(part), part) for part in _parts(found)),
+        key=lambda it: (it[0].is_ready, not it[0].is_degraded),
     )
     for state, part in states:
         finding = _of(part, case) if not state.is_ready or state.is_degraded else None

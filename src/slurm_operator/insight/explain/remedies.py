@@ -51,6 +51,18 @@ _BY_REASON: dict[str, _Way] = {
     "ControllerNotFound": _Way(
         "Make the Controller, or correct spec.controllerRef.", ("kubectl -n {ns} get controllers", _EDIT)
     ),
+    "ClusterNotFound": _Way(
+        "Make the SlurmCluster, or correct spec.clusterName.", ("kubectl -n {ns} get slurmclusters", _EDIT)
+    ),
+    "PopulateFailed": _Way(
+        "Fix what the message names; the next attempt starts without you.",
+        ("kubectl -n {ns} logs job/{name}-populate-jail", _EDIT),
+    ),
+    "RootTaken": _Way("Give this SlurmCluster a volume of its own in spec.volumeSources.", (_EDIT,)),
+    "Maintenance": _Way(
+        "When the maintenance is over, set spec.maintenance of the SlurmCluster to none.",
+        ("kubectl -n {ns} get slurmclusters",),
+    ),
     "ConfigRefused": _Way(
         "Correct the line that the message names. Until then the former files are in force.", (_EDIT,)
     ),
@@ -99,6 +111,10 @@ _BY_REASON: dict[str, _Way] = {
     ),
     "JobsAtStake": _Way(
         "Wait for these jobs, or ask their owners; then the change is made automatically.", ("squeue",)
+    ),
+    "PlacesInUse": _Way(
+        "Put the switches or blocks back into the topology file, or move the nodes first.",
+        ("scontrol show nodes", _EDIT),
     ),
     "NodeSetUnreadable": _Way(
         "Correct the field of the NodeSet that the operator's log names, or delete the NodeSet.",

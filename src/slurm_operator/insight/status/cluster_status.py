@@ -13,7 +13,7 @@ from slurm_operator.api.slinky.cluster_status import JobCounts
 from slurm_operator.api.slinky.controller import Controller
 from slurm_operator.api.slinky.nodeset import NodeSet
 from slurm_operator.api.slinky.nodeset_status import NodeSetStatus
-from slurm_operator.insight.clusters import DAEMONS, Part, SlurmCluster, controller_of
+from slurm_operator.insight.clusters import DAEMONS, Part, SlurmCluster, Whole, controller_of
 from slurm_operator.insight.collect import Limited, Unseen
 from slurm_operator.insight.drain.decide import SLURM_USER, reason_text
 from slurm_operator.insight.evaluation import Verdict
@@ -38,6 +38,9 @@ TAKES_NO_JOBS = "TakesNoJobs"
 
 # Why a rollout stands still, in the words of Progressing.
 _HALTED = ("AwaitsDeletion", "AwaitsWindow", "AwaitsWorkers")
+
+# Their status says which Slurm it is.
+_VERSIONED = (Cluster, Controller)
 
 # It names a Controller that is not there.
 NO_CONTROLLER = "NoController"
@@ -147,7 +150,7 @@ def status(
         name=meta.name,
         health=_with_unusable(health(cluster.about), _unusable(cluster)),
         created=meta.creation_timestamp,
-        slurm_version=slurm.release if isinstance(slurm, Snapshot) else cluster.about.status.slurm_version,
+        slurm_version=slurm.release if isinstance(slurm, Snapshot) else _last_version(cluster),
         unreachable=slurm.why if isinstance(slurm, Unreachable) else "",
         last_counted=_last_counted(cluster) if isinstance(slurm, Unreachable) or limited else "",
         is_hidden=is_hidden and isinstance(slurm, Unreachable),
@@ -183,7 +186,15 @@ def stray_status(part: Part, world: World) -> Status:
     )
 
 
-def health(about: Cluster | Part) -> Health:
+def _last_version(cluster: SlurmCluster) -> str:
+    """As the operator has written it down; of a SlurmCluster it stands in its Controller."""
+    told = (
+        one.status.slurm_version for one in (cluster.about, *cluster.parts) if isinstance(one, _VERSIONED)
+    )
+    return next(told, "")
+
+
+def health(about: Whole | Part) -> Health:
     """What an object says about itself, its trouble before all else."""
     told: dict[str, Condition] = {one.type: one for one in about.status.conditions}
     ready = told.get(READY)
@@ -364,7 +375,9 @@ def _said_to_wait(cluster: SlurmCluster) -> Iterator[Waiting]:
 
 def _waiting(cluster: SlurmCluster, verdicts: Iterable[Verdict]) -> Iterator[Waiting]:
     """What the operator's own plans for this cluster's objects hold back right now."""
-    ours = {cluster.about.metadata.uid, *(part.metadata.uid for part in cluster.parts)}
+    parts = [part.metadata for part in cluster.parts]
+    makers = [meta.owner.uid for meta in parts if meta.owner is not None]
+    ours = {cluster.about.metadata.uid, *(meta.uid for meta in parts), *makers}
     for verdict in verdicts:
         if verdict.about.metadata.uid not in ours:
             continue

@@ -25,6 +25,8 @@ from slurm_operator.insight.text.output import (
 _DAEMON_COLUMNS = ("DAEMON", "OF", "READY", "RESTARTS", "STATE")
 _NODE_SET_COLUMNS = ("NODE SET", "WANTED", "READY", "IN SLURM", "BUSY", "LEAVING", "STATE")
 
+_WHOLE = ("Cluster", "SlurmCluster", "Controller")
+
 _GOOD_STATES = ("Ready", "idle", "allocated", "mixed")
 _BUSY_STATES = ("Progressing", "Changing", "Leaving", "draining", "drained")
 
@@ -48,7 +50,7 @@ def _cluster(status: Status, now: datetime) -> Iterator[Text]:
     name = f"{status.kind} {status.namespace}/{status.name}"
     yield paragraph(Cell(name, HEAD), "   ", styled(status.health.state), f"{version}{age}")
     yield paragraph(status.health.message, indent=True)
-    if status.kind not in ("Cluster", "Controller"):  # A part of no cluster has nothing else to tell.
+    if status.kind not in _WHOLE:  # A part of no cluster has nothing else to tell.
         return
     if status.daemons:
         yield title("Daemons", apart=True)

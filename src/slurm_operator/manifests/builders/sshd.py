@@ -32,7 +32,7 @@ proxy_pam_target = sssd-shadowutils
 def sshd_config(
     extra: str, *, port: int = names.SSH_PORT, host_keys: Sequence[str] = (), forwards_x11: bool = False
 ) -> str:
-    """sshd_config with the user's lines. sshd goes by the first value of a keyword, so ours stand."""
+    """sshd_config with the user's lines. sshd takes the first value of a keyword, so ours stand."""
     return "\n".join(
         [
             "Include /etc/ssh/sshd_config.d/*.conf",

@@ -15,7 +15,7 @@ from slurm_operator.slurm.conf.lines import parse
 
 CGROUP_CONF: Final = "cgroup.conf"
 
-# On a Kubernetes node that cannot give a pod cgroups of its own; nothing in the API tells by itself.
+# On a Kubernetes node that cannot give a pod cgroups of its own; nothing in the API tells.
 NODE_LABEL: Final = "slinky.slurm.net/isolation"
 
 _FILES: Final[Mapping[Isolation, str]] = {
@@ -51,7 +51,7 @@ class Chosen:
         return [f"{key}={value}" for key, value in _LINES[self.mode].items() if key.lower() not in theirs]
 
     def slurmd(self, wishes: Manifest, *, has_ssh: bool) -> Manifest:
-        """The user's wishes for the slurmd container, which is privileged by itself, over ours.
+        """The user's wishes for the slurmd container, which is privileged anyway, over ours.
 
         Capabilities that the user adds come on top: without ours, slurmd could not start a job.
         """

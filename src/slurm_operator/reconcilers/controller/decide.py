@@ -170,7 +170,7 @@ def is_renamed(seen: Seen) -> bool:
 
 
 def why_not_start(seen: Seen) -> Wait | None:
-    """slurmctld's first start needs slurmdbd: it would wait in vain, and look as if it crashed."""
+    """slurmctld's first start needs slurmdbd: it would wait for nothing, and look as if it crashed."""
     accounting = seen.accounting
     if accounting is None or accounting.spec.external:
         return None

@@ -27,6 +27,7 @@ from slurm_operator.manifests.pod_troubles import refusals
 from slurm_operator.manifests.worker_names import slurm_node_name
 from slurm_operator.plan.world import OWNER, World
 from slurm_operator.reconcilers.controller.annotations import MEMBER, SERVICE_ROLE, is_rehearsal
+from slurm_operator.reconcilers.controller.daemon.readiness import is_ready
 from slurm_operator.reconcilers.controller.keys.key_users import Sharing, sharing, worker_pods
 from slurm_operator.reconcilers.shared import strays
 from slurm_operator.reconcilers.shared.dependencies import is_auth_held, with_shared_keys
@@ -108,6 +109,11 @@ class Seen:
     def has_inherited_pods(self) -> bool:
         """A slurmctld is in a pod of the operator before us: ready while it lives, also when it stands by."""
         return any(names.KEY_RING not in pod.metadata.annotations for pod in self.pods)
+
+    @property
+    def ready_pods(self) -> list[Pod]:
+        """Those with a slurmctld that answers; of several only the one in charge does."""
+        return [pod for pod in self.pods if is_ready(self.controller, pod)]
 
     @property
     def workload(self) -> Child | None:
@@ -333,7 +339,7 @@ def _may_make(ref: SecretKey, controller: Controller, world: World) -> bool:
 
 
 def _lost(where: str, workload: Child) -> str:
-    """A new key would lock out every daemon that still has the old one, so none is made by itself."""
+    """A new key would lock out every daemon that still has the old one, so none is made automatically."""
     return (
         f"{where} is gone, and running daemons go on with the key that was in it. Put it back from a copy; "
         f"to start over with another key, delete StatefulSet {workload.metadata.name!r}."

@@ -1,8 +1,8 @@
 """Whether slurmctld still has its memory: one that lost its state answers, but knows no worker any more.
 
-Workers that joined by themselves are in no file, so with the state directory slurmctld forgets them and their
-jobs, while slurmd and the jobs go on. What it then says about jobs is worth nothing until all workers are
-back, so the gate lets nobody go meanwhile.
+Workers that registered themselves are in no file, so with the state directory slurmctld forgets them and
+their jobs, while slurmd and the jobs go on. What it then says about jobs is worth nothing until all workers
+are back, so the gate lets nobody go meanwhile.
 """
 
 from datetime import datetime, timedelta

@@ -20,7 +20,7 @@ from slurm_operator.reconcilers.controller.keys import rotation, stale_key
 from slurm_operator.reconcilers.controller.observe import Seen
 from slurm_operator.slurm.snapshot import Snapshot
 
-# Waits that end by themselves: something is on its way. All others are for somebody to mend.
+# Waits that end without anybody's help: something is on its way. All others are for somebody to fix.
 _ON_ITS_WAY = {
     "AccountingNotReady",
     "CannotReconfigure",
@@ -30,6 +30,7 @@ _ON_ITS_WAY = {
     "NodeSetsMayFollow",
     "OneAtATime",
     "PartitionInUse",
+    "PlacesUnseen",
     "Rehearsing",
     "RehearsalCutOff",
     "RestartPostponed",
@@ -59,7 +60,7 @@ def status_fields(seen: Seen, refusal: Refusal | None) -> Manifest:
         "endpoint": f"{host}:{port}",
         "active": head.metadata.name if head is not None else _external_head(seen),
         "replicas": len(seen.pods),
-        "readyReplicas": sum(pod.is_ready for pod in seen.pods),
+        "readyReplicas": len(seen.ready_pods),
         "controllers": daemons(seen),
         "config": config(seen, refusal),
         "slurmKeySecret": seen.slurm_key.ref.name if seen.slurm_key.digest else "",
@@ -102,7 +103,7 @@ def daemons(seen: Seen) -> list[Manifest]:
         {
             "pod": pod.metadata.name,
             "role": "primary" if pod.metadata.name == first else "backup",
-            "responding": pod.is_ready,
+            "responding": pod in seen.ready_pods,
             "active": pod is head,
         }
         for pod in seen.pods

@@ -45,5 +45,7 @@ def _is_given(model: Any, path: list[str]) -> bool:
         return False
     if path[1:]:
         return _is_given(value, path[1:])
-    default = None if field.prop.default is REQUIRED else field.prop.default
-    return bool(codec.plain(value) != codec.plain(default))
+    given = codec.plain(value)
+    if field.prop.default is REQUIRED:
+        return bool(given)
+    return bool(given != codec.plain(field.prop.default))

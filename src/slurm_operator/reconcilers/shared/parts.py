@@ -136,7 +136,7 @@ def _removal(manifest: Manifest, there: Resource, without: tuple[str, ...]) -> P
 
 
 def _put_back(there: Resource, fields: str) -> str:
-    """For the person who edited a part: that it was in vain, and where it would not be."""
+    """For the person who edited a part: that it has no effect, and where it would have one."""
     edited = edited_object(there)
     where = (
         f"{edited.kind} {edited.name} sets it. Change it in {edited.where}" if edited else "its owner sets it"

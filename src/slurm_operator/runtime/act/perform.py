@@ -227,7 +227,7 @@ class Performer:
             self._note_answer(kind, left)
 
     async def _delete_daemon_pod(self, action: DeleteDaemonPod) -> None:
-        """What the plan takes for a daemon without jobs must be one: a worker goes by the gate alone."""
+        """What the plan takes for a daemon without jobs must be one: workers leave through the gate alone."""
         key = ObjectKey(*action.key)
         pod = self._known.records[Pod].get(key)
         if pod is not None and daemon_of(pod.metadata.labels) != action.app:

@@ -1,7 +1,7 @@
 """Whether Slurm could read a configuration: our own check, in microseconds, before any daemon is asked.
 
 It refuses what the parser of Slurm 26.05 refuses. What only slurmctld can tell (plugins that are missing,
-nodes that a partition names in vain, options that exclude each other) is left to the rehearsal.
+nodes of a partition that do not exist, options that exclude each other) is left to the rehearsal.
 """
 
 from collections.abc import Iterator, Mapping

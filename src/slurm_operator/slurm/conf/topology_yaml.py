@@ -152,6 +152,11 @@ def problems(text: str, file: str = "topology.yaml") -> Iterator[LineProblem]:
             yield LineProblem(file, line, f"topology {topology.topology}: {reason}", Fault.BAD_VALUE)
 
 
+def unit_names(topology: Topology) -> list[str]:
+    """The names of its switches, blocks, rings or toruses."""
+    return _units(topology)[0]
+
+
 def _complaints(topology: Topology) -> Iterator[str]:
     if len(topology.types) != 1:
         has = ", ".join(topology.types) or "none"

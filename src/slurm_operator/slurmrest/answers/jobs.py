@@ -14,6 +14,7 @@ from slurm_operator.slurmrest.answers.values import (
     job_state,
     minutes,
     moment,
+    shared,
     whole,
 )
 
@@ -87,20 +88,20 @@ def slurm_job(found: WireJob) -> SlurmJob:
     return SlurmJob(
         job_id=found.job_id,
         state=state,
-        name=found.name or "",
-        user=found.user_name or "",
+        name=shared(found.name),
+        user=shared(found.user_name),
         user_id=count(found.user_id),
-        account=found.account or "",
-        partition=found.partition or "",
-        qos=found.qos or "",
-        state_reason=found.state_reason or "",
+        account=shared(found.account),
+        partition=shared(found.partition),
+        qos=shared(found.qos),
+        state_reason=shared(found.state_reason),
         nodes=host_words(found.nodes),
         required_nodes=host_words(found.required_nodes),
         excluded_nodes=host_words(found.excluded_nodes),
-        batch_host=found.batch_host or "",
-        reservation=found.resv_name or "",
-        features=found.features or "",
-        gres=found.tres_per_node or "",
+        batch_host=shared(found.batch_host),
+        reservation=shared(found.resv_name),
+        features=shared(found.features),
+        gres=shared(found.tres_per_node),
         comment=found.comment or "",
         admin_comment=found.admin_comment or "",
         extra=found.extra or "",
@@ -127,16 +128,26 @@ def ended_job(found: WireJob) -> EndedJob:
         job_id=found.job_id,
         state=job_state(found.job_state),
         nodes=host_words(found.nodes),
-        reason=found.state_reason or "",
+        reason=shared(found.state_reason),
         end_time=moment(found.end_time),
     )
 
 
-def ids(found: WireJob) -> set[int]:
+class OverJob(wire.Record):
+    """How a job ended, and by which ids it is known."""
+
+    end: EndedJob
+    ids: tuple[int, ...]
+
+
+def over_job(found: WireJob) -> OverJob:
+    wholes = filter(None, (whole(found.array_job_id), whole(found.het_job_id)))
+    return OverJob(end=ended_job(found), ids=tuple(dict.fromkeys((found.job_id, *wholes))))
+
+
+def ids(job: SlurmJob) -> set[int]:
     """By which it is known: its own, and that of the array or the heterogeneous job that it is a part of."""
-    return {found.job_id} | {
-        whole_id for one in (found.array_job_id, found.het_job_id) if (whole_id := whole(one))
-    }
+    return {job.job_id, *filter(None, (job.array_job_id, job.het_job_id))}
 
 
 def job_detail(found: WireJobDetail) -> JobDetail:

@@ -5,8 +5,10 @@ may be an array or text with commas. All of it is understood, so no version need
 """
 
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
+from sys import intern
 
 from slurm_operator import wire
 from slurm_operator.slurm.hostlist import MAX_SAFE_DIGITS, expand
@@ -72,12 +74,10 @@ def minutes(value: Number) -> timedelta | None:
 
 def words(value: Words) -> tuple[str, ...]:
     """A list, or text with commas; without empty entries."""
-    return _words(value if isinstance(value, str) else ",".join(value)) if value else ()
+    return _split(value if isinstance(value, str) else ",".join(value)) if value else ()
 
 
-@lru_cache(maxsize=16384)
 def _words(value: str) -> tuple[str, ...]:
-    """One object per combination: nodes of one kind share theirs."""
     return tuple(stripped for part in value.split(",") if (stripped := part.strip()))
 
 
@@ -85,17 +85,60 @@ def text(value: Text) -> str:
     return value or ""
 
 
-@lru_cache(maxsize=16384)
-def hosts(expression: str) -> tuple[str, ...]:
-    """The node names of a hostlist such as `gpu-[0-3]`; thousands of jobs repeat the same ones."""
+def shared(value: Text) -> str:
+    """One object for all records with the same text: thousands of jobs have the same user and partition."""
+    return intern(value) if value else ""
+
+
+def _hosts(expression: str) -> tuple[str, ...]:
     if expression in ("", "(null)"):
         return ()
     return tuple(expand(expression)) if _NEEDS_EXPANSION.search(expression) else (expression,)
 
 
+class _Remembered:
+    """One object per text: nodes of one kind share their features, and thousands of jobs the same nodes.
+
+    All clusters share what is remembered, so it is bounded by size: with a few letters slurmrestd can name
+    65,536 nodes.
+    """
+
+    def __init__(self, read: Callable[[str], tuple[str, ...]]) -> None:
+        self._read = read
+        self._known: dict[str, tuple[str, ...]] = {}
+        self._size = 0
+
+    def __call__(self, text: str) -> tuple[str, ...]:
+        found = self._known.get(text)
+        if found is None:
+            found = self._read(text)
+            self._size += len(text) + _NAME_BYTES * len(found)
+            if self._size > _MOST_REMEMBERED_BYTES:
+                self._known, self._size = {}, 0
+            else:
+                self._known[text] = found
+        return found
+
+
+_NAME_BYTES = 72
+_MOST_REMEMBERED_BYTES = 16 << 20
+
+_split = _Remembered(_words)
+_expanded = _Remembered(_hosts)
+
+
+def hosts(expression: str) -> tuple[str, ...]:
+    """The node names of a hostlist such as `gpu-[0-3]`."""
+    return _expanded(expression)
+
+
 def host_words(value: Words) -> tuple[str, ...]:
     """As `hosts`; an array may hold expressions too."""
-    return hosts(value if isinstance(value, str) else ",".join(value or ()))
+    return _expanded(value if isinstance(value, str) else ",".join(value or ()))
+
+
+# All words of Slurm together are shorter.
+_LONGEST_STATE = 1000
 
 
 @lru_cache(maxsize=1024)
@@ -110,8 +153,15 @@ def _job_state(found: tuple[str, ...]) -> JobState:
 
 
 def node_state(value: Words) -> NodeState:
-    return _node_state(words(value))
+    return _node_state(_state_words(value))
 
 
 def job_state(value: Words) -> JobState:
-    return _job_state(words(value))
+    return _job_state(_state_words(value))
+
+
+def _state_words(value: Words) -> tuple[str, ...]:
+    found = words(value)
+    if sum(map(len, found)) > _LONGEST_STATE:
+        raise ValueError(f"a state of {sum(map(len, found))} letters")
+    return found

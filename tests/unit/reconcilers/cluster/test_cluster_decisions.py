@@ -51,7 +51,7 @@ def steps(there) -> list[str]:
 
 
 def running(spec: dict | None = None):
-    """A Cluster whose parts were made and are as they should be."""
+    """A Cluster whose parts were made and are in order."""
     return settled(world(cluster(spec, **HELD)))
 
 

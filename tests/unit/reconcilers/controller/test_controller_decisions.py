@@ -14,7 +14,17 @@ from slurm_operator.api.slinky.nodeset import NodeSet
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.builders.signing_keys import kept
 from slurm_operator.manifests.compare.differences import TEMPLATE_DIGEST
-from slurm_operator.manifests.objects import ContainerStatus, Pod, PodCondition, PodStatus, Secret, Unread
+from slurm_operator.manifests.objects import (
+    ContainerState,
+    ContainerStateTerminated,
+    ContainerStateWaiting,
+    ContainerStatus,
+    Pod,
+    PodCondition,
+    PodStatus,
+    Secret,
+    Unread,
+)
 from slurm_operator.manifests.platform import VolumeClaim, VolumeClaimSpec
 from slurm_operator.plan.actions import (
     Apply,
@@ -395,6 +405,64 @@ def test_the_label_of_the_one_in_charge_follows_readiness():
     assert made.controller.status.active == "slurm-controller-1"
 
 
+BESIDE = {"template": {"spec": {"containers": [{"name": "sssd", "image": "sssd:1"}]}}}
+
+
+def with_broken_sssd(pod: Pod, *, is_reported: bool = True) -> Pod:
+    """The same pod while the container beside a ready slurmctld keeps ending; or its kubelet is silent."""
+    state = ContainerState(waiting=ContainerStateWaiting(reason="CrashLoopBackOff"))
+    last = ContainerState(terminated=ContainerStateTerminated(exit_code=4, message="no such domain"))
+    sssd = ContainerStatus(name="sssd", restart_count=3, state=state, last_state=last)
+    slurmctld = running(pod, NOON, is_ready=True).status.container_statuses
+    told = "False" if is_reported else "True"
+    conditions = [
+        PodCondition(type="Ready", status="False"),
+        PodCondition(type="ContainersReady", status=told),
+    ]
+    beside = (sssd,) if is_reported else ()
+    return wire.replace(
+        pod,
+        status=PodStatus(phase="Running", conditions=conditions, container_statuses=[*slurmctld, *beside]),
+    )
+
+
+def test_a_broken_container_beside_slurmctld_is_named_and_takes_nothing_else_away():
+    made = up(spec=BESIDE)
+    [pod] = made.pods()
+
+    with_pods(made, with_broken_sssd(pod))
+    made.rounds()
+
+    service = made.world.child(kinds.SERVICE, NS, "slurm-controller").body["spec"]
+    assert service["publishNotReadyAddresses"] is True, "slurmctld stays behind its Service"
+    assert made.condition("Ready").status == "True"
+    assert made.controller.status.active == pod.metadata.name
+    degraded = made.condition("Degraded")
+    assert (degraded.status, degraded.reason) == ("True", "PodsNotReady")
+    assert "container sssd that keeps ending with exit code 4: no such domain" in degraded.message
+
+
+def test_a_slurmctld_whose_kubelet_is_silent_is_not_taken_for_ready():
+    made = up(spec=BESIDE)
+
+    with_pods(made, with_broken_sssd(made.pods()[0], is_reported=False))
+    made.rounds()
+
+    assert made.condition("Ready").status == "False"
+
+
+def test_of_several_slurmctlds_the_service_finds_the_one_in_charge_by_its_readiness():
+    made = up(spec={**HA, **BESIDE})
+    first = next(pod for pod in made.pods() if pod.metadata.name == "slurm-controller-0")
+
+    assert (
+        "publishNotReadyAddresses" not in made.world.child(kinds.SERVICE, NS, "slurm-controller").body["spec"]
+    )
+    with_pods(made, with_broken_sssd(first))
+    made.rounds()
+    assert made.controller.status.active == ""
+
+
 def test_fields_that_cannot_change_are_changed_by_a_new_statefulset_under_the_same_pods():
     made = up()
     made.spec(persistence={"enabled": True, "resources": {"requests": {"storage": "99Gi"}}})
@@ -666,7 +734,7 @@ def has_debug(files) -> bool:
     "extra",
     [
         pytest.param("", id="to be read by a slurmctld that runs"),
-        pytest.param("SlurmctldPort=7817\n", id="to be read by one that starts anew"),
+        pytest.param("SlurmctldPort=7817\n", id="to be read by one that restarts"),
     ],
 )
 def test_a_job_that_comes_to_a_partition_before_slurmctld_is_told_that_it_goes_keeps_it(extra):
@@ -702,7 +770,7 @@ def test_another_image_does_not_bring_files_to_slurmctld_that_would_cost_jobs():
         made.round()
         assert has_debug(made.running)
 
-    assert made.restarts == 1, "with the former files it may start anew"
+    assert made.restarts == 1, "with the previous files it may restart"
 
 
 def test_files_are_not_taken_back_for_a_reading_that_is_old():
@@ -863,9 +931,9 @@ def test_prometheus_is_told_once_told_again_after_an_edit_and_told_off_once():
     assert told_prometheus(made) == []
 
     put(made, {**wrote.manifest, "spec": {**wrote.manifest["spec"], "endpoints": []}})
-    [mended] = told_prometheus(made)
-    assert "spec.endpoints" in mended.message
-    put(made, mended.manifest)
+    [repaired] = told_prometheus(made)
+    assert "spec.endpoints" in repaired.message
+    put(made, repaired.manifest)
 
     play.spec(metrics={"enabled": False})
     [gone] = told_prometheus(made)
@@ -905,7 +973,7 @@ UNREAD = (NodeSet, ObjectKey(NS, "cpu"))
 
 
 def test_a_nodeset_that_cannot_be_read_is_not_one_that_is_gone():
-    """An operator that was started anew knows of it only that it is there."""
+    """An operator that was restarted knows of it only that it is there."""
     made = up(CPU)
     made.world.things = [t for t in made.world.things if t is not CPU]
     made.world.undecoded = [UNREAD]

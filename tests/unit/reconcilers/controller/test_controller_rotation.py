@@ -156,7 +156,7 @@ def test_a_settled_ring_is_left_alone_and_put_right_when_somebody_edits_it():
     assert written(due(made)) == Ring(signs="k2")
 
     made.named[Secret, ObjectKey(NS, RING)] = wire.replace(live, digests={})
-    assert written(due(made)) == Ring(signs="k2"), "a ring without keys is made anew"
+    assert written(due(made)) == Ring(signs="k2"), "a ring without keys is made again"
 
 
 FRESH = wire.replace(BOTH, since=NOON - timedelta(seconds=30))

@@ -1,6 +1,6 @@
 """Changes of configuration as stories: what is decided, in order, kept as transcripts in the repository.
 
-Run with SLURM_OPERATOR_GOLDEN=write to write them anew.
+Run with SLURM_OPERATOR_GOLDEN=write to write them again.
 """
 
 import os

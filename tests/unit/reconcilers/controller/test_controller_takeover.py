@@ -76,9 +76,9 @@ def test_a_changed_spec_is_for_pods_that_are_made_our_way():
     made = pair()
     made.spec(slurmctld={"image": "slurmctld:26.11"})
 
-    [anew] = [one for one in actions(made) if isinstance(one, DeleteObject)]
-    assert "podManagementPolicy" in anew.message
-    assert anew.keeps_dependents
+    [deleted] = [one for one in actions(made) if isinstance(one, DeleteObject)]
+    assert "podManagementPolicy" in deleted.message
+    assert deleted.keeps_dependents
 
 
 def test_clients_are_led_to_the_labelled_one_of_pods_that_are_all_ready():

@@ -324,6 +324,24 @@ def test_docker_is_accepted_and_said_to_be_off():
     assert "docker.enabled" in message
 
 
+@pytest.mark.parametrize(
+    ("repository", "resources", "told"),
+    [
+        pytest.param("ghcr.io/slinkyproject/slurmd", {}, [], id="sssd of the slurmd image"),
+        pytest.param("x/sssd", {}, ["sssd.image"], id="another image"),
+        pytest.param("ghcr.io/slinkyproject/slurmd", {"cpu": "1"}, ["sssd.resources"], id="resources"),
+    ],
+)
+def test_sssd_of_workers_is_not_said_to_be_ignored_where_it_runs(repository, resources, told):
+    ours = {"repository": "ghcr.io/slinkyproject/slurmd", "tag": "26.05"}
+    sssd = {"image": {"repository": repository, "tag": "26.05"}, "resources": resources}
+    changes = {"spec__slurmd__image": ours, "spec__sssd": sssd}
+    there = world(with_our_images(CLUSTER), nodeset(**changes))
+
+    message = report(there, NodeSet, "cpu")["FieldsSupported"][2]
+    assert [one.partition(":")[0] for one in message.split("; ") if "sssd" in one] == told
+
+
 def test_deleted_it_waits_for_its_workers():
     there = settled(world(CLUSTER, nodeset()), (NodeSet, "cpu"))
     old = there.get(NodeSet, "ns", "cpu")

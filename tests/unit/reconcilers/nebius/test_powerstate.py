@@ -163,7 +163,7 @@ FAILED, GIVEN = ("DOWN", "CLOUD", "POWERED_DOWN"), ("ALLOCATED", "CLOUD", "POWER
             [0, 3], node(3, *UP, "POWERED_DOWN"), [pod(3, ready_for=timedelta(minutes=3))], [0],
             id="Slurm has forgotten who registered, and it was ready for long: it stops",
         ),
-        pytest.param([0, 3], node(3, "DOWN", "CLOUD", "POWERED_DOWN", reason="bad disk"), [], None, id="a human's word"),
+        pytest.param([0, 3], node(3, "DOWN", "CLOUD", "POWERED_DOWN", reason="bad disk"), [], None, id="a manual state"),
         pytest.param([0, 7], node(3), [], [0], id="beyond replicas"),
         pytest.param([-1, 0], node(3), [], [0], id="no ordinal"),
     ],

@@ -20,6 +20,7 @@ from testing.children import with_config
 from testing.clusters import slurm
 from testing.slurmclusters import (
     NOW,
+    OURS,
     carried_out,
     decide,
     manifest,
@@ -461,14 +462,51 @@ def test_what_is_not_supported_is_said():
                 "enabled": True,
                 "k8sNodeFilterName": "all",
                 "jobSource": "accounting",
-            }
+            },
+            spec__topology={"blockSize": 4},
         )
     )
     status, reason, message = report(there, SlurmCluster, NAME)["FieldsSupported"]
 
     assert (status, reason) == ("False", "SomeIgnored")
     assert "slurmNodes.exporter.jobSource" in message
-    assert "slurmConfig.topologyPlugin" in message
+    assert "topology.blockSize: it is for topology/block" in message
+
+
+LOGIN = "spec__slurmNodes__login__"
+
+
+@pytest.mark.parametrize(
+    ("sssd", "told"),
+    [
+        pytest.param({"image": OURS.format(daemon="login")}, [], id="sssd of the login image"),
+        pytest.param({"image": "x/sssd:1"}, ["slurmNodes.login.sssd.image"], id="another image"),
+        pytest.param(
+            {"image": OURS.format(daemon="login"), "resources": {"cpu": "1"}},
+            ["slurmNodes.login.sssd.resources"],
+            id="resources of its own",
+        ),
+    ],
+)
+def test_sssd_of_login_pods_is_not_said_to_be_ignored_where_it_runs(sssd, told):
+    there = world(cluster(**{f"{LOGIN}sssd": sssd, f"{LOGIN}sssdConfSecretRefName": "directory"}))
+    settled(there, (SlurmCluster, NAME))
+
+    message = report(there, SlurmCluster, NAME)["FieldsSupported"][2]
+    assert [one.partition(":")[0] for one in message.split("; ") if "sssd" in one] == told
+    part = there.get(LoginSet, "ns", f"{NAME}-login")
+    assert part.spec.sssd_conf_ref.name == "directory"
+
+
+def test_slurmctld_starts_without_sssd():
+    """As an init container an sssd that cannot start would keep slurmctld from starting."""
+    there = world(cluster(spec__slurmNodes__controller__sssd={"image": "x/sssd:1"}))
+    settled(there, (SlurmCluster, NAME))
+
+    pod = there.get(Controller, "ns", NAME).spec.template.spec
+    assert "sssd" in [one["name"] for one in pod["containers"]]
+    assert "sssd" not in [one["name"] for one in pod["initContainers"]]
+    assert all("restartPolicy" not in one for one in pod["containers"])
 
 
 def with_image(there, image, **changes):

@@ -65,7 +65,7 @@ BUSY = slurm(
 )
 def test_a_worker_loses_its_protection_when_nobody_else_can_say_that_its_jobs_are_over(made, lets_go):
     assert released(made) == (["gpu-0"] if lets_go else [])
-    assert not [step for step in told(made) if step.startswith("delete")], "it ends by itself"
+    assert not [step for step in told(made) if step.startswith("delete")], "it ends on its own"
 
 
 def test_of_a_slurmctld_elsewhere_a_person_is_told_how_its_workers_can_go():

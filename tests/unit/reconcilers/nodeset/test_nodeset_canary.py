@@ -142,7 +142,7 @@ def by_update(ordinal: int, *words):
         pytest.param(updating(old(7, **UNREADY), nodes=[drained(7, "DOWN")]), ["Leaving gpu-7", "delete gpu-7 (Drained)"], id="a broken one that can go: its successor shows what the revision is like"),
         pytest.param(updating(old(7, **UNREADY), unknown=["gpu-7"]), ["drain gpu-6 for Update", "wait gpu-7: UnknownToSlurm"], id="a broken one that cannot"),
         pytest.param(updating(old(7, **UNREADY), nodes=[drained(7, "DOWN")], machines=[TAINTED]), ["drain gpu-6 for Update", "Leaving gpu-7", "delete gpu-7 (Drained)"], id="a broken one whose machine takes nobody"),
-        pytest.param(updating(new(7, phase="Failed", age=timedelta(minutes=20))), ["delete gpu-7 (Ended)"], id="its successor ended by itself, and is made anew"),
+        pytest.param(updating(new(7, phase="Failed", age=timedelta(minutes=20))), ["delete gpu-7 (Ended)"], id="its successor ended on its own, and is made again"),
     ],
 )  # fmt: skip
 def test_the_rest_waits_for_who_has_gone_ahead_as_long_as_that_shows_something(made, story):

@@ -69,7 +69,7 @@ def images(story: Story) -> set[str]:
     "change",
     [
         pytest.param({"slurmd": {"image": "slurmd:2"}}, id="another image"),
-        pytest.param({"slurmd": {"image": "slurmd:2"}, "extraConf": "CPUs=3"}, id="other resources: the record is made anew"),
+        pytest.param({"slurmd": {"image": "slurmd:2"}, "extraConf": "CPUs=3"}, id="other resources: the record is made again"),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("seconds", [0, 30], ids=["idle", "with a job"])

@@ -92,7 +92,7 @@ def test_a_taint_that_sends_workers_away_drains_those_that_do_not_tolerate_it(th
             id="from nothing: workers do not wait for slurmrestd",
         ),
         pytest.param(world(TWO, revisions_=[R]), ["wait new workers: ControllerNotFound"], id="no Controller yet"),
-        pytest.param(world(TWO, HEAD, A, B, revisions_=[R], slurm_=slurm(slurm_node(A, "IDLE"), slurm_node(B, "MIXED"))), [], id="as it should be"),
+        pytest.param(world(TWO, HEAD, A, B, revisions_=[R], slurm_=slurm(slurm_node(A, "IDLE"), slurm_node(B, "MIXED"))), [], id="in order"),
         pytest.param(world(TWO, HEAD, B, revisions_=[R]), ["create Pod gpu-0"], id="the lowest free number"),
         pytest.param(
             world(TWO, HEAD, A, B, C, revisions_=[R], slurm_=slurm(slurm_node(A, "IDLE"), slurm_node(B, "IDLE"), slurm_node(C, "IDLE"))),
@@ -531,7 +531,7 @@ OUR_DRAIN = slurm_node(DOWN, "IDLE", "DRAIN", reason=ours(DOWN, "ScaleIn"))
         ),
         pytest.param(
             world(ONE, HEAD, OUTDATED, revisions_=[revision_of(ONE)], slurm_=slurm(slurm_node(OUTDATED, "IDLE"))),
-            ["drain gpu-0 for Update"], id="an update that mends it: drained first",
+            ["drain gpu-0 for Update"], id="an update that fixes it: drained first",
         ),
         pytest.param(
             world(ONE, HEAD, OUTDATED, revisions_=[revision_of(ONE)], slurm_=slurm(slurm_node(OUTDATED, "DOWN", "DRAIN", reason=ours(OUTDATED, "Update")))),
@@ -583,7 +583,7 @@ def test_a_worker_on_a_cordoned_machine_is_protected_unless_no_job_can_be_there(
         pytest.param(
             timedelta(seconds=5), True, id="it may be back in a moment, and then waits for its turn"
         ),
-        pytest.param(timedelta(minutes=1), False, id="it does not come back by itself"),
+        pytest.param(timedelta(minutes=1), False, id="it does not come back on its own"),
     ],
 )
 def test_a_crashed_worker_drains_beyond_the_budget_when_it_is_not_back_soon(crashed_for, spared):

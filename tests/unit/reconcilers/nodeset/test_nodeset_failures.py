@@ -1,4 +1,4 @@
-"""Pods that end by themselves come back, each time after a longer pause."""
+"""Pods that end on their own are made again, each time after a longer pause."""
 
 from datetime import timedelta
 

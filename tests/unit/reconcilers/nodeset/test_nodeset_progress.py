@@ -94,7 +94,7 @@ CORDONED = machine("n1", cordoned=True)
         pytest.param(changed(strategy=scheduled()), ("False", "AwaitsWindow"), id="the window is ahead"),
         pytest.param(changed(strategy=scheduled(NOW - HOUR)), ("False", "AwaitsWindow"), id="the window is over"),
         pytest.param(changed(strategy=scheduled(NOW - HOUR / 2), reservations=[window(NOW - HOUR / 2)]), ("True", "Starting"), id="the window is open"),
-        pytest.param(changed(strategy={}), ("True", "Starting"), id="RollingUpdate: they go by themselves"),
+        pytest.param(changed(strategy={}), ("True", "Starting"), id="RollingUpdate: they are replaced without help"),
         pytest.param(unchanged("IDLE", "DRAIN", reason=ours(old(1), "NodeCordon"), kube_node=CORDONED, protected=False), ("False", "UpToDate"), id="one is cordoned, and free for whoever cordoned it"),
         pytest.param(unchanged("MIXED", "DRAIN", reason=ours(old(1), "NodeCordon"), kube_node=CORDONED, jobs=[job(1, "gpu-1")]), ("False", "UpToDate"), id="or not yet"),
         pytest.param(unchanged("IDLE", "DRAIN", reason=ours(old(1), "PodCordon"), protected=False, annotations={names.POD_CORDON: "true"}), ("False", "UpToDate"), id="the same, by the pod"),

@@ -337,7 +337,7 @@ def test_a_worker_that_keeps_its_name_gets_a_new_record_when_its_nodeset_is_call
 @pytest.mark.parametrize(
     ("state", "story"),
     [
-        pytest.param(known(DAEMON, *DOWN), ["forget n1", "create Pod"], id="it ended by itself: its record goes first"),
+        pytest.param(known(DAEMON, *DOWN), ["forget n1", "create Pod"], id="it ended on its own: its record is removed first"),
         pytest.param(known(DAEMON, *DOWN, features=("gpu", "fast")), ["create Pod"], id="somebody gave it the name"),
         pytest.param(known(DAEMON, *DOWN, jobs=[job(1, words=["PENDING"], required=["n1"])]), ["create Pod"], id="a job insists on it"),
         pytest.param(known(DAEMON, *DOWN, "DRAIN", reason="ask Ada"), ["create Pod"], id="a human's drain"),

@@ -1,4 +1,4 @@
-"""Who has not changed is not looked at anew, and nothing is decided differently for it."""
+"""What has not changed is not looked at again, and nothing is decided differently for it."""
 
 import random
 from datetime import timedelta

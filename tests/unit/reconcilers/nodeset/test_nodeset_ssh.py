@@ -143,7 +143,7 @@ def degraded(made):
     [
         pytest.param(None, "SecretNotFound", "Secret 'sssd' in namespace 'ns', which spec.ssh.sssdConfRef names: there is none yet.", id="no such Secret"),
         pytest.param(secret("sssd", other_conf="d1"), "SecretEntryNotFound", "has no entry 'sssd.conf' (it has: other.conf). Correct spec.ssh.sssdConfRef.key, or add it.", id="without the key"),
-        pytest.param(secret("sssd", sssd_conf="d1"), "AsExpected", "", id="as it should be"),
+        pytest.param(secret("sssd", sssd_conf="d1"), "AsExpected", "", id="in order"),
         pytest.param(Unread(why="forbidden"), "AsExpected", "", id="only the operator cannot read it"),
     ],
 )  # fmt: skip

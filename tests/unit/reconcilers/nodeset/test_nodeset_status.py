@@ -202,7 +202,7 @@ def test_collisions_are_remembered():
 
 
 def test_a_restarted_operator_says_the_same_about_a_slurm_that_is_away():
-    """It only knows that it could not ask since its own start; with that in the words it would write them anew."""
+    """It only knows that it could not ask since its own start; with that in the words it would write them again."""
     said = set()
     for since in (NOW - timedelta(hours=1), NOW):
         made = seen()

@@ -262,7 +262,7 @@ def pod_deleted_by_hand() -> Story:
     ],
 )
 def test_a_story_goes_as_written(tell):
-    """SLURM_OPERATOR_GOLDEN=write writes it anew; what changed is then in the diff."""
+    """SLURM_OPERATOR_GOLDEN=write writes it again; what changed is then in the diff."""
     story = tell()
     path = STORIES / f"{tell.__name__}.txt"
     if os.environ.get("SLURM_OPERATOR_GOLDEN") == "write":

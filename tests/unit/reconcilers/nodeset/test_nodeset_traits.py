@@ -48,7 +48,7 @@ def updates(plan) -> list:
         pytest.param(
             "nvlink, a100", ["gpu"], ["gpu", "k8s/a100", "k8s/nvlink"], id="prefixed, beside its own"
         ),
-        pytest.param("nvlink", ["gpu", "k8s/nvlink"], None, id="as it should be"),
+        pytest.param("nvlink", ["gpu", "k8s/nvlink"], None, id="in order"),
         pytest.param("nvlink", ["gpu", "k8s/old"], ["gpu", "k8s/nvlink"], id="changed"),
         pytest.param(None, ["gpu", "k8s/old"], ["gpu"], id="gone"),
         pytest.param(None, ["gpu", "by-admin"], None, id="what others set is not ours"),
@@ -86,6 +86,13 @@ SW2 = {names.TOPOLOGY: "default:sw2"}
         pytest.param(SW2, "", "", ["default:sw2"], id="nowhere: placed"),
         pytest.param(
             SW2, "default:sw2", "default:root:sw2", [], id="there: Slurm writes the switches above too"
+        ),
+        pytest.param(
+            SW2,
+            "default:root:sw2",
+            "default:root:sw2",
+            ["default:sw2"],
+            id="the annotation lost the switch above: so does the record, which would need it",
         ),
         pytest.param(SW2, "default:sw2", "", [], id="a flat topology shows no place: told once is enough"),
         pytest.param(
@@ -168,7 +175,7 @@ OURS = '{"namespace":"ns","podName":"gpu-0","node":"n9","nodeSetName":"gpu","nod
     [
         pytest.param("", True, True, id="empty"),
         pytest.param(OURS, True, True, id="ours, of another machine"),
-        pytest.param(OURS.replace("n9", "n1"), True, False, id="as it should be"),
+        pytest.param(OURS.replace("n9", "n1"), True, False, id="in order"),
         pytest.param("borrowed by Ada", True, False, id="a human's"),
         pytest.param('{"rack": 7}', True, False, id="a tool's"),
         pytest.param("", False, False, id="not ready"),

@@ -213,7 +213,7 @@ def _indexed(pod, index="0"):
 )
 def test_volumes_follow_whom_the_policy_says(deleted, scaled, stays, goes):
     policy = {"deleted": deleted, "scaled": scaled}
-    wrong = claim(NODESET, POD)  # so that there is something to mend in every case
+    wrong = claim(NODESET, POD)  # so that there is something to fix in every case
 
     assert owners_after(staying(claims=[wrong], **policy)) == stays
     assert owners_after(going(claims=[wrong], **policy)) == goes
@@ -287,7 +287,7 @@ def test_the_owner_is_set_before_anything_is_taken_down():
 @pytest.mark.parametrize(
     ("there", "after"),
     [
-        pytest.param(claim(NODESET), None, id="as it should be: nothing is written"),
+        pytest.param(claim(NODESET), None, id="in order: nothing is written"),
         pytest.param(claim(FORMER), None, id="on its way out with a former pod: left alone"),
         pytest.param(claim(FOREIGN), None, id="somebody else manages it: left alone"),
         pytest.param(claim(FOREIGN, NODESET), ["Vault"], id="and ours is taken away"),
@@ -329,8 +329,8 @@ FAILED = {"phase": "Failed", "ready": False}
     [
         pytest.param(leaving(9, replicas=0), ["Pod"], id="far beyond replicas: it was busy when the others went"),
         pytest.param(leaving(9, index="009", replicas=0), ["Pod"], id="made with another ordinalPadding"),
-        pytest.param(leaving(3, **FAILED), ["Pod"], id="ended by itself, beyond replicas: nobody comes back to it"),
-        pytest.param(leaving(0, **FAILED), None, id="ended by itself, and comes back"),
+        pytest.param(leaving(3, **FAILED), ["Pod"], id="ended on its own, beyond replicas: none takes its place"),
+        pytest.param(leaving(0, **FAILED), None, id="ended on its own, and is made again"),
         pytest.param(leaving(3, reason="PodTerminating", terminating=True), ["Pod"], id="deleted by hand, beyond replicas"),
         pytest.param(leaving(0, reason="PodTerminating", terminating=True), None, id="deleted by hand, and comes back"),
         pytest.param(leaving(3, reason="ScaleIn", terminating=True, grace=30), None, id="sent away by us: that is settled"),

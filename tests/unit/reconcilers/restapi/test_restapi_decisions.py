@@ -151,7 +151,7 @@ def test_a_changed_key_restarts_slurmrestd():
 def test_scaling_changes_no_template():
     there = settled(world(restapi()))
     before = there.child(kinds.DEPLOYMENT, "ns", "rest-restapi").metadata.annotations[INPUT_DIGEST]
-    noted = {APPLIED_DIGEST: "as a Cluster notes it, and anew with every change"}
+    noted = {APPLIED_DIGEST: "as a Cluster notes it, and again with every change"}
     there.things[0] = restapi({"controllerRef": {"name": "slurm"}, "replicas": 5}, annotations=noted)
 
     [apply] = decide(there)[1].actions()

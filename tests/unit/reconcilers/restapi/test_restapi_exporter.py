@@ -5,6 +5,7 @@ import pytest
 from slurm_operator.api import registry
 from slurm_operator.api.shared import names
 from slurm_operator.api.shared.children import APP_NAMES
+from slurm_operator.api.slinky.controller import Controller
 from slurm_operator.api.slinky.restapi import RestApi
 from slurm_operator.install import rights
 from slurm_operator.manifests import kinds
@@ -66,6 +67,30 @@ def test_without_the_switch_there_is_nothing_of_it():
 @pytest.mark.parametrize(("name", "spec"), [("exporter", ON), ("exporter-monitored", MONITORED)])
 def test_the_objects_of_an_exporter(name: str, spec: dict):
     assert_golden("restapi", name, desired(RECONCILER.observe(KEY, with_key(spec))))
+
+
+def test_a_slurm_elsewhere_has_its_exporter_by_the_same_switch():
+    keys = {
+        "slurmKeyRef": {"name": "theirs", "key": "slurm.key"},
+        "jwtKeyRef": {"name": "theirs", "key": "jwt.key"},
+    }
+    outside = {
+        "external": True,
+        "externalConfig": {"host": "slurmctld.example.org", "port": 6817},
+        "clusterName": "hpc",
+        **keys,
+    }
+    there = with_key(ON)
+    there.things = [thing for thing in there.things if not isinstance(thing, Controller)]
+    there.things.append(read(Controller, outside))
+    with_secrets(there, secret("theirs", slurm_key="k1", jwt_key="k2"))
+
+    found = {one["kind"]: one for one in desired(RECONCILER.observe(KEY, there))}
+
+    pod = found["Deployment"]["spec"]["template"]["spec"]
+    assert set(found) == {"Deployment", "Service"}
+    assert "--cluster-name=hpc" in pod["containers"][0]["args"]
+    assert pod["volumes"][0]["projected"]["sources"][0]["secret"]["name"] == "theirs"
 
 
 def test_it_waits_for_the_key_that_it_signs_tokens_with():

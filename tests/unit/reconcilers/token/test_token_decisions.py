@@ -105,7 +105,7 @@ def test_the_secret_of_a_token(name, spec):
         pytest.param(world(token(refresh=False), signing=keys(), secret=holding(immutable=True)), NOW + 0.9 * HOUR, [], "", id="without refresh it stays"),
         pytest.param(world(token(refresh=False), signing=keys(), secret=holding(immutable=True)), NOW + HOUR, [Wait], "ran out", id="and its end is told"),
         pytest.param(world(token(refresh=False), signing=keys(digest="k2"), secret=holding(immutable=True)), NOW, [Wait], "key has changed", id="and a changed key too"),
-        pytest.param(world(token(), signing=keys(digest="k2"), secret=holding(immutable=True)), NOW, [DeleteObject], "immutable", id="refresh turned on later: made anew"),
+        pytest.param(world(token(), signing=keys(digest="k2"), secret=holding(immutable=True)), NOW, [DeleteObject], "immutable", id="refresh turned on later: made again"),
     ],
 )  # fmt: skip
 def test_a_token_is_signed_exactly_when_it_must_be(given, now, steps, word):

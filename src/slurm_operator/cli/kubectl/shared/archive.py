@@ -39,7 +39,7 @@ def sight_of(
 
 
 async def _live(session: Session, *, closely: bool, job: int | None) -> Sight:
-    async with session.looker() as looker:
+    async with session.looker(every_group=True) as looker:
         sight = await looker.look()
         if closely:
             await looker.warn(sight)

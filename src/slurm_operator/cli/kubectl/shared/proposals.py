@@ -9,6 +9,7 @@ import click
 
 from slurm_operator import wire
 from slurm_operator.api import registry
+from slurm_operator.api.nebius.slurmcluster import SlurmCluster
 from slurm_operator.api.registry import name_of
 from slurm_operator.api.schema.kind import Kind
 from slurm_operator.api.shared import belonging, names
@@ -69,8 +70,9 @@ async def _asked(ask: Ask, session: Session) -> set[str]:
 
 async def _clusters(client: Client, namespace: str) -> set[str]:
     found: set[str] = set()
-    for kind in (Cluster.KIND, Controller.KIND):
-        found |= {one.metadata.name for one in await _list(client, kind, namespace, "", _Named)}
+    for kind in (Cluster.KIND, Controller.KIND, SlurmCluster.KIND):
+        with contextlib.suppress(Forbidden, NotFound):
+            found |= {one.metadata.name for one in await _list(client, kind, namespace, "", _Named)}
     return found
 
 
@@ -96,7 +98,7 @@ async def _list(client: Client, kind: Kind, namespace: str, labels: str, type_: 
 async def _targets(client: Client, namespace: str) -> set[str]:
     """Everything that `explain` knows how to explain: objects of ours, pods of daemons, Slurm nodes."""
     found: set[str] = set()
-    for kind in (one.kind for one in registry.DEFAULT):
+    for kind in (one.kind for one in registry.ALL if one.reconciler):
         with contextlib.suppress(Forbidden, NotFound):
             names_ = {one.metadata.name for one in await _list(client, kind, namespace, "", _Named)}
             found |= {f"{name_of(kind).lower()}/{name}" for name in names_}

@@ -10,12 +10,14 @@ from typing import Any, TypeVar
 
 import click
 
+from slurm_operator.api import registry
 from slurm_operator.cli.echo import echo
 from slurm_operator.insight.collect import Looker, Sight
 from slurm_operator.kube.auth import config
 from slurm_operator.kube.auth.access import Access
 from slurm_operator.kube.auth.credentials import Impersonating
 from slurm_operator.kube.client import Client
+from slurm_operator.kube.discovery import Discovery
 from slurm_operator.kube.errors import ConfigProblem, KubeError
 from slurm_operator.operator import program
 from slurm_operator.runtime.logs import configure
@@ -72,14 +74,24 @@ class Session:
         ]
 
     @asynccontextmanager
-    async def looker(self, *, may_write: bool = False) -> AsyncIterator[Looker]:
-        """Connected. Without `may_write` no request can change anything, whatever asks for it."""
+    async def looker(self, *, may_write: bool = False, every_group: bool = False) -> AsyncIterator[Looker]:
+        """Connected. Without `may_write` no request can change anything, whatever asks for it.
+
+        With `every_group` it also looks at the API groups that are off by default, where they are served.
+        """
         async with Client(self.access, may_write=lambda: may_write) as client:
-            yield Looker(client, program(Settings()), self.namespace, self.token_secret)
+            groups = await _served_groups(client) if every_group else registry.DEFAULT_GROUPS
+            yield Looker(client, program(Settings(groups=groups)), self.namespace, self.token_secret)
 
     async def look(self) -> Sight:
         async with self.looker() as looker:
             return await looker.look()
+
+
+async def _served_groups(client: Client) -> tuple[str, ...]:
+    """The groups that are on by default, and those of the others that this Kubernetes has."""
+    others = [group for group in registry.GROUPS if group not in registry.DEFAULT_GROUPS]
+    return (*registry.DEFAULT_GROUPS, *await Discovery(client).served(others))
 
 
 def where(command: Command) -> Command:

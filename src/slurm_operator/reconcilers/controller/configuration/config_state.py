@@ -12,7 +12,7 @@ from slurm_operator.manifests.objects import ContainerStatus, Pod
 from slurm_operator.plan.actions import PatchObject
 from slurm_operator.reconcilers.controller.annotations import FILES_SENT, RECONFIGURE_ASKED, WRITTEN_AT
 from slurm_operator.reconcilers.controller.configuration.files import Files, digest_in, files_of, with_mounted
-from slurm_operator.reconcilers.controller.daemon.workload import CONTAINER
+from slurm_operator.reconcilers.controller.daemon.readiness import CONTAINER
 from slurm_operator.reconcilers.controller.observe import Seen
 from slurm_operator.slurm.conf.changes import Change, changes, restarts
 from slurm_operator.slurm.conf.costs import Daemon
@@ -99,7 +99,7 @@ def has_begun_with_files(seen: Seen) -> bool:
 
 
 def restarts_due(seen: Seen) -> list[Pod]:
-    """Pods whose slurmctld has to start anew, because it cannot take the new files while it runs."""
+    """Pods whose slurmctld has to restart, because it cannot take the new files while it runs."""
     former, files = good(seen), held(seen)
     if former is None or files is None or former.digest == files.digest:
         return []

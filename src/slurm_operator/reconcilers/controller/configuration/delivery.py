@@ -15,8 +15,9 @@ from slurm_operator.reconcilers.controller.annotations import (
 )
 from slurm_operator.reconcilers.controller.configuration import config_state
 from slurm_operator.reconcilers.controller.configuration.files import Files
-from slurm_operator.reconcilers.controller.configuration.jobs_at_risk import at_stake, at_stake_now, is_old
+from slurm_operator.reconcilers.controller.configuration.jobs_at_risk import is_old
 from slurm_operator.reconcilers.controller.configuration.pipeline import write_stages
+from slurm_operator.reconcilers.controller.configuration.stakes import Stake, at_stake, at_stake_now
 from slurm_operator.reconcilers.controller.desired import good_config_map
 from slurm_operator.reconcilers.controller.observe import Seen
 from slurm_operator.reconcilers.shared.children import missing_writes
@@ -44,8 +45,8 @@ def next_step(seen: Seen, now: datetime) -> Step:
     crash = crashes(seen)
     if crash and _has_former(seen, files):
         return _put_back(seen, files, f"slurmctld did not start with it: {crash}", now)
-    if not _is_awaited(seen, files, now) and (stakes := at_stake_now(seen, now)):
-        return _withdrawn(seen, files, stakes, now)
+    if not _is_awaited(seen, files, now) and (stake := at_stake_now(seen, now)) is not None:
+        return _withdrawn(seen, files, stake, now)
     if not isinstance(seen.slurm, Snapshot):
         return _unseen(seen, files, now)
     if not seen.slurm.is_config_known:
@@ -89,16 +90,16 @@ def _is_awaited(seen: Seen, files: Files, now: datetime) -> bool:
     return digest == files.digest and now < last + PATIENCE
 
 
-def _withdrawn(seen: Seen, files: Files, stakes: str, now: datetime) -> Step:
-    """Jobs came after the files were written: the former ones go back until the change costs nobody a job."""
+def _withdrawn(seen: Seen, files: Files, stake: Stake, now: datetime) -> Step:
+    """Somebody needs the former files since these were written: they go back until nobody does."""
     former = config_state.good(seen)
     assert former is not None
     is_told = config_state.asked(seen)[0] == files.digest
-    may_have_them = is_told and at_stake(seen, files, former, now)
+    may_have_them = is_told and at_stake(seen, files, former, now) is not None
     if config_state.applied(seen) != former.digest or may_have_them or is_old(seen, now):
-        return wait(_SUBJECT, "JobsAtStake", stakes, seconds=2.0, asks_slurm=True)
+        return wait(_SUBJECT, stake.reason, stake.message, seconds=2.0, asks_slurm=True)
     writes, sent = write_stages(seen, former, now)
-    message = f"took the new configuration back before slurmctld read it. {stakes}"
+    message = f"took the new configuration back before slurmctld read it. {stake.message}"
     told = [wire.replace(write, reason="ConfigWithdrawn", message=message) for write in writes]
     return step(told, sent, seconds=ARRIVAL.total_seconds(), asks_slurm=True)
 
@@ -162,9 +163,9 @@ def _give_up(seen: Seen, files: Files, times: int, now: datetime) -> Step:
     former = config_state.good(seen)
     if former is None or not _has_former(seen, files):
         return wait(_SUBJECT, "ConfigNotTaken", message)
-    if stakes := at_stake(seen, files, former, now):
+    if (stake := at_stake(seen, files, former, now)) is not None:
         # What it reports may be old, and people may use what only the new files have.
-        message = f"{message} It is not put back to the former one yet. {stakes}"
+        message = f"{message} It is not put back to the former one yet. {stake.message}"
         return wait(_SUBJECT, "ConfigNotTaken", message, seconds=PATIENCE.total_seconds(), asks_slurm=True)
     return _put_back(seen, files, why, now)
 

@@ -181,7 +181,7 @@ def _kept_lines(seen: Seen, asked: Mapping[str, str]) -> list[str]:
 def _mounted_files(seen: Seen) -> Files | None:
     """Of a slurmctld that has worked at some time: before that no job names anything."""
     is_proven = (kinds.CONFIG_MAP, good_config(seen.controller)) in seen.children
-    if seen.controller.spec.external or not (is_proven or any(pod.is_ready for pod in seen.pods)):
+    if seen.controller.spec.external or not (is_proven or seen.ready_pods):
         return None
     return files_of(seen.children.get((kinds.CONFIG_MAP, seen.controller.child_names.config)))
 

@@ -94,7 +94,7 @@ def _mounted(seen: Seen) -> Iterator[Setting]:
 def _trouble(nodeset: NodeSet, seen: Seen) -> str:
     """Why its size cannot change now; empty when no worker of it has a job."""
     is_first = seen.children.get((kinds.CONFIG_MAP, good_config(seen.controller))) is None
-    if is_first and not any(pod.is_ready for pod in seen.pods):
+    if is_first and not seen.ready_pods:
         return ""  # slurmctld has not worked yet.
     if not isinstance(seen.slurm, Snapshot):
         return f"whether it has any cannot be seen: {seen.slurm.why}"

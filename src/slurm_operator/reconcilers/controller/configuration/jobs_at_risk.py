@@ -4,13 +4,7 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 
 from slurm_operator.listing import first_few
-from slurm_operator.reconcilers.controller.configuration.config_state import (
-    applied,
-    good,
-    has_begun_with_files,
-    held,
-    needs_restart,
-)
+from slurm_operator.reconcilers.controller.configuration.config_state import good, needs_restart
 from slurm_operator.reconcilers.controller.configuration.files import SLURM_CONF, Files
 from slurm_operator.reconcilers.controller.configuration.held_sizes import GIVEN_TO_JOBS
 from slurm_operator.reconcilers.controller.observe import Seen
@@ -28,19 +22,14 @@ JOBS_TOLD = 5
 _BY_NAME = {"PartitionName", "NodeName"}
 
 
-def at_stake(seen: Seen, old: Files, new: Files, now: datetime) -> str:
-    """What would be lost if slurmctld took `new` for `old` now; empty when nothing would."""
+def jobs_at_stake(seen: Seen, old: Files, new: Files, now: datetime) -> str:
+    """Which jobs would be lost if slurmctld took `new` for `old` now; empty when none would."""
     return next(_stakes(seen, old, new, now), "")
 
 
-def at_stake_now(seen: Seen, now: datetime) -> str:
-    """What would be lost if slurmctld took the files that it mounts, and does not run with yet, now."""
-    former, files, running = good(seen), held(seen), applied(seen)
-    if former is None or files is None or files.digest == running or has_begun_with_files(seen):
-        return ""
-    if running and running != former.digest:
-        return next(_left_out(seen, files, now), "")
-    return at_stake(seen, former, files, now) if files.digest != former.digest else ""
+def jobs_left_out(seen: Seen, files: Files, now: datetime) -> str:
+    """The same when slurmctld runs with files that nobody kept: only its jobs tell what stands in them."""
+    return next(_left_out(seen, files, now), "")
 
 
 def is_persistent(seen: Seen) -> bool:
@@ -72,7 +61,7 @@ def _jobs(seen: Seen, now: datetime) -> list[SlurmJob] | str:
     """All jobs that slurmctld knows and that are not over, or why nobody can tell."""
     if not may_have_jobs(seen):
         return []
-    if trouble := _unseen(seen, now):
+    if trouble := unseen(seen, now):
         return f"whether jobs are left {trouble}"
     assert isinstance(seen.slurm, Snapshot)
     return list(seen.slurm.jobs.values())
@@ -83,7 +72,7 @@ def leaves_out(old: Files, new: Files) -> list[str]:
     return sorted((_partitions(old) | _nodesets(old)) - _partitions(new) - _nodesets(new))
 
 
-def _unseen(seen: Seen, now: datetime) -> str:
+def unseen(seen: Seen, now: datetime) -> str:
     """Why nobody can tell which jobs there are now: a job may have started since Slurm was last read.
 
     Whoever asks for a change expects it to heed the jobs that ran by then, however fast the rehearsal is.
@@ -105,7 +94,7 @@ def is_old(seen: Seen, now: datetime) -> bool:
 
 def may_have_jobs(seen: Seen) -> bool:
     """slurmctld has worked at some time, so there may be jobs that it knows."""
-    return good(seen) is not None or any(pod.is_ready for pod in seen.pods)
+    return good(seen) is not None or bool(seen.ready_pods)
 
 
 def job_ids_text(jobs: Iterable[SlurmJob]) -> str:
@@ -139,7 +128,6 @@ def _stakes(seen: Seen, old: Files, new: Files, now: datetime) -> Iterator[str]:
 
 
 def _left_out(seen: Seen, files: Files, now: datetime) -> Iterator[str]:
-    """The same when slurmctld runs with files that nobody kept: only its jobs tell what stands in them."""
     jobs = seen.slurm.jobs.values() if isinstance(seen.slurm, Snapshot) else ()
     named = {name for job in jobs for name in job.partition.split(",") if name}
     for partition in sorted(named - _partitions(files)):
@@ -150,7 +138,7 @@ def _left_out(seen: Seen, files: Files, now: datetime) -> Iterator[str]:
 def _jobs_of(
     seen: Seen, now: datetime, what: str, *, partition: str = "", node: str = "", held_by: str = ""
 ) -> str:
-    if trouble := _unseen(seen, now):
+    if trouble := unseen(seen, now):
         return f"whether jobs name {what} {trouble}"
     assert isinstance(seen.slurm, Snapshot)
     if held_by:

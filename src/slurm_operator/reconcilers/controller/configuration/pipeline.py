@@ -1,7 +1,7 @@
 """From the files that the spec asks for to the files that slurmctld mounts: checked, rehearsed, then written.
 
 Whatever is refused on the way never gets into the mounted ConfigMap, so a slurmctld that goes on and one that
-is started anew both have the last good files.
+is restarted both have the last good files.
 """
 
 import re
@@ -22,7 +22,8 @@ from slurm_operator.reconcilers.controller.configuration.files import (
     refusal,
     wanted_files,
 )
-from slurm_operator.reconcilers.controller.configuration.jobs_at_risk import at_stake, leaves_out
+from slurm_operator.reconcilers.controller.configuration.jobs_at_risk import leaves_out
+from slurm_operator.reconcilers.controller.configuration.stakes import at_stake
 from slurm_operator.reconcilers.controller.observe import Seen
 from slurm_operator.reconcilers.shared.children import missing_writes
 from slurm_operator.slurm.snapshot import Snapshot
@@ -62,8 +63,8 @@ def next_step(seen: Seen, now: datetime) -> Step:
         return _settled(seen, files)
     if mounted is not None and seen.unread_nodesets and (dropped := leaves_out(mounted, files)):
         return wait(_SUBJECT, "NodeSetUnreadable", _unreadable(seen, dropped))
-    if mounted is not None and (stakes := at_stake(seen, mounted, files, now)):
-        return wait(_SUBJECT, "JobsAtStake", stakes, seconds=JOBS_LOOK_SECONDS, asks_slurm=True)
+    if mounted is not None and (stake := at_stake(seen, mounted, files, now)) is not None:
+        return wait(_SUBJECT, stake.reason, stake.message, seconds=JOBS_LOOK_SECONDS, asks_slurm=True)
     return _first_workers(seen, now) or _rehearse(seen, files, now)
 
 
@@ -173,7 +174,7 @@ def _failed_rehearsal(seen: Seen, files: Files) -> Refusal | None:
     if said is None or said.is_good:
         return None
     if _ABOUT_NODE_NAMES.search(said.message) and not isinstance(seen.slurm, Snapshot):
-        return None  # Workers that joined by themselves could not be named to the rehearsal.
+        return None  # Workers that registered themselves could not be named to the rehearsal.
     message = f"slurmctld does not start with this configuration: {said.message}"
     return Refusal("RehearsalRefused", message, said.file, said.line, files.digest)
 

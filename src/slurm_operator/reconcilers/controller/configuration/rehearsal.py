@@ -6,6 +6,7 @@ within milliseconds whether it would run. Its verdict is the pod's termination m
 """
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -21,18 +22,14 @@ from slurm_operator.plan.actions import DeleteObject
 from slurm_operator.reconcilers.controller import annotations
 from slurm_operator.reconcilers.controller.configuration.files import SLURM_CONF, Files, data
 from slurm_operator.reconcilers.controller.configuration.slurm_conf import ETC
+from slurm_operator.reconcilers.controller.daemon.readiness import CONTAINER
 from slurm_operator.reconcilers.controller.daemon.services import owner
-from slurm_operator.reconcilers.controller.daemon.workload import (
-    CONTAINER,
-    ETC_VOLUME,
-    STATE,
-    etc_volume,
-    settled_pod,
-)
+from slurm_operator.reconcilers.controller.daemon.workload import ETC_VOLUME, STATE, etc_volume, settled_pod
 from slurm_operator.reconcilers.controller.observe import Seen
 from slurm_operator.slurm.conf.lines import WHITE
 from slurm_operator.slurm.hostlist import compress
 from slurm_operator.slurm.snapshot import Snapshot
+from slurm_operator.slurm.topology import is_readable
 
 GOOD = "good"
 
@@ -93,17 +90,22 @@ def files_for(seen: Seen, files: Files) -> Files:
         "AccountingStorageType=accounting_storage/none",
         f"SlurmctldHost={controller_pod(seen.controller, 0)}(127.0.0.1)",
     ]
-    if workers := known_workers(seen):
-        # Lines that name dynamic nodes are right where these exist, so they must exist here.
-        extra.append(f"NodeName={compress(workers)} State=CLOUD")
+    # Lines that name dynamic nodes are right where these exist, so they must exist here, each at its place.
+    for place, workers in known_workers(seen).items():
+        at = [f"Topology={place}"] if place else []
+        extra.append(" ".join([f"NodeName={compress(workers)}", "State=CLOUD", *at]))
     return Files({**files.texts, SLURM_CONF: conf + "".join(f"{line}\n" for line in extra)}, files.binaries)
 
 
-def known_workers(seen: Seen) -> list[str]:
-    """Nodes that slurmctld knows without a line of their own in the configuration."""
+def known_workers(seen: Seen) -> dict[str, list[str]]:
+    """Nodes that slurmctld knows without a line of their own in the configuration, by their topology."""
     if not isinstance(seen.slurm, Snapshot):
-        return []
-    return sorted(name for name, node in seen.slurm.nodes.items() if node.state.is_dynamic)
+        return {}
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    for name, node in sorted(seen.slurm.nodes.items()):
+        if node.state.is_dynamic:
+            found[node.topology if is_readable(node.topology) else ""].append(name)
+    return dict(sorted(found.items()))
 
 
 def _harmless(text: str) -> Iterator[str]:

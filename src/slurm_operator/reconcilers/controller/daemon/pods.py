@@ -11,11 +11,11 @@ from slurm_operator.plan.actions import Action, DeleteDaemonPod, PatchObject
 from slurm_operator.plan.step import NOTHING, Step, step, wait
 from slurm_operator.reconcilers.controller.configuration import config_state
 from slurm_operator.reconcilers.controller.configuration.jobs_at_risk import (
-    at_stake_now,
     is_persistent,
     started,
     unfinished,
 )
+from slurm_operator.reconcilers.controller.configuration.stakes import at_stake_now
 from slurm_operator.reconcilers.controller.keys import stale_key
 from slurm_operator.reconcilers.controller.observe import Seen
 
@@ -38,8 +38,10 @@ def next_step(seen: Seen, now: datetime) -> Step:
     if busy := [one.metadata.name for one in seen.pods if one is not pod and not _runs(one)]:
         message = f"It is replaced ({why}) when {', '.join(busy)} runs again."
         return wait(subject, "OneAtATime", message, seconds=LOOK_SECONDS)
-    if stakes := at_stake_now(seen, now):
-        message = f"It should be replaced ({why}), and would begin with the new configuration. {stakes}"
+    if (stake := at_stake_now(seen, now)) is not None:
+        message = (
+            f"It should be replaced ({why}), and would begin with the new configuration. {stake.message}"
+        )
         return wait(subject, "RestartPostponed", message, seconds=LOOK_SECONDS, asks_slurm=True)
     if trouble := why_not_replace(seen, pod, now):
         message = f"It should be replaced ({why}), but {trouble}."
@@ -48,7 +50,7 @@ def next_step(seen: Seen, now: datetime) -> Step:
 
 
 def why_replace(seen: Seen, pod: Pod) -> str:
-    """What a running pod lacks; empty when it is as it should be, or on its way out."""
+    """What a running pod lacks; empty when nothing is lacking, or it is being deleted."""
     workload, state = seen.workload, rollout(seen.workload)
     if pod.metadata.is_terminating or workload is None or state is None or not state.is_observed:
         return ""
@@ -86,7 +88,7 @@ def active(seen: Seen) -> Pod | None:
 
     Standbys that the operator before us made are ready too; Slurm has the first that lives in charge.
     """
-    return next((pod for pod in seen.pods if pod.is_ready), None)
+    return next(iter(seen.ready_pods), None)
 
 
 def labels(seen: Seen) -> list[Action]:

@@ -9,6 +9,7 @@ from slurm_operator.api.slinky.nodeset import NodeSet
 from slurm_operator.manifests.builders.parts import Owner
 from slurm_operator.manifests.meta import Manifest
 from slurm_operator.reconcilers.controller.annotations import MEMBER, SERVICE_ROLE
+from slurm_operator.reconcilers.controller.daemon.readiness import is_behind_service
 from slurm_operator.reconcilers.controller.observe import replicas
 
 PORT_NAME = "slurmctld"
@@ -34,10 +35,14 @@ def client_service(controller: Controller, port: int, *, by_label: bool = False)
 
     `by_label` is for pods that are all ready: then it is the one that the operator labels, and without an
     operator nobody does that when another one takes over.
+
+    A single slurmctld stays behind the Service when a container that the user put beside it is broken.
     """
     name = controller.child_names.service
     manifest = owner(controller).service(name, controller.spec.service, PORT_NAME, names.SLURMCTLD_PORT)
     manifest["metadata"]["labels"][SERVICE_ROLE] = "client"
+    if is_behind_service(controller):
+        manifest["spec"]["publishNotReadyAddresses"] = True
     if by_label:
         manifest["spec"]["selector"] = {**manifest["spec"]["selector"], names.LABEL_ACTIVE: "true"}
     return _on_every_port(manifest, port)

@@ -22,10 +22,10 @@ from slurm_operator.manifests.builders.workloads import Wish, input_notes
 from slurm_operator.manifests.compare.differences import changes, settled_template
 from slurm_operator.manifests.meta import Child, Manifest
 from slurm_operator.reconcilers.controller.configuration.slurm_conf import ETC, state_directory
+from slurm_operator.reconcilers.controller.daemon.readiness import CONTAINER, OUR_CONTAINERS
 from slurm_operator.reconcilers.controller.daemon.services import PORT_NAME, owner
 from slurm_operator.reconcilers.controller.observe import Seen, replicas
 
-CONTAINER = "slurmctld"
 STATE = "statesave"
 ETC_VOLUME = "slurm-etc"
 ETC_MODE = 0o610
@@ -167,7 +167,7 @@ def pod(seen: Seen, port: int) -> Manifest:
         # So that whoever works beside slurmctld calls workers by the names that Slurm shows.
         "dnsConfig": {"searches": [worker_domain(controller)]},
     }
-    merged = pod_spec(base, controller.spec.template, [CONTAINER, "logfile", "reconfigure", munge.NAME])
+    merged = pod_spec(base, controller.spec.template, OUR_CONTAINERS)
     return with_affinity(merged, apart_from(head.selector))
 
 

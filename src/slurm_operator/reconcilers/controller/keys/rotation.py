@@ -1,7 +1,7 @@
 """Changing the Slurm key under running jobs: both keys for a while, one step after the other.
 
 The new key comes into the ring, then it signs, then the old one goes. The kubelets bring each version of the
-ring to the pods; a reconfigure has every daemon read it. A slurmd starts itself anew for that and tells Slurm
+ring to the pods; a reconfigure has every daemon read it. A slurmd restarts itself for that and tells Slurm
 when, which is the proof that it has. slurmdbd and login pods read it only when they start: they are replaced.
 """
 
@@ -175,7 +175,7 @@ def _has_read(pod: Pod, there: Ring, arrived: datetime) -> bool:
 
 
 def _behind(head: Head, slurm: Snapshot, arrived: datetime) -> Iterator[str]:
-    """Workers that have not started themselves anew since the ring arrived."""
+    """Workers that have not restarted themselves since the ring arrived."""
     for name, pod in head.workers.items():
         if _runs(pod):
             record = slurm.nodes.get(name)

@@ -23,7 +23,7 @@ def holder(seen: Seen) -> Pod | None:
     """The slurmctld that refuses the key which it should have; None when none is known to."""
     if not isinstance(seen.slurm, Unreachable) or not seen.slurm.is_refused or not seen.signing_key.digest:
         return None
-    head = next((pod for pod in seen.pods if pod.is_ready and not pod.metadata.is_terminating), None)
+    head = next((pod for pod in seen.ready_pods if not pod.metadata.is_terminating), None)
     is_for_key = head is not None and _key_of(head) == seen.signing_key.digest
     return head if is_for_key and _is_newer(head, seen) else None
 

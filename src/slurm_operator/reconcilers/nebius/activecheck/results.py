@@ -56,7 +56,7 @@ class Result:
         return ": ".join(filter(None, [self.state, self.reason])) or self.verdict
 
     @property
-    def written(self) -> JobResult:
+    def as_job_result(self) -> JobResult:
         return JobResult(
             job_id=str(self.job_id),
             nodes=list(self.nodes),

@@ -80,9 +80,9 @@ def is_skipped(seen: Seen) -> bool:
 def _k8s_status(seen: Seen) -> Manifest:
     """Of a check that submits, its Jobs only say that something was submitted."""
     old = seen.check.status.k8s_jobs_status
-    told: Manifest = codec.plain(old)
+    shown: Manifest = codec.plain(old)
     if seen.is_slurm:
-        return told
+        return shown
     run = seen.runs[-1] if seen.runs else None
     word = run.state if run is not None else old.last_job_status
     if run is None and is_skipped(seen):
@@ -93,7 +93,7 @@ def _k8s_status(seen: Seen) -> Manifest:
     succeeded = [one.over_at for one in seen.runs if one.state == runs.COMPLETE and one.over_at is not None]
     since = run.over_at or run.made_at if run is not None else None
     return {
-        **told,
+        **shown,
         "lastJobName": run.name if run is not None else old.last_job_name,
         "lastJobStatus": word,
         "lastJobScheduleTime": _time(cron.get("lastScheduleTime")) or old.last_job_schedule_time,
@@ -108,16 +108,16 @@ def _time(text: Any) -> datetime | None:
 
 def _slurm_status(seen: Seen) -> Manifest:
     old = seen.check.status.slurm_jobs_status
-    told: Manifest = codec.plain(old)
+    shown: Manifest = codec.plain(old)
     if not seen.is_slurm:
-        return told
+        return shown
     run = seen.runs[-1] if seen.runs else None
     if run is None:
         word = results.SKIPPED if is_skipped(seen) else old.last_run_status
-        return {**told, "lastRunStatus": "" if word == results.SKIPPED and not is_skipped(seen) else word}
-    is_told = old.last_run_job == run.name and old.last_run_status not in ("", results.IN_PROGRESS)
-    if run.is_closed and is_told:
-        return told
+        return {**shown, "lastRunStatus": "" if word == results.SKIPPED and not is_skipped(seen) else word}
+    is_shown = old.last_run_job == run.name and old.last_run_status not in ("", results.IN_PROGRESS)
+    if run.is_closed and is_shown:
+        return shown
     found = _results(seen, run)
     word = overall(run, found)
     since = run.over_at or run.made_at
@@ -131,7 +131,7 @@ def _slurm_status(seen: Seen) -> Manifest:
         "lastRunFailJobsAndReasons": _reasons(found, results.FAILED),
         "lastRunErrorJobsAndReasons": [*_reasons(found, results.ERROR), *_job_errors(run)],
         "lastRunCancelledJobs": [str(one.job_id) for one in found if one.verdict == results.CANCELLED],
-        "lastRunResults": [codec.plain(one.written) for one in _told(found)],
+        "lastRunResults": [codec.plain(one.as_job_result) for one in _worst_of(found)],
     }
 
 
@@ -140,15 +140,17 @@ def _results(seen: Seen, run: Run) -> list[Result]:
     return run_results(seen, run, seen.now)
 
 
-def _told(found: list[Result]) -> list[Result]:
+def _worst_of(found: list[Result]) -> list[Result]:
     final = [one for one in found if one.is_final]
     worst = sorted(final, key=lambda one: (one.verdict == results.COMPLETE, one.job_id))[:MOST_RESULTS]
     return sorted(worst, key=lambda one: one.job_id)
 
 
 def _reasons(found: list[Result], verdict: str) -> list[Manifest]:
-    told = (JobAndReason(job_id=str(one.job_id), reason=one.text) for one in found if one.verdict == verdict)
-    return [codec.plain(one) for one in list(told)[:MOST_RESULTS]]
+    listed = (
+        JobAndReason(job_id=str(one.job_id), reason=one.text) for one in found if one.verdict == verdict
+    )
+    return [codec.plain(one) for one in list(listed)[:MOST_RESULTS]]
 
 
 def _job_errors(run: Run) -> list[Manifest]:
@@ -180,20 +182,20 @@ def _taken_out_by(action: Action) -> tuple[str, ...]:
 def last_word(seen: Seen, fields: Manifest) -> tuple[str, str]:
     """How the last run went, and in which words."""
     if not seen.is_slurm:
-        told = fields["k8sJobsStatus"]
+        fields_shown = fields["k8sJobsStatus"]
         run = seen.runs[-1] if seen.runs else None
         why = run.failure if run is not None and run.state == runs.FAILED else ""
-        return str(told.get("lastJobStatus") or ""), why
-    told = fields["slurmJobsStatus"]
+        return str(fields_shown.get("lastJobStatus") or ""), why
+    fields_shown = fields["slurmJobsStatus"]
     bad = [
-        *(told.get("lastRunFailJobsAndReasons") or ()),
-        *(told.get("lastRunErrorJobsAndReasons") or ()),
+        *(fields_shown.get("lastRunFailJobsAndReasons") or ()),
+        *(fields_shown.get("lastRunErrorJobsAndReasons") or ()),
     ]
     texts = [f"{_who(one['jobID'])}: {one['reason']}" for one in bad[:3]]
     more = f" and {len(bad) - 3} more" if len(bad) > 3 else ""
     run = seen.runs[-1] if seen.runs else None
     nothing = run.skipped_because if run is not None else ""
-    return str(told.get("lastRunStatus") or ""), "; ".join(texts) + more or nothing
+    return str(fields_shown.get("lastRunStatus") or ""), "; ".join(texts) + more or nothing
 
 
 def _who(job_id: str) -> str:

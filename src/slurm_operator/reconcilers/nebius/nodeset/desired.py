@@ -401,10 +401,10 @@ def _sssd(seen: Seen) -> tuple[list[Manifest], list[Manifest]]:
     if seen.family is Family.OURS:
         _, ca = pods.ldap_ca(spec.sssd_ldap_ca_config_map_ref_name)
         return [], [pods.secret_volume("sssd-conf", conf, mode=0o600), *ca]
-    sidecar, volumes = pods.sssd_sidecar(
+    container, volumes = pods.sssd_container(
         _sidecar(spec.sssd), conf, spec.sssd_debug_level, spec.sssd_ldap_ca_config_map_ref_name
     )
-    return [sidecar], volumes
+    return [{**container, "restartPolicy": "Always"}], volumes
 
 
 def _worker_init(seen: Seen) -> Iterator[Manifest]:

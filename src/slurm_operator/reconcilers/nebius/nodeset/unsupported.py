@@ -5,22 +5,23 @@ from typing import Final
 
 from slurm_operator.api.nebius.volumes import given
 from slurm_operator.api.shared import names as shared_names
-from slurm_operator.reconcilers.nebius.ignored import Ignored, used
+from slurm_operator.reconcilers.nebius.ignored import Ignored, each, used
 from slurm_operator.reconcilers.nebius.nodeset import desired
 from slurm_operator.reconcilers.nebius.nodeset.observe import Seen
 from slurm_operator.reconcilers.nebius.shared.families import Family
 from slurm_operator.reconcilers.nebius.shared.root import jail_source
 
-_SSSD: Final = "sssd runs inside the slurmd container of our images"
+_SSSD: Final = "sssd of the slurmd image runs, inside the slurmd container"
+# Everything about its container, but that there is one: that switches sssd on.
+_SSSD_FIELDS: Final = ("resources", "livenessProbe", "readinessProbe", "security")
 
 # Everything that no part, file or object follows from, with every image or with those of one family.
 IGNORED: Final = (
     Ignored("ephemeralTopologyWaitTimeout", "workers do not wait for a place in the network"),
     Ignored("munge.security.limitsConfig", "it gets the limits of the container runtime"),
     Ignored("sssd.security.limitsConfig", "it gets the limits of the container runtime", Family.SOPERATOR),
-    Ignored("sssd", _SSSD, Family.OURS),
+    *each("sssd", _SSSD_FIELDS, _SSSD, Family.OURS),
     Ignored("sssdDebugLevel", f"{_SSSD}; write it into sssd.conf", Family.OURS),
-    Ignored("topology.fabric", "Slurm plans as if all nodes were on one switch"),
 )
 
 # What counts only where Slurm powers workers up and down.
@@ -52,6 +53,8 @@ def unsupported(seen: Seen) -> Iterator[str]:
     if spec.slurmd.liveness_probe:
         yield "slurmd.livenessProbe: left out, because a kubelet that kills slurmd ends its jobs"
     yield from used(spec, IGNORED, seen.family)
+    if is_ours and spec.sssd is not None and spec.sssd.image.reference != spec.slurmd.image.reference:
+        yield f"sssd.image: {_SSSD}"
     if not spec.node_config.auto_resume and is_ours:
         yield "nodeConfig.autoResume: Slurm as released has no such parameter"
     if not spec.enable_host_user_namespace and seen.cluster is not None and desired.host_users(seen) is None:

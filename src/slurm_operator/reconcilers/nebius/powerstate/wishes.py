@@ -28,7 +28,7 @@ _GIVEN: Final = frozenset({NodeBase.ALLOCATED, NodeBase.MIXED})
 class Wish(StrEnum):
     UP = "Up"  # slurmctld waits for its slurmd.
     DOWN = "Down"  # It was up, and slurmctld has switched it off, or is about to.
-    FAILED = "Failed"  # It was waited for in vain.
+    FAILED = "Failed"  # It did not start in time.
     NONE = "None"  # As it is, it is right, or nobody can tell.
 
 

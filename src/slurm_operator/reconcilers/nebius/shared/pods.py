@@ -159,8 +159,8 @@ def ldap_ca(config_map: str) -> tuple[list[Manifest], list[Manifest]]:
     return mounts, [config_map_volume("sssd-ldap-ca", config_map)]
 
 
-def sssd_sidecar(image: Manifest, conf: str, debug_level: int, ca: str) -> tuple[Manifest, list[Manifest]]:
-    """sssd beside a daemon, as an init container that stays, and the volumes that it shares with it."""
+def sssd_container(image: Manifest, conf: str, debug_level: int, ca: str) -> tuple[Manifest, list[Manifest]]:
+    """sssd beside a daemon, and the volumes that it shares with it."""
     mounts = [mount("sssd-socket", "/var/lib/sss/pipes"), mount("sssd-conf", "/etc/sssd")]
     volumes: list[Manifest] = [
         {"name": "sssd-socket", "emptyDir": {}},
@@ -168,14 +168,13 @@ def sssd_sidecar(image: Manifest, conf: str, debug_level: int, ca: str) -> tuple
     ]
     ca_mounts, ca_volumes = ldap_ca(ca)
     mounts, volumes = [*mounts, *ca_mounts], [*volumes, *ca_volumes]
-    sidecar = {
+    container_ = {
         "name": "sssd",
-        "restartPolicy": "Always",
         **image,
         "env": [*image.get("env", ()), {"name": "SSSD_DEBUG_LEVEL", "value": str(debug_level)}],
         "volumeMounts": mounts,
     }
-    return sidecar, volumes
+    return container_, volumes
 
 
 SSSD_MOUNTS = (mount("sssd-socket", "/var/lib/sss/pipes"), mount("sssd-conf", "/etc/sssd", read_only=True))

@@ -1,4 +1,4 @@
-"""The partitions of a SlurmCluster, of every configType, and NodeSets that they name in vain."""
+"""The partitions of a SlurmCluster, of every configType, and the NodeSets they name that do not exist."""
 
 from dataclasses import dataclass
 from typing import Final

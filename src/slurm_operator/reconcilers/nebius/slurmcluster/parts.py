@@ -25,7 +25,7 @@ from slurm_operator.reconcilers.nebius.shared.places import (
     below,
     slurm_conf_mount,
 )
-from slurm_operator.reconcilers.nebius.slurmcluster import partitions, power, slurm_lines
+from slurm_operator.reconcilers.nebius.slurmcluster import partitions, power, slurm_lines, topology
 from slurm_operator.reconcilers.nebius.slurmcluster.observe import Seen
 
 # As which user Soperator runs slurmctld and slurmdbd, and whom their volumes belong to.
@@ -63,7 +63,10 @@ def controller(seen: Seen) -> Manifest:
         "slurmctld": {**_slurmctld(seen), "volumeMounts": _controller_mounts(seen)},
         "template": _controller_template(seen, wished, state_volumes),
         "persistence": state,
-        "configFileRefs": [{"name": names.more_configs(seen.name)}],
+        "configFileRefs": [
+            {"name": names.more_configs(seen.name)},
+            *([{"name": names.topology_config(seen.name)}] if topology.plugin(seen) is not None else []),
+        ],
         "extraConf": extra_conf(seen),
         "metrics": _metrics(wished),
         **({"service": {"port": port}} if port not in (None, 0, shared_names.SLURMCTLD_PORT) else {}),
@@ -140,14 +143,16 @@ def _limits_mount() -> Manifest:
 
 def _controller_template(seen: Seen, wished: SlurmNodeController, state: list[Manifest]) -> Manifest:
     custom, _ = pods.custom_mounts(wished.volumes.custom_mounts, seen.spec.sources)
-    sidecars, sssd = _sssd(seen, wished.sssd, wished)
+    beside, sssd = _sssd(seen, wished.sssd, wished)
     return {
         "metadata": {"annotations": {names.CONFIG_HASH: digest(wished.slurmctld.security_limits_config)}},
         "spec": {
             **pods.place(seen.spec.filters.get(wished.k8s_node_filter_name)),
             **_pod_fields(wished, wished.slurmctld, wished.munge, wished.sssd),
             **pods.filled({"serviceAccountName": wished.service_account_name or power.account(seen)}),
-            "initContainers": [*wished.custom_init_containers, *sidecars, *power.sidecars(seen)],
+            "initContainers": [*wished.custom_init_containers, *power.sidecars(seen)],
+            # Not before slurmctld, which would not start while sssd cannot.
+            **pods.filled({"containers": beside}),
             "volumes": [
                 pods.volume(names.JAIL, wished.volumes.jail, seen.spec.sources),
                 pods.config_map_volume("security-limits", names.controller_limits(seen.name)),
@@ -178,10 +183,10 @@ def _sssd(seen: Seen, container: NodeContainer | None, wished: Any) -> tuple[lis
     image = pods.container(container, is_run_by_us=False)
     if seen.family is Family.OURS and not container.command:
         image["command"] = list(pods.SSSD_COMMAND)
-    sidecar, volumes = pods.sssd_sidecar(
+    container_, volumes = pods.sssd_container(
         image, conf, wished.sssd_debug_level, wished.sssd_ldap_ca_config_map_ref_name
     )
-    return [sidecar], volumes
+    return [container_], volumes
 
 
 def _metrics(wished: SlurmNodeController) -> Manifest:
@@ -375,7 +380,8 @@ def _login_template(seen: Seen) -> Manifest:
     sub, _ = pods.custom_mounts(wished.volumes.jail_sub_mounts, sources)
     custom, _ = pods.custom_mounts(wished.volumes.custom_mounts, sources)
     is_theirs = seen.family is Family.SOPERATOR
-    sidecars, sssd = _sssd(seen, wished.sssd, wished) if is_theirs else ([], _login_ca(seen)[1])
+    beside, sssd = _sssd(seen, wished.sssd, wished) if is_theirs else ([], _login_ca(seen)[1])
+    sidecars = [{**one, "restartPolicy": "Always"} for one in beside]
     munge = {"name": "munge", **pods.container(wished.munge)}
     domain = f"{seen.meta.namespace}.svc.{cluster_domain()}"
     config = sshd_config_map(seen)

@@ -4,22 +4,27 @@ from collections.abc import Iterator
 from typing import Final
 
 from slurm_operator.api.nebius.older_worker import CgroupVersion
-from slurm_operator.api.nebius.slurm_nodes import JobSource
-from slurm_operator.api.nebius.slurm_settings import SlurmConfig
+from slurm_operator.api.nebius.slurm_nodes import JobSource, SlurmNodeLogin
+from slurm_operator.api.nebius.slurm_settings import Topology
 from slurm_operator.api.nebius.slurmcluster import SlurmClusterSpec
 from slurm_operator.api.nebius.volumes import given
 from slurm_operator.reconcilers.nebius.ignored import Ignored, each, used
 from slurm_operator.reconcilers.nebius.shared.families import Family
 from slurm_operator.reconcilers.nebius.slurmcluster import older_worker
 from slurm_operator.reconcilers.nebius.slurmcluster.mariadb import MadeBy
-from slurm_operator.reconcilers.nebius.slurmcluster.slurm_lines import TOPOLOGY_PLUGINS
+from slurm_operator.reconcilers.nebius.slurmcluster.network import Plugin
 
 _STARTED: Final = "the operator starts it with a command of its own"
 _NO_PORT: Final = "it listens on no port"
 _NO_LIMITS: Final = "it gets the limits of the container runtime"
 _NODES: Final = "slurmNodes"
 _NO_PLUGIN: Final = "our images have no such plugin"
-_OWN_SSSD: Final = "sssd runs inside the login container of our images"
+_OWN_SSSD: Final = "sssd of the login image runs, inside the login container"
+# Everything about its container, but that there is one: that switches sssd on.
+_SSSD_FIELDS: Final = (
+    *("command", "args", "customEnv", "imagePullPolicy", "port", "resources", "livenessProbe"),
+    *("readinessProbe", "securityLimitsConfig", "appArmorProfile", "procMount"),
+)
 
 
 def _helper(path: str) -> tuple[Ignored, ...]:
@@ -40,7 +45,7 @@ IGNORED: Final = (
     *_helper(f"{_NODES}.login.munge"),
     Ignored(f"{_NODES}.login.sssd.port", _NO_PORT, Family.SOPERATOR),
     Ignored(f"{_NODES}.login.sssd.securityLimitsConfig", _NO_LIMITS, Family.SOPERATOR),
-    Ignored(f"{_NODES}.login.sssd", _OWN_SSSD, Family.OURS),
+    *each(f"{_NODES}.login.sssd", _SSSD_FIELDS, _OWN_SSSD, Family.OURS),
     Ignored(f"{_NODES}.login.sssdDebugLevel", f"{_OWN_SSSD}; write it into sssd.conf", Family.OURS),
     *each(f"{_NODES}.accounting.slurmdbd", ("command", "args"), _STARTED),
     Ignored(f"{_NODES}.accounting.slurmdbd.securityLimitsConfig", _NO_LIMITS),
@@ -58,7 +63,6 @@ IGNORED: Final = (
     Ignored("plugStackConfig.ncclDebug", _NO_PLUGIN, Family.OURS),
     Ignored("plugStackConfig.ncclInspectorPreConf", _NO_PLUGIN, Family.OURS),
     Ignored("mpiConfig.pmixEnv", "our images have no PMIx", Family.OURS),
-    Ignored("topology.blockSize", "Slurm plans as if all nodes were on one switch"),
 )
 
 
@@ -91,16 +95,16 @@ def unsupported(spec: SlurmClusterSpec, family: Family, database: MadeBy) -> Ite
     wants_books = nodes.exporter.enabled and nodes.exporter.job_source is JobSource.ACCOUNTING
     if wants_books and not nodes.accounting.enabled:
         yield "slurmNodes.exporter.jobSource: there is no accounting, so jobs are read from slurmctld"
-    if spec.slurm_config.topology_plugin in TOPOLOGY_PLUGINS:
-        yield "slurmConfig.topologyPlugin: Slurm plans as if all nodes were on one switch"
-        if spec.slurm_config.topology_param != SlurmConfig().topology_param:
-            yield "slurmConfig.topologyParam: it belongs to a topology that is not used"
+    if spec.slurm_config.topology_plugin != Plugin.BLOCK and spec.block_size != Topology().block_size:
+        yield f"topology.blockSize: it is for {Plugin.BLOCK}, and slurmConfig.topologyPlugin is another"
     if spec.use_default_app_armor_profile:
         yield "useDefaultAppArmorProfile: no profile is made"
     if nodes.login.user_isolation.enabled and spec.cgroup_version is CgroupVersion.V1:
         yield "slurmNodes.login.userIsolation: it is off, because it needs cgroup v2"
     elif nodes.login.user_isolation.enabled and family is Family.OURS:
         yield "slurmNodes.login.userIsolation: it is off, because our login image has no such program"
+    if family is Family.OURS and _is_another_sssd(nodes.login):
+        yield f"slurmNodes.login.sssd.image: {_OWN_SSSD}"
     if spec.s_config_controller is None:
         yield "sConfigController: there is none, so slurmctld hands out the configuration"
     if nodes.accounting.enabled and database is MadeBy.OURSELVES:
@@ -113,6 +117,11 @@ def unsupported(spec: SlurmClusterSpec, family: Family, database: MadeBy) -> Ite
     _, some = older_worker.features(spec, worker) if worker is not None else ([], [])
     for feature in some:
         yield f"workerFeatures: {feature} is given to no worker, because it is not for all of them"
+
+
+def _is_another_sssd(login: SlurmNodeLogin) -> bool:
+    """Whether the image for sssd is not the one that brings it."""
+    return login.sssd is not None and login.sssd.is_given and login.sssd.image != login.sshd.image
 
 
 def _storage(spec: SlurmClusterSpec) -> Iterator[str]:

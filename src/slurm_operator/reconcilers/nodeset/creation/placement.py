@@ -27,7 +27,7 @@ DAEMON_TOLERATED = (
 # What a cordon is to the scheduler, also in the moment before the taint is there.
 CORDON = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 
-# Kubernetes sets and takes back taints of this prefix by itself, as a machine comes and goes.
+# Kubernetes sets and removes taints of this prefix on its own, as a Kubernetes node changes state.
 PASSING = "node.kubernetes.io/"
 
 

@@ -80,7 +80,7 @@ def _first(slot: Slot, seen: Seen) -> list[list[Action]]:
 
 
 def _needs_new_record(slot: Slot, seen: Seen) -> bool:
-    """Also when the worker before it ended by itself, and nobody noted that its resources had changed."""
+    """Also when the worker before it ended on its own, and nobody noted that its resources had changed."""
     name = slot.slurm_node(seen.nodeset)
     if is_outdated(name, seen.slurm, seen.reservation_name):
         return True

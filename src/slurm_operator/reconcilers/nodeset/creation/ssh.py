@@ -16,7 +16,7 @@ from slurm_operator.reconcilers.shared import dependencies
 from slurm_operator.reconcilers.shared.children import missing_write
 from slurm_operator.reconcilers.shared.dependencies import Need
 
-# Either will do. The line stands before the user's, and sshd goes by the first.
+# Either will do. The line stands before the user's, and sshd takes the first.
 AUTHENTICATION = "AuthenticationMethods publickey password\n"
 
 

@@ -116,7 +116,7 @@ def placed_in(worker: Worker, now: datetime) -> timedelta:
 
 
 def times_until_reassessed(worker: Worker, now: datetime) -> Iterator[timedelta]:
-    """After which times an update judges a worker anew, though nothing about it has changed."""
+    """After which times an update judges a worker again, though nothing about it has changed."""
     if worker.is_terminating:
         yield ends_in(worker, now)
         return

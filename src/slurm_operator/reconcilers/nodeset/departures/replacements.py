@@ -19,7 +19,7 @@ def asked_for(seen: Seen, at_rest: frozenset[str]) -> dict[str, Cause]:
     marked = [meta for meta in others if meta.annotations.get(names.POD_REPLACE) == "true"]
     wanted = resources_digest(seen.nodeset) if marked else ""
     same = {meta.uid: meta.annotations.get(RESOURCES_DIGEST) == wanted for meta in marked}
-    # With other resources its record in Slurm is made anew, as in an update.
+    # With other resources its record in Slurm is made again, as in an update.
     return {
         uid: Cause(Leaving.UPDATE if is_same else Leaving.RESOURCES, _ASKED) for uid, is_same in same.items()
     }

@@ -12,12 +12,14 @@ from slurm_operator.reconcilers.nodeset import identity
 from slurm_operator.reconcilers.nodeset.annotations import marked
 from slurm_operator.reconcilers.nodeset.observe import Seen
 from slurm_operator.reconcilers.nodeset.records import comment
+from slurm_operator.reconcilers.nodeset.records.created_records import place_write
 from slurm_operator.reconcilers.nodeset.workers import Worker
 from slurm_operator.slurm.conf.merge import says_topology
 from slurm_operator.slurm.features import are_same, has_kube_features, with_kube_features
 from slurm_operator.slurm.node import SlurmNode
 from slurm_operator.slurm.snapshot import Snapshot
 from slurm_operator.slurm.topology import TopologyError, places
+from slurm_operator.slurm.topology import are_same as are_same_places
 from slurm_operator.slurm.writes import UpdateNodes
 
 
@@ -79,6 +81,10 @@ def _topology(worker: Worker, record: SlurmNode, seen: Seen) -> Iterator[list[Ac
     corrected.
     """
     wanted = wanted_place(worker)
+    if not wanted and record.name in seen.places:
+        if record.topology != seen.places[record.name]:
+            yield [place_write((record.name,), seen.places[record.name], seen)]
+        return
     if not wanted:
         yield from _taken_out(worker, record, seen)
     if not wanted or place_problem(worker) is not None:
@@ -87,7 +93,9 @@ def _topology(worker: Worker, record: SlurmNode, seen: Seen) -> Iterator[list[Ac
     if is_noted and (not record.topology or is_at(record.topology, wanted)):
         return
     message = f"moving {record.name} to {wanted} in Slurm's topology, as the annotation of its Node says"
-    if not is_at(record.topology, wanted):
+    # Told once for each change of the annotation: a record keeps every switch that it was once given.
+    is_there = is_at(record.topology, wanted) if is_noted else are_same_places(record.topology, wanted)
+    if not is_there:
         yield [_write(seen, UpdateNodes(nodes=(record.name,), topology=wanted), "Topology", message)]
     yield [*marked(worker, "Topology", f"{record.name} is at {wanted}", annotations={names.TOPOLOGY: wanted})]
 

@@ -1,4 +1,4 @@
-"""Pods that ended by themselves: each time one is made anew, the next pause is longer.
+"""Pods that ended on their own: each time one is made again, the next pause is longer.
 
 A machine that refuses a pod, or evicts it, does so again a moment later. How often that has happened is known
 nowhere but in the status.

@@ -231,7 +231,7 @@ def _withdrawn(seen: Seen, held: set[int], now: datetime) -> list[Lane]:
     """A notice that no longer holds is taken back: its worker stays after all, or the policy changed.
 
     One whose moment is over stays: a requeued job may run again on the next worker of the same name, and its
-    owner should still read why it began anew.
+    owner should still read why it started again.
     """
     lanes: list[Lane] = []
     for worker in seen.workers:

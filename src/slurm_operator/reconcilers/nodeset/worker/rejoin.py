@@ -1,4 +1,4 @@
-"""Workers that come back to a record which Slurm has given up, and to which it returns no jobs by itself.
+"""Workers that come back to a record which Slurm has given up: it gets no jobs until somebody resumes it.
 
 A lost worker makes its record DOWN. Unless slurm.conf says ReturnToService=2 it stays so when the next slurmd
 registers, until somebody resumes it. What slurmctld noted about the worker before is over with that worker.

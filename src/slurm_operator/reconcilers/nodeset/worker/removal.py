@@ -125,7 +125,7 @@ def _not_yet_up(
 def _verdict(worker: Worker, now: datetime) -> Proof | Shut:
     """What the gate says; or said a moment ago, if Slurm was not read since.
 
-    A proof that has run out is made again before anything goes by it, or nothing goes.
+    A proof that has run out is made again before anything relies on it, or nothing is removed.
     """
     verdict = gate(worker, now)
     is_old = isinstance(verdict, Shut) and verdict.reason == "OldAnswer"

@@ -82,7 +82,7 @@ def _only(actions: list[PatchObject]) -> Stages:
 
 
 def _is_given_up(worker: Worker) -> bool:
-    """Slurm has called it DOWN, or somebody marked it. It takes no jobs, and whether it comes back by itself
+    """Slurm has called it DOWN, or somebody marked it. It takes no jobs, and whether it comes back
     hangs on the reason that is there.
     """
     record = worker.record
