@@ -15,7 +15,7 @@ from slurm_operator.manifests.builders.crd_protection import crd_protection
 from slurm_operator.manifests.builders.protection import protection
 from testing.chart_schema import CHARTS, known, passed_on
 
-_MADE = "# Made from the code by tests/unit/charts; change it there.\n"
+MADE = "# Made from the code by tests/unit/charts; change it there.\n"
 
 # The group that a value of the charts switches on.
 SECOND = registry.ALL.on([nebius_names.GROUP])
@@ -28,18 +28,18 @@ _USERS = "@users@"
 def generated(kinds: Registry = registry.DEFAULT) -> dict[str, str]:
     """Text by path below `charts/`."""
     return {
-        **{f"slurm-operator-crds/templates/{one.resource}.yaml": _yaml([crd(one.model)]) for one in kinds},
+        **{f"slurm-operator-crds/templates/{one.resource}.yaml": as_yaml([crd(one.model)]) for one in kinds},
         **{f"slurm-operator-crds/templates/{one.resource}.yaml": _switched(one) for one in SECOND},
-        "slurm-operator/files/rights-nebius.yaml": _MADE + _yaml([_rights_beside(SECOND)]),
-        "slurm-operator/files/admission-nebius.yaml": _MADE + _yaml([_validating(SECOND)]),
-        "slurm-operator/files/rights.yaml": _MADE + _yaml([_rights(kinds)]),
-        "slurm-operator/files/people.yaml": _MADE + _yaml([_people(kinds)]),
-        "slurm-operator/files/admission.yaml": _MADE + _yaml(_admission(kinds)),
-        "slurm-operator/files/protection.yaml": _MADE + _yaml(_protection()),
-        "slurm-operator/files/crd-protection.yaml": _MADE + _yaml(crd_protection()),
-        "slurm/files/fields.yaml": _MADE + _yaml([passed_on()]),
+        "slurm-operator/files/rights-nebius.yaml": MADE + as_yaml([_rights_beside(SECOND)]),
+        "slurm-operator/files/admission-nebius.yaml": MADE + as_yaml([_validating(SECOND)]),
+        "slurm-operator/files/rights.yaml": MADE + as_yaml([_rights(kinds)]),
+        "slurm-operator/files/people.yaml": MADE + as_yaml([_people(kinds)]),
+        "slurm-operator/files/admission.yaml": MADE + as_yaml(_admission(kinds)),
+        "slurm-operator/files/protection.yaml": MADE + as_yaml(_protection()),
+        "slurm-operator/files/crd-protection.yaml": MADE + as_yaml(crd_protection()),
+        "slurm/files/fields.yaml": MADE + as_yaml([passed_on()]),
         **{
-            f"{chart}/files/known.yaml": _MADE + _yaml([known(chart)])
+            f"{chart}/files/known.yaml": MADE + as_yaml([known(chart)])
             for chart in ("slurm-operator", "slurm")
         },
         **{f"{chart}/files/defaults.yaml": _defaults(chart) for chart in ("slurm-operator", "slurm")},
@@ -49,7 +49,7 @@ def generated(kinds: Registry = registry.DEFAULT) -> dict[str, str]:
 def _defaults(chart: str) -> str:
     """The values of a chart as a file that its templates can read, for values that come from another chart."""
     values = yaml.safe_load((CHARTS / chart / "values.yaml").read_text())
-    return _MADE + _yaml([values])
+    return MADE + as_yaml([values])
 
 
 def _rights(kinds: Registry) -> dict[str, Any]:
@@ -95,7 +95,7 @@ def _rights_beside(kinds: Registry) -> dict[str, Any]:
 
 def _switched(one: Registered) -> str:
     """A definition that is installed only where its group is asked for."""
-    return "{{- if .Values.apis.nebius }}\n" + _yaml([crd(one.model)]) + "{{- end }}\n"
+    return "{{- if .Values.apis.nebius }}\n" + as_yaml([crd(one.model)]) + "{{- end }}\n"
 
 
 def _validating(kinds: Registry, *, guards_secrets: bool = False) -> dict[str, Any]:
@@ -128,5 +128,5 @@ class _Plain(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[mis
         return True
 
 
-def _yaml(objects: list[dict[str, Any]]) -> str:
+def as_yaml(objects: list[dict[str, Any]]) -> str:
     return str(yaml.dump_all(objects, Dumper=_Plain, sort_keys=False, width=10_000, allow_unicode=True))

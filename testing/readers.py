@@ -28,6 +28,7 @@ ON_AN_API_SERVER = (
     "docs/guides/upgrades.md",
     "docs/guides/soperator-api.md",
     "docs/guides/from-soperator.md",
+    "docs/guides/kubernetes-nodes.md",
 )
 
 # Section by section, each on an API server of its own with stand-ins for Slinky's charts.
@@ -113,6 +114,12 @@ TWISTS = {
         before="kubectl apply --server-side --force-conflicts -f recording.yaml >/dev/null;"
         "kubectl rollout status deployment/slurm-operator -n slurm-operator --timeout=5m;"
         "kubectl wait --for=condition=Ready cluster/demo --timeout=10m"
+    ),
+    "kubectl annotate --overwrite node n1 n2": Twist(
+        before="""for node in n1 n2; do
+            echo '{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "'$node'"}}' | kubectl apply -f -
+        done""",
+        after="kubectl delete node n1 n2",
     ),
     "kubectl annotate pod demo-cpu-3": Twist(
         before="kubectl run demo-cpu-3 --image=slurmd", after="kubectl delete pod demo-cpu-3 --wait=false"

@@ -272,6 +272,35 @@ def test_a_root_that_is_too_small_is_told_and_a_job_that_was_killed_goes_on(slur
     root.remove()
 
 
+@pytest.mark.full
+def test_why_a_root_cannot_be_populated_is_told_and_it_is_once_that_is_fixed(slurm):
+    root = Root(slurm.cluster, "not-populated", 30024)
+    without_archive = {"image": image.slurm_image("slurmd"), "k8sNodeFilterName": "all"}
+    root.apply(populateJail=without_archive)
+    until(lambda: "(NoSource)" in root.told().get("message", ""), 180, root.told)
+    assert root.told("Ready")["reason"] == root.told("Degraded")["reason"] == "PopulateFailed"
+
+    source = {"persistentVolumeClaim": {"claimName": "jail", "readOnly": True}}
+    root.apply(volumeSources=[{"name": "jail", **source}])
+    until(lambda: "(ReadOnly)" in root.told().get("message", ""), 180, root.told)
+    assert root.pods("login") == []
+
+    root.apply()
+    until(lambda: root.told().get("status") == "True", 240, root.told)
+    root.remove()
+
+
+@pytest.mark.full
+def test_a_root_that_only_one_kubernetes_node_can_mount_is_told(slurm):
+    root = Root(slurm.cluster, "one-node", 30025)
+    root.apply(access_mode="ReadWriteOnce")
+
+    until(lambda: root.told("RootShared").get("reason") == "NotReadWriteMany", 60, root.told)
+    assert "'jail' has the access modes ReadWriteOnce" in root.told("RootShared")["message"]
+    until(lambda: root.told().get("status") == "True", 180, root.told)
+    root.remove()
+
+
 def is_running(pod: dict) -> bool:
     return pod["status"].get("phase") == "Running" and "deletionTimestamp" not in pod["metadata"]
 

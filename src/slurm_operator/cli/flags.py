@@ -189,6 +189,14 @@ checks_switch: Final[Decorator] = switch(
 )
 
 
+nodes_switch: Final[Decorator] = switch(
+    "--node-controllers",
+    "Act on conditions of Kubernetes nodes with workers of a SlurmCluster; goes with --checks.",
+    default=True,
+    envvar="SLURM_OPERATOR_NODE_CONTROLLERS",
+)
+
+
 def without_checks(*, is_on: bool) -> tuple[str, ...]:
     """The resources that are left to somebody else."""
     mine = (one.resource for one in registry.ALL if one.model is nebius.ActiveCheck)

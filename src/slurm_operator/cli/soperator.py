@@ -7,6 +7,7 @@ holds Soperator's own Lease, and it answers about admission in the same process.
 import asyncio
 import os
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -22,12 +23,14 @@ from slurm_operator.cli.flags import (
     GoCommand,
     checks_switch,
     comma_separated,
+    nodes_switch,
     soperator_options,
     switch,
     tier_prefix_option,
     without_checks,
 )
 from slurm_operator.cli.manager import run
+from slurm_operator.cli.node_flags import kubelet_settings, node_options, node_settings
 from slurm_operator.kube.auth.access import Access
 from slurm_operator.runtime.logs import configure
 from slurm_operator.runtime.manager import Beside
@@ -93,8 +96,17 @@ VARIABLES_WITHOUT_MEANING: Final = {
     help="tls.crt and tls.key for admission, reread when they change.",
 )
 @tier_prefix_option
+@click.option(
+    "--webhook-service",
+    default="",
+    envvar="WEBHOOK_SERVICE",
+    help="Service in front of admission, and the configuration of that name. Where no certificate is "
+    "mounted, one is made for it, kept in Secret SERVICE-certificates and renewed.",
+)
 @click.option("--cluster-domain", default="", envvar="KUBERNETES_CLUSTER_DOMAIN", help="Where names end.")
 @checks_switch
+@nodes_switch
+@node_options
 @switch("--enable-topology-controller", "Accepted for compatibility.")
 @click.option("--feature-gates", default="", help="Accepted for compatibility.")
 def soperator(**flags: Any) -> None:
@@ -130,6 +142,8 @@ def settings_of(flags: Mapping[str, Any]) -> Settings:
             *_left_out(chosen_controllers(flags["controllers"])),
             *without_checks(is_on=flags["checks"]),
         ),
+        nodes=node_settings(flags) if flags["checks"] and flags["node_controllers"] else None,
+        kubelets=kubelet_settings(flags) if flags["checks"] and flags["node_controllers"] else None,
     )
 
 
@@ -187,6 +201,14 @@ def admission(settings: Settings, flags: Mapping[str, Any], access: Access) -> B
 
 
 def webhook_settings(settings: Settings, flags: Mapping[str, Any]) -> WebhookSettings:
+    asked = _webhook_settings(settings, flags)
+    if not (service := flags["webhook_service"]):
+        return asked
+    own = {"secret": f"{service}-certificates", "service": service, "configurations": (service,)}
+    return replace(asked, certificates=None, **own)
+
+
+def _webhook_settings(settings: Settings, flags: Mapping[str, Any]) -> WebhookSettings:
     return WebhookSettings(
         server=Address("0.0.0.0", flags["webhook_port"]),
         health=Address("0.0.0.0", 0),

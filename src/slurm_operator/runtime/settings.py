@@ -7,7 +7,9 @@ from typing import Final
 
 from slurm_operator.api.nebius.names import TIER_PREFIX
 from slurm_operator.api.registry import DEFAULT_GROUPS
+from slurm_operator.reconcilers.nebius.kubenode.options import NodeOptions
 from slurm_operator.runtime import settings_file
+from slurm_operator.runtime.kubelets import KubeletSettings
 from slurm_operator.runtime.problems import SettingsProblem as SettingsProblem
 
 
@@ -61,6 +63,8 @@ class Settings:
     record: Path | None = None
     groups: tuple[str, ...] = DEFAULT_GROUPS  # The API groups that are on.
     left_out: tuple[str, ...] = ()  # Resources of them that are not reconciled.
+    nodes: NodeOptions | None = None  # What is done about Kubernetes nodes with workers; None is nothing.
+    kubelets: KubeletSettings | None = None  # How they are asked for the storage of workers; None is not.
 
     def workers_of(self, reconciler: str) -> int:
         return self.workers.get(reconciler, self.default_workers)

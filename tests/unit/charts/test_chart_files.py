@@ -64,6 +64,6 @@ def test_no_template_makes_anything_up():
     drawn = re.compile(
         r"{{(?!-? */\*)[^}]*\b(rand\w+|gen[A-Z]\w+|uuidv4|now|htpasswd|derivePassword|bcrypt)\b"
     )
-    templates = [path for path in CHARTS.glob("*/templates/*") if path.suffix in (".yaml", ".tpl", ".txt")]
+    templates = [path for path in CHARTS.rglob("templates/*") if path.suffix in (".yaml", ".tpl", ".txt")]
 
     assert [path.name for path in templates if drawn.search(path.read_text())] == []

@@ -158,9 +158,8 @@ def test_what_is_left_out_is_not_reconciled():
         "nodesets.slurm.nebius.ai",
         "nodesetpowerstates.slurm.nebius.ai",
     )
-    about = {
-        one.kind for one in program(chosen("--controllers=-cluster,-nodeset", "--checks=false")).reconcilers
-    }
+    everything = "--controllers=-cluster,-nodeset,-nodeconfigurator"
+    about = {one.kind for one in program(chosen(everything, "--checks=false")).reconcilers}
     assert {kind.group for kind in about} == {"slinky.slurm.net"}, "the parts of clusters are"
 
 
@@ -180,3 +179,13 @@ def test_nonsense_is_refused_by_name(flag, words):
 def test_a_flag_that_nobody_knows_is_refused():
     with pytest.raises(click.NoSuchOption):
         chosen("--no-such-flag")
+
+
+def test_with_a_service_it_makes_a_certificate_of_its_own():
+    with soperator.make_context("soperator", ["--webhook-service=op-webhook-service"]) as context:
+        own = webhook_settings(settings_of(context.params), context.params)
+
+    assert own.certificates is None
+    assert (own.service, own.configurations) == ("op-webhook-service", ("op-webhook-service",))
+    assert own.secret == "op-webhook-service-certificates"
+    assert "op-webhook-service.here.svc" in own.hosts("here")

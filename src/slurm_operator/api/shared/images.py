@@ -26,7 +26,7 @@ CLUSTER_DOMAIN: Final = "cluster.local"
 
 
 def default_image(daemon: str) -> str:
-    """The image of a daemon of Slurm, such as `slurmctld`, or of `login`, `mariadb`, `exporter`, `rebooter`."""
+    """The image of a daemon, such as `slurmctld`, or of `login`, `mariadb`, `exporter`, `rebooter`."""
     if daemon == "mariadb":
         return os.environ.get(MARIADB_VARIABLE) or MARIADB_IMAGE
     if daemon in ("exporter", "rebooter"):  # Programs of the operator's own image.

@@ -165,12 +165,19 @@ def _account(seen: Seen) -> list[Manifest]:
     """For Soperator's exporter: its key, and pods of workers; labels of nodes take an account of yours."""
     if _is_ours(seen) or seen.spec.slurm_nodes.exporter.service_account_name:
         return []
-    key = names.rest_jwt_secret(seen.name)
-    rules: list[Manifest] = [
+    return maker(seen).account(names.exporter(seen.name), COMPONENT, rules(seen.name))
+
+
+def rules(cluster: str) -> list[Manifest]:
+    key = names.rest_jwt_secret(cluster)
+    return [
         {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch"]},
         {"apiGroups": [""], "resources": ["secrets"], "resourceNames": [key], "verbs": ["get"]},
     ]
-    return maker(seen).account(names.exporter(seen.name), COMPONENT, rules)
+
+
+# Everywhere, with an account that the manifest names: where Kubernetes nodes are, by their labels.
+NODE_RULES: Final[list[Manifest]] = [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["list", "watch"]}]
 
 
 def _pod_monitor(seen: Seen) -> Manifest:

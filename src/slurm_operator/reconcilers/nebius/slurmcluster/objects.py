@@ -208,10 +208,11 @@ def writer_account(seen: Seen) -> list[Manifest]:
     wished = seen.spec.s_config_controller
     if wished is None or wished.service_account_name:
         return []
-    return maker(seen).account(names.sconfigcontroller(seen.name), SCONFIG, _writer_rules(seen.name))
+    return maker(seen).account(names.sconfigcontroller(seen.name), SCONFIG, writer_rules(seen.name))
 
 
-def _writer_rules(cluster: str) -> list[Manifest]:
+def writer_rules(cluster: str) -> list[Manifest]:
+    """What the writer of files may do."""
     group, plural = JailedConfig.KIND.group, JailedConfig.KIND.plural
     key = names.rest_jwt_secret(cluster)
     return [

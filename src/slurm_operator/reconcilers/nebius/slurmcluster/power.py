@@ -27,6 +27,13 @@ _TOKEN_PATH: Final = "/var/run/secrets/kubernetes.io/serviceaccount"  # noqa: S1
 _NOBODY: Final = 65532
 _TOKEN_SECONDS: Final = 3607
 
+# What power-manager may do.
+_GROUP: Final = NodeSetPowerState.KIND.group
+RULES: Final[list[Manifest]] = [
+    {"apiGroups": [_GROUP], "resources": [NodeSet.KIND.plural], "verbs": ["get"]},
+    {"apiGroups": [_GROUP], "resources": [NodeSetPowerState.KIND.plural], "verbs": ["get", "patch"]},
+]
+
 
 def is_used(seen: Seen) -> bool:
     return any(one.spec is not None and one.spec.ephemeral_nodes for one in seen.nodesets)
@@ -107,13 +114,8 @@ def rights(seen: Seen, made: Maker) -> list[Manifest]:
     name = names.slurm_controller(seen.name)
     subject = {"kind": "ServiceAccount", "name": name, "namespace": seen.meta.namespace}
     role = {"apiGroup": kinds.ROLE.group, "kind": kinds.ROLE.kind, "name": name}
-    group = NodeSetPowerState.KIND.group
-    rules = [
-        {"apiGroups": [group], "resources": [NodeSet.KIND.plural], "verbs": ["get"]},
-        {"apiGroups": [group], "resources": [NodeSetPowerState.KIND.plural], "verbs": ["get", "patch"]},
-    ]
     return [
         made.object(kinds.SERVICE_ACCOUNT, name, "controller") | {"automountServiceAccountToken": False},
-        made.object(kinds.ROLE, name, "controller") | {"rules": rules},
+        made.object(kinds.ROLE, name, "controller") | {"rules": RULES},
         made.object(kinds.ROLE_BINDING, name, "controller") | {"roleRef": role, "subjects": [subject]},
     ]
