@@ -42,7 +42,7 @@ class TokenFile:
 class SecretKey:
     """The key in a Secret: read until there is one, and again when a token that it signed was refused.
 
-    Whoever makes the key anew restarts slurmctld with it; until then the one that was read is the right one.
+    A new key counts when slurmctld is restarted with it; until then the one that was read is the right one.
     """
 
     def __init__(self, read: Callable[[], Awaitable[bytes]]) -> None:

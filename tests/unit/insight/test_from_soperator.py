@@ -275,9 +275,9 @@ def test_a_spec_that_we_would_refuse_is_told_before_the_move():
 
 
 def test_fields_without_an_effect_are_named():
-    cluster = there(soperator.cluster(spec__topology={"blockSize": 4}))
+    cluster = there(soperator.cluster(spec__slurmNodes__exporter__size=3))
     told = said(wire.replace(LIVING, objects={**LIVING.objects, "SlurmCluster": [cluster]}), "Objects")
-    assert [one for one in told if "no effect: topology.blockSize" in one.message]
+    assert [one for one in told if "no effect: slurmNodes.exporter.size" in one.message]
 
 
 # The way back
