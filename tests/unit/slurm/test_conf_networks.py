@@ -1,4 +1,4 @@
-"""Which places a configuration has, and which of them a node names in vain."""
+"""Which places a configuration has, and which of those that a node names it lacks."""
 
 import pytest
 
