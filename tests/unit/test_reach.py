@@ -4,16 +4,16 @@ from pathlib import Path
 
 import pytest
 
-from testing import chart_files
+from testing import chart_files, soperator_charts
 from testing.reach import Module, Modules, modules, reached, scripts, unused
 
 LAUNCHER = ("slurm_entry.__main__", "main")  # what images start
-CHARTS = Module("testing.chart_files", Path(chart_files.__file__))  # what makes the charts out of the package
+# What makes the charts out of the package
+CHARTS = [Module(made.__name__, Path(str(made.__file__))) for made in (chart_files, soperator_charts)]
 
 # By the beginning of their names.
 KEPT = {
     "slurm_local.build.versions.ETCD": "for people; a test compares it with the go.mod that Kubernetes has",
-    "slurm_operator.api.nebius": "what the kinds of slurm.nebius.ai say in two forms, for their reconcilers",
     "slurm_operator.conditions": "for users to import: the words that programs may look for",
     "slurm_operator.http.messages.Reading.on_": "httptools calls them",
     "slurm_operator.http.messages._VERSIONS": "only what httptools calls looks at it",
@@ -25,14 +25,14 @@ KEPT = {
 
 @pytest.fixture(scope="module")
 def known() -> Modules:
-    return {**modules(), CHARTS.name: CHARTS}
+    return {**modules(), **{made.name: made for made in CHARTS}}
 
 
 @pytest.fixture(scope="module")
 def found(known: Modules) -> list[str]:
     """Modules that no program imports, then definitions that none mentions."""
     entries = [*scripts(), LAUNCHER]
-    live = reached(known, [CHARTS.name, *(module for module, _ in entries)])
+    live = reached(known, [*(made.name for made in CHARTS), *(module for module, _ in entries)])
     names = {function for _, function in entries} | {chart_files.generated.__name__}
     return [*sorted(known.keys() - live), *unused({name: known[name] for name in live}, names)]
 

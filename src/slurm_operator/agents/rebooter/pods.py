@@ -94,10 +94,6 @@ class Pod(wire.CamelRecord):
         )
 
 
-class PodList(wire.CamelRecord):
-    items: tuple[Pod, ...] = ()
-
-
 def _tolerates(toleration: dict[str, Any]) -> bool:
     """Whether the taint of a drained node would leave a pod with it where it is, for as long as it likes."""
     if toleration.get("effect") not in (None, "", "NoExecute") or "tolerationSeconds" in toleration:

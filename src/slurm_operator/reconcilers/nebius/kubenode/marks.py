@@ -17,7 +17,7 @@ from slurm_operator.reconcilers.nebius.kubenode.troubles import Trouble
 
 
 class Wish(NamedTuple):
-    """A condition as it should be."""
+    """What a condition has to say."""
 
     type: str
     tells: Tells

@@ -53,7 +53,7 @@ def reboot(worker: Worker, seen: Seen) -> Reboot:
         return Reboot.CANNOT_TELL
     if degraded.since > at:
         return Reboot.DONE
-    # slurmctld dates a reason anew when it gives the node up, as it does while that reboots.
+    # slurmctld dates a reason again when it gives the node up, as it does while that reboots.
     record = worker.record
     is_dated_anew = (
         record is not None and bool(given_up_for(record.reason)) and worker.trouble is Trouble.REBOOT
