@@ -19,9 +19,10 @@ PICTURES: Final = Path(__file__).parents[1] / "docs" / "pictures"
 NO_DATA: Final = "no data"
 
 # Of one part of 24 of a dashboard's width, and of one part of its height.
-_WIDE, _HIGH = 50, 34
+_WIDE, _HIGH = 30, 30
 _GAP, _HEAD = 8, 40
-_MOST_LEGENDS: Final = 8
+_IN_ROW: Final = 3
+_MOST_LEGENDS: Final = 2 * _IN_ROW
 _BIG: Final = 26
 _COLOURS: Final = ("#3d71d9", "#e0712c", "#4a9c4a", "#c4405a", "#8f5cc4", "#b08d1c", "#2c9aa8", "#8a6f5c")
 _STYLE: Final = (
@@ -185,23 +186,20 @@ def _stretches(points: Points) -> Iterator[Points]:
 def _legends(box: Box, curves: list[Curve]) -> str:
     """In two rows below; what has no room is counted."""
     told = curves if len(curves) <= _MOST_LEGENDS else curves[: _MOST_LEGENDS - 1]
-    step, found = (box.wide - 24) / 4, []
+    step, found = (box.wide - 24) / _IN_ROW, []
     for number, curve in enumerate(told):
-        x, y = box.x + 12 + number % 4 * step, box.y + box.high - 24 + number // 4 * 15
+        x, y = box.x + 12 + number % _IN_ROW * step, box.y + box.high - 24 + number // _IN_ROW * 15
         colour = _COLOURS[number % len(_COLOURS)]
         found.append(f'<rect x="{x:.0f}" y="{y - 8:.0f}" width="10" height="3" fill="{colour}"/>')
         found.append(_text(x + 14, y - 3, _cut(curve.legend, step), "small"))
     if len(told) < len(curves):
-        found.append(
-            _text(
-                box.x + 12 + 3 * step, box.y + box.high - 12, f"and {len(curves) - len(told)} more", "small"
-            )
-        )
+        x, more = box.x + 12 + (_IN_ROW - 1) * step, f"and {len(curves) - len(told)} more"
+        found.append(_text(x, box.y + box.high - 12, more, "small"))
     return "".join(found)
 
 
 def _cut(legend: str, wide: float) -> str:
-    most = int((wide - 18) / 7.5)
+    most = int((wide - 18) / 7.2)
     return legend if len(legend) <= most else f"{legend[: most - 1]}…"
 
 

@@ -27,6 +27,8 @@ ON_AN_API_SERVER = (
     "docs/guides/monitoring.md",
     "docs/guides/upgrades.md",
     "docs/guides/soperator-api.md",
+    "docs/guides/from-soperator.md",
+    "docs/guides/kubernetes-nodes.md",
 )
 
 # Section by section, each on an API server of its own with stand-ins for Slinky's charts.
@@ -116,6 +118,12 @@ TWISTS = {
         "kubectl rollout status deployment/slurm-operator -n slurm-operator --timeout=5m;"
         "kubectl wait --for=condition=Ready cluster/demo --timeout=10m"
     ),
+    "kubectl annotate --overwrite node n1 n2": Twist(
+        before="""for node in n1 n2; do
+            echo '{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "'$node'"}}' | kubectl apply -f -
+        done""",
+        after="kubectl delete node n1 n2",
+    ),
     "kubectl annotate pod demo-cpu-3": Twist(
         before="kubectl run demo-cpu-3 --image=slurmd", after="kubectl delete pod demo-cpu-3 --wait=false"
     ),
@@ -127,9 +135,10 @@ TWISTS = {
     "slurm-operator manifests --image": Twist(
         before="! kubectl get crd -o name | grep slinky; ! helm list -A -q | grep .",
         after="kubectl annotate $(kubectl get crd -o name) slinky.slurm.net/allow-deletion=true;"
-        "slurm-operator manifests | kubectl delete -f -;"
+        "slurm-operator manifests --image=docker.io/local/slurm-operator:0 | kubectl delete -f -;"
         "helm install slurm-operator-crds charts/slurm-operator-crds;"
-        "helm install slurm-operator charts/slurm-operator -n slurm-operator --create-namespace",
+        "helm install slurm-operator charts/slurm-operator -n slurm-operator --create-namespace"
+        " --set global.image.repository=docker.io/local/slurm-operator",
     ),
 }
 

@@ -9,6 +9,8 @@ SOURCE = Path(__file__).parents[1] / "src" / "slurm_operator"
 # Where something is decided, and where it is told.
 PLACES = ("agents", "plan", "reconcilers", "runtime", "safety")
 STATED = {"true": 2, "false": 2, "unknown": 2}
+# Conditions of Kubernetes nodes have words of Soperator, some under names that ours have too.
+ELSEWHERE = "node_conditions.py"
 WORD = re.compile(r"[A-Z][A-Za-z]+")
 
 
@@ -55,7 +57,8 @@ def _constants() -> dict[tuple[str, str], str]:
                 for target in targets:
                     if isinstance(target, ast.Name):
                         found[str(path), target.id] = node.value.value
-                        found.setdefault(("", target.id), node.value.value)
+                        if path.name != ELSEWHERE:
+                            found.setdefault(("", target.id), node.value.value)
     return found
 
 

@@ -10,8 +10,9 @@ from slurm_operator.api.shared.meta import ObjectKey, key_of
 from slurm_operator.manifests.kinds import KUBE_NODE
 from slurm_operator.manifests.meta import Child
 from slurm_operator.manifests.objects import ConfigMap, Secret, Unread
+from slurm_operator.manifests.storage import StorageUse
 from slurm_operator.plan.world import Protection
-from slurm_operator.runtime.world.sources import OWNER, OWNER_NAME, owner_names, owner_uids
+from slurm_operator.runtime.world.sources import POD_INDEXES
 from slurm_operator.slurm.jobs.ended import EndedJob
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
 
@@ -28,6 +29,7 @@ class HandmadeWorld:
     job_ends: dict[int, tuple[EndedJob, ...] | Unread] = field(default_factory=dict)
     undecoded: list[tuple[type, ObjectKey]] = field(default_factory=list)
     protection: Protection = Protection.NOT_LOOKED
+    storage_uses: dict[str, StorageUse] = field(default_factory=dict)  # By the uid of the pod.
     now: datetime = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
     def get(self, type_, namespace, name):
@@ -41,7 +43,7 @@ class HandmadeWorld:
         return sorted(key.name for kind, key in self.undecoded if (kind, key.namespace) == (type_, namespace))
 
     def find(self, type_, index, value):
-        by = {OWNER: owner_uids, OWNER_NAME: owner_names}[index]
+        by = POD_INDEXES[index]
         return [thing for thing in self.all(type_) if value in by(thing)]
 
     def child(self, kind, namespace, name):
@@ -70,6 +72,9 @@ class HandmadeWorld:
 
     def job_end(self, namespace, controller, job_id):
         return self.job_ends.get(job_id, ())
+
+    def storage(self, pod_uid):
+        return self.storage_uses.get(pod_uid)
 
     def serves(self, kind):
         return kind in self.served

@@ -20,21 +20,19 @@ from slurm_operator.manifests.platform import Namespace, PodTemplate, StorageCla
 from slurm_operator.plan.belonging import Scope
 from slurm_operator.plan.reconciler import Reconciler
 from slurm_operator.reconcilers import accounting, cluster, controller, loginset, nodeset, restapi, token
-from slurm_operator.reconcilers.nebius import activecheck, nodeconfigurator, powerstate, slurmcluster
+from slurm_operator.reconcilers.nebius import (
+    activecheck,
+    kubenode,
+    nodeconfigurator,
+    powerstate,
+    slurmcluster,
+)
 from slurm_operator.reconcilers.nebius import nodeset as nebius_nodeset
 from slurm_operator.reconcilers.shared.slurm_servers import slurm_servers
 from slurm_operator.runtime.manager import Program
 from slurm_operator.runtime.other_operator import Rival
 from slurm_operator.runtime.settings import Settings
-from slurm_operator.runtime.world.sources import (
-    OWNER,
-    OWNER_NAME,
-    ChildSource,
-    Source,
-    Sources,
-    owner_names,
-    owner_uids,
-)
+from slurm_operator.runtime.world.sources import POD_INDEXES, ChildSource, Source, Sources
 
 # Whatever we make for a Slurm cluster carries one of these names; so does what the operator before us made.
 OUR_CHILDREN = f"{names.APP_NAME} in ({','.join(APP_NAMES)})"
@@ -84,7 +82,14 @@ RECONCILER_NAMES = registry.ALL.reconcilers
 def reconcilers(settings: Settings, known: Registry = registry.ALL) -> tuple[Reconciler[Any], ...]:
     """Those of the kinds that are on, and of the parts that their clusters are made of."""
     made, ours = _made(settings), with_parts(known.on(settings.groups))
-    return tuple(made[one.reconciler] for one in _in_order(ours) if _is_reconciled(one, settings))
+    of_kinds = (made[one.reconciler] for one in _in_order(ours) if _is_reconciled(one, settings))
+    return (*of_kinds, *_of_kube_nodes(settings))
+
+
+def _of_kube_nodes(settings: Settings) -> tuple[Reconciler[Any], ...]:
+    """Whoever looks after some namespaces cannot tell what else runs on a Kubernetes node."""
+    is_on = nebius_names.GROUP in settings.groups and not settings.namespaces
+    return (kubenode.reconciler(settings.nodes),) if is_on and settings.nodes is not None else ()
 
 
 def _is_reconciled(one: Registered, settings: Settings) -> bool:
@@ -101,7 +106,7 @@ def _made(settings: Settings) -> dict[str, Reconciler[Any]]:
         nodeset.reconciler(settings.propagated_node_conditions),
         restapi.RECONCILER,
         token.RECONCILER,
-        slurmcluster.RECONCILER,
+        slurmcluster.reconciler(settings.tier_prefix),
         nebius_nodeset.RECONCILER,
         activecheck.RECONCILER,
         powerstate.RECONCILER,
@@ -124,6 +129,7 @@ def program(settings: Settings, known: Registry = registry.ALL) -> Program:
         says_where=ours.models,
         kinds=ours,
         scope=scope,
+        measured=kubenode.of_pod if settings.kubelets is not None else None,
         rivals=tuple(rival for rival in RIVALS if rival.group in settings.groups),
     )
 
@@ -141,7 +147,7 @@ def sources(ours: Registry) -> Sources:
                 kinds.POD,
                 wire.decoder(Pod),
                 label_selector=OUR_CHILDREN,
-                indexes={OWNER: owner_uids, OWNER_NAME: owner_names},
+                indexes=POD_INDEXES,
             ),
             # Confined to namespaces, we may not be allowed to look at machines; NodeSets then do without.
             Source(KubeNode, kinds.KUBE_NODE, wire.decoder(KubeNode), is_optional=True),

@@ -11,7 +11,7 @@ from operator_rig import PROCESS_CONF, until
 
 from slurm_local.cluster import Cluster
 from slurm_local.errors import LocalError
-from slurm_local.image import slurm_image
+from slurm_local.image import OPERATOR_IMAGE, slurm_image
 
 CHARTS = Path(__file__).parents[2] / "charts"
 HOME = "slurm-operator"
@@ -20,6 +20,7 @@ OPERATOR_VALUES: dict[str, Any] = {
     "imagePullPolicy": "Never",
     "priorityClassName": "system-cluster-critical",
     "slurmImages": slurm_image("{daemon}"),
+    "global": {"image": {"repository": OPERATOR_IMAGE.rpartition(":")[0]}},
 }
 UNPRIVILEGED = {
     "privileged": False,

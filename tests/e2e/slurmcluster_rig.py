@@ -151,19 +151,20 @@ class Root:
         self.namespace = namespace
         self.login_port = login_port
 
-    def apply(self, **spec) -> None:
+    def apply(self, access_mode: str = "ReadWriteMany", **spec) -> None:
         self.cluster.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace}}])
-        made = shared_root_cluster.manifests(0, self.namespace, login_port=self.login_port, **spec)
-        self.cluster.apply(made[:2])
+        claim, made, _ = shared_root_cluster.manifests(0, self.namespace, login_port=self.login_port, **spec)
+        claim["spec"]["accessModes"] = [access_mode]
+        self.cluster.apply([claim, made])
 
     def kubectl(self, *arguments: str) -> str:
         return self.cluster.kubectl("-n", self.namespace, *arguments)
 
-    def told(self) -> dict:
-        """The condition about the root."""
+    def told(self, type_: str = "RootPopulated") -> dict:
+        """A condition about the root."""
         found = json.loads(self.kubectl("get", f"slurmclusters.{GROUP}/{CLUSTER}", "-o", "json"))
         conditions = found.get("status", {}).get("conditions", ())
-        return next((one for one in conditions if one["type"] == "RootPopulated"), {})
+        return next((one for one in conditions if one["type"] == type_), {})
 
     def pods(self, component: str) -> list[dict]:
         label = f"app.kubernetes.io/component={component}"

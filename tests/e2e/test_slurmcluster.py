@@ -170,6 +170,33 @@ def test_a_changed_setting_reaches_slurmctld_workers_and_the_root(slurm):
 
 
 @pytest.mark.full
+def test_workers_move_to_another_fabric_under_a_running_job(slurm):
+    """The new file is tested, read by slurmctld and written into the root; records follow, then the old root goes."""
+
+    def places() -> set[str]:
+        shown = slurm.run("scontrol", "--oneliner", "show", "nodes")
+        return {word for word in shown.split() if word.startswith("Topology=")}
+
+    until(lambda: places() == {"Topology=default:root:unknown"}, 120, lambda: f"{places()} {slurm.told()}")
+    job = slurm.submit(FIRST, "sleep 900")
+    until(lambda: slurm.job_state(job) == "RUNNING", 60, slurm.told)
+    pods = slurm.pods()
+
+    slurm.patch("nodesets", NODESET, {"topology": {"fabric": "ib"}})
+    until(lambda: places() == {"Topology=default:ib:ib.unknown"}, 240, lambda: f"{places()} {slurm.told()}")
+    until(lambda: "SwitchName=root" not in slurm.run("cat", "/etc/slurm/topology.conf"), 240, slurm.told)
+    assert f"Nodes={FIRST},{SECOND}" in slurm.in_worker(FIRST, "cat", "/etc/slurm/topology.conf")
+    assert slurm.job_state(job) == "RUNNING"
+    assert slurm.pods() == pods, "no worker was replaced"
+
+    slurm.run("scancel", str(job))
+    assert slurm.step_on(SECOND, "hostname") == f"{SECOND}\n"
+    slurm.patch("nodesets", NODESET, {"topology": None})
+    until(lambda: places() == {"Topology=default:root:unknown"}, 240, lambda: f"{places()} {slurm.told()}")
+    slurm.wait_idle(FIRST, SECOND)
+
+
+@pytest.mark.full
 def test_the_exporter_shows_workers_and_jobs_and_is_deleted_with_its_switch(slurm):
     container = {"image": image.OPERATOR_IMAGE, "imagePullPolicy": "Never"}
     on = {"enabled": True, "exporterContainer": container, "collectionInterval": "1s"}
@@ -242,6 +269,35 @@ def test_a_root_that_is_too_small_is_told_and_a_job_that_was_killed_goes_on(slur
     assert root.pods("login") == [] or root.told().get("status") == "True"
     until(lambda: root.told().get("status") == "True", 240, root.told)
     until(lambda: any(map(is_running, root.pods("login"))), 120, root.told)
+    root.remove()
+
+
+@pytest.mark.full
+def test_why_a_root_cannot_be_populated_is_told_and_it_is_once_that_is_fixed(slurm):
+    root = Root(slurm.cluster, "not-populated", 30024)
+    without_archive = {"image": image.slurm_image("slurmd"), "k8sNodeFilterName": "all"}
+    root.apply(populateJail=without_archive)
+    until(lambda: "(NoSource)" in root.told().get("message", ""), 180, root.told)
+    assert root.told("Ready")["reason"] == root.told("Degraded")["reason"] == "PopulateFailed"
+
+    source = {"persistentVolumeClaim": {"claimName": "jail", "readOnly": True}}
+    root.apply(volumeSources=[{"name": "jail", **source}])
+    until(lambda: "(ReadOnly)" in root.told().get("message", ""), 180, root.told)
+    assert root.pods("login") == []
+
+    root.apply()
+    until(lambda: root.told().get("status") == "True", 240, root.told)
+    root.remove()
+
+
+@pytest.mark.full
+def test_a_root_that_only_one_kubernetes_node_can_mount_is_told(slurm):
+    root = Root(slurm.cluster, "one-node", 30025)
+    root.apply(access_mode="ReadWriteOnce")
+
+    until(lambda: root.told("RootShared").get("reason") == "NotReadWriteMany", 60, root.told)
+    assert "'jail' has the access modes ReadWriteOnce" in root.told("RootShared")["message"]
+    until(lambda: root.told().get("status") == "True", 180, root.told)
     root.remove()
 
 

@@ -11,6 +11,7 @@ from slurm_local.paths import Paths
 from slurm_local.progress import Quiet
 
 CHARTS = Path(__file__).parents[2] / "charts"
+OPERATOR_IMAGE = "registry.example/slurm-operator"
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 # Only Helm says these, and they change with the version of a chart.
 _HELMS = (
@@ -38,9 +39,18 @@ def helm(*args: str, stdin: str = "") -> str:
     return done.stdout
 
 
+def with_image(chart: str, values: dict[str, Any]) -> dict[str, Any]:
+    """The values, and an image for the operator where they name none: the chart has no default."""
+    if chart != "slurm-operator":
+        return values
+    said = values.get("global", {})
+    return {**values, "global": {**said, "image": {"repository": OPERATOR_IMAGE, **said.get("image", {})}}}
+
+
 def rendered(chart: str, values: dict[str, Any], *flags: str, release: str = "", namespace: str = "") -> str:
-    """What `helm template` prints."""
+    """What `helm template` prints. The image of the operator need not be said."""
     name = release or chart
+    values = with_image(chart, values)
     return helm(
         "template",
         name,

@@ -6,10 +6,20 @@ import shutil
 
 import pytest
 import yaml
-from chart_rig import CHARTS, HelmError, helm, objects, rendered, without_helm
+from chart_rig import (
+    CHARTS,
+    OPERATOR_IMAGE,
+    HelmError,
+    helm,
+    objects,
+    rendered,
+    with_image,
+    without_helm,
+)
 from click.testing import CliRunner
 from kinds_rig import apply, get, ns, plane
 
+import slurm_operator
 from slurm_operator.api import registry
 from slurm_operator.cli import main
 from testing import slinky_values
@@ -26,7 +36,8 @@ MACHINES = [{"targetNodeSet": "gpu", "nodePool": "pool", "networks": NETWORKS}]
 OPERATOR = {
     "defaults": ({}, "Deployment", "slurm-operator", "spec.replicas", 1),
     "image as a string": ({"operator": {"image": "r/op:7"}}, "Deployment", "slurm-operator", "spec.template.spec.containers.0.image", "r/op:7"),
-    "image by tag": ({"operator": {"image": {"tag": "7"}}}, "Deployment", "slurm-operator", "spec.template.spec.containers.0.image", "docker.io/local/slurm-operator:7"),
+    "image by tag": ({"operator": {"image": {"tag": "7"}}}, "Deployment", "slurm-operator", "spec.template.spec.containers.0.image", "registry.example/slurm-operator:7"),
+    "the webhook's image by that of the operator": ({"operator": {"image": {"repository": "r/mine", "tag": "7"}}, "global": {"image": {"repository": ""}}}, "Deployment", "slurm-operator-webhook", "spec.template.spec.containers.0.image", "r/mine-webhook:0.1.0"),
     "image by digest": ({"operator": {"image": {"repository": "r/op", "digest": "sha256:1"}}}, "Deployment", "slurm-operator", "spec.template.spec.containers.0.image", "r/op@sha256:1"),
     "pull policy": ({"imagePullPolicy": "Always"}, "Deployment", "slurm-operator-webhook", "spec.template.spec.containers.0.imagePullPolicy", "Always"),
     "pull secrets": ({"imagePullSecrets": [{"name": "x"}]}, "Deployment", "slurm-operator", "spec.template.spec.imagePullSecrets", [{"name": "x"}]),
@@ -144,7 +155,8 @@ def at(thing, path: str):
 
 @pytest.mark.parametrize("chart", ["slurm-operator-crds", "slurm-operator", "slurm"])
 def test_a_chart_has_nothing_to_complain_about(chart):
-    assert "1 chart(s) linted, 0 chart(s) failed" in helm("lint", "--strict", str(CHARTS / chart))
+    image = ["--set", f"global.image.repository={OPERATOR_IMAGE}"] if chart == "slurm-operator" else []
+    assert "1 chart(s) linted, 0 chart(s) failed" in helm("lint", "--strict", str(CHARTS / chart), *image)
 
 
 @pytest.mark.parametrize(
@@ -235,7 +247,7 @@ def notes(chart: str, values: dict, *flags: str) -> str:
         "-f",
         "-",
         *flags,
-        stdin=yaml.safe_dump(values),
+        stdin=yaml.safe_dump(with_image(chart, values)),
     )
     return text.partition("NOTES:")[2]
 
@@ -339,6 +351,10 @@ def test_an_operator_release_can_be_upgraded_with_the_values_of_slinkys_chart_al
     ("chart", "values"), [("slurm", slinky_values.SLURM), ("slurm-operator", slinky_values.OPERATOR)]
 )
 def test_every_value_of_slinkys_charts_is_known(chart, values):
+    images = {part: {"image": {"repository": "r/op"}} for part in ("operator", "webhook")}
+    if chart == "slurm-operator":
+        values = values | {part: values[part] | image for part, image in images.items()}
+
     assert "is not known" not in notes(chart, values)
 
 
@@ -381,6 +397,31 @@ def test_what_cannot_be_meant_is_refused_with_a_reason(chart, values, words):
         rendered(chart, values)
 
 
+SLINKYS = {"repository": "ghcr.io/slinkyproject/slurm-operator", "tag": "1.3.0"}
+NO_IMAGE = {
+    "none": ({}, "operator.image names no image, and there is no default.", "set operator.image.repository=REGISTRY/slurm-operator"),
+    "a tag alone": ({"operator": {"image": {"tag": "7"}}}, "operator.image names no image", "set operator.image.repository="),
+    "an empty string": ({"operator": {"image": ""}}, "operator.image names no image", "set operator.image.repository="),
+    "none for the webhook": ({"operator": {"image": "r/op:7"}}, "webhook.image names no image", "set webhook.image.repository=REGISTRY/slurm-operator-webhook"),
+    "that of Slinky's operator": ({"operator": {"image": SLINKYS}}, "operator.image is ghcr.io/slinkyproject/slurm-operator:1.3.0, the image of Slinky's operator", "Set operator.image.repository=REGISTRY/slurm-operator and operator.image.tag=0.1.0"),
+    "Slinky's, as a string": ({"operator": {"image": "mirror.example/slinkyproject/slurm-operator@sha256:1"}}, "is another program", "Set operator.image.repository="),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("values", "words", "line"), NO_IMAGE.values(), ids=NO_IMAGE)
+def test_an_image_that_anybody_could_publish_is_never_installed(values, words, line):
+    with pytest.raises(HelmError) as refused:
+        helm("template", "op", str(CHARTS / "slurm-operator"), "-f", "-", stdin=yaml.safe_dump(values))
+
+    assert words in str(refused.value)
+    assert line in str(refused.value)
+
+
+def test_the_values_of_slinkys_chart_name_its_own_image_and_are_refused(tmp_path):
+    with pytest.raises(HelmError, match=r"Set (operator|webhook)\.image\.repository=REGISTRY/slurm-operator"):
+        reused(tmp_path, "slurm-operator", slinky_values.OPERATOR, {})
+
+
 @pytest.mark.parametrize(
     ("namespaces", "is_reader"),
     [("", True), ("blue,red", True), ("blue,red", False)],
@@ -401,7 +442,8 @@ def test_the_chart_and_the_manifests_are_the_same_installation(namespaces, is_re
         "webhook": {"namespaces": namespaces},
     }
     by_helm = objects(rendered("slurm-operator", values, "--skip-tests"))
-    flags = ["--no-crds", "--namespaces", namespaces, *([] if is_reader else ["--no-cluster-reader"])]
+    flags = [f"--image={OPERATOR_IMAGE}:{slurm_operator.__version__}", "--no-crds"]
+    flags += ["--namespaces", namespaces, *([] if is_reader else ["--no-cluster-reader"])]
     flags += [f"--api={group}" for group in groups]
     printed = objects(CliRunner().invoke(main, ["manifests", *flags]).output)
     printed.pop(("Namespace", "slurm-operator"))  # Helm makes it.

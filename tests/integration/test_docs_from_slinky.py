@@ -29,6 +29,7 @@ SEPARATE = (
     "helm install slurm-operator-crds slinky/slurm-operator-crds @how@;"
     "helm install slurm-operator slinky/slurm-operator -n slinky --create-namespace @how@"
 )
+IMAGE = "--set global.image.repository=registry.example/slurm-operator"
 SUB_CHART = "helm install slurm-operator slinky/slurm-operator -n slinky --create-namespace --set crds.enabled=true @how@"
 BY_HAND = (
     "helm template slinky/slurm-operator-crds | kubectl apply -f -;"
@@ -234,9 +235,9 @@ def objects(plane: Plane, namespace: str, finalizers: dict[str, list[str]]) -> l
     [
         pytest.param("helm uninstall slurm-operator -n slinky", False, id="uninstalled"),
         pytest.param(f"{ANNOTATE}; helm uninstall slurm-operator -n slinky", False, id="annotated, uninstalled"),
-        pytest.param("helm upgrade slurm-operator charts/slurm-operator -n slinky --set protection.enabled=false", False, id="upgraded without, our policies off"),
-        pytest.param(f"{ANNOTATE}; helm upgrade slurm-operator charts/slurm-operator -n slinky", True, id="annotated, upgraded without"),
-        pytest.param("helm upgrade slurm-operator charts/slurm-operator -n slinky --set crds.enabled=true --force-conflicts", True, id="upgraded with"),
+        pytest.param(f"helm upgrade slurm-operator charts/slurm-operator -n slinky {IMAGE} --set protection.enabled=false", False, id="upgraded without, our policies off"),
+        pytest.param(f"{ANNOTATE}; helm upgrade slurm-operator charts/slurm-operator -n slinky {IMAGE}", True, id="annotated, upgraded without"),
+        pytest.param(f"helm upgrade slurm-operator charts/slurm-operator -n slinky {IMAGE} --set crds.enabled=true --force-conflicts", True, id="upgraded with"),
     ],
 )  # fmt: skip
 def test_helm_does_with_crds_what_the_guide_says(tmp_path, commands, kept):

@@ -25,7 +25,9 @@ def terminal(tmp_path_factory) -> Terminal:
     with ControlPlane(place / "plane", controller_manager=True).running() as plane:
         apply(plane, *definitions())
         terminal = Terminal(place / "home", plane.kubeconfig, kubectl=plane.kubectl_program, helm=program())
-        (terminal.directory / "values.yaml").write_text("operator: {replicas: 1}\n")
+        (terminal.directory / "values.yaml").write_text(
+            "operator: {replicas: 1}\nglobal: {image: {repository: docker.io/local/slurm-operator}}\n"
+        )
         (terminal.directory / "changed.yaml").write_text(yaml.safe_dump(CHANGED))
         yield terminal
 

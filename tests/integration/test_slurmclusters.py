@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 
 import pytest
+from click.testing import CliRunner, Result
 from kinds_rig import (
     apply,
     condition,
@@ -20,6 +21,7 @@ from kinds_rig import (
 from monitors_crd import POD_MONITORS
 
 from slurm_operator.api import registry
+from slurm_operator.cli.kubectl import kubectl_slurm
 from testing.control_plane import Plane
 from testing.golden import golden_manifests
 from testing.managers import running_manager, until
@@ -145,6 +147,35 @@ def test_a_slurmcluster_becomes_parts_that_start_when_its_root_is_whole(plane, n
         )
         selector = get(plane, ns, NODESETS, "cpu")["status"]["labelSelector"]
         assert "slurm.nebius.ai/nodeset=cpu" in selector
+
+
+def test_kubectl_slurm_shows_and_explains_it_as_one_cluster(plane, ns, tmp_path):
+    apply(plane, nodeset(ns), cluster(ns))
+    kubeconfig = operator(plane, f"op-{ns}")
+    with running_manager(kubeconfig, tmp_path / "log", "--namespaces", ns, *BOTH) as manager:
+        manager.wait_ready()
+        until(
+            lambda: condition(plane, ns, NODESETS, "cpu")[1] == "WaitingForRoot", what="the NodeSet says why"
+        )
+        until(
+            lambda: condition(plane, ns, CLUSTERS, "smallest")[1] == "Populating", what="so does the cluster"
+        )
+
+    reader = str(plane.kubeconfig_for("viewer", "system:masters"))
+
+    def asked(*words: str) -> Result:
+        return CliRunner().invoke(kubectl_slurm, [*words, "-n", ns, "--kubeconfig", reader])
+
+    [shown] = json.loads(asked("status", "-o", "json").stdout)
+    assert (shown["kind"], shown["name"]) == ("SlurmCluster", "smallest")
+    assert (
+        asked("status", "slurmcluster/smallest", "-o", "name").stdout
+        == "slurmcluster.slurm.nebius.ai/smallest\n"
+    )
+    for what in ("slurmcluster/smallest", "nodesets.slurm.nebius.ai/cpu", "nodeset/cpu"):
+        told = asked("explain", what)
+        assert told.exit_code == 0, told.output
+        assert "shared root" in " ".join(told.stdout.split())
 
 
 def test_deleted_it_takes_its_parts_along_and_keeps_keys(plane, ns, tmp_path):

@@ -22,6 +22,7 @@ from slurm_operator.plan.actions import (
     Apply,
     Create,
     DeleteDaemonPod,
+    DeleteKubeNode,
     DeleteObject,
     DeleteWorker,
     EndWorker,
@@ -37,7 +38,7 @@ from slurm_operator.plan.world import Protection
 from slurm_operator.reconcilers.shared import spec_refusal
 from slurm_operator.runtime.report.reporter import full_status
 from slurm_operator.runtime.settings import Settings
-from slurm_operator.runtime.world.sources import OWNER, OWNER_NAME, owner_names, owner_uids
+from slurm_operator.runtime.world.sources import POD_INDEXES
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -85,7 +86,7 @@ class Stage:
         return []
 
     def find(self, type_, index, value):
-        by = {OWNER: owner_uids, OWNER_NAME: owner_names}[index]
+        by = POD_INDEXES[index]
         return [t for t in self.all(type_) if value in by(t)]
 
     def child(self, kind, namespace, name):
@@ -111,6 +112,9 @@ class Stage:
 
     def job_end(self, namespace, controller, job_id):
         return Unread(why="nobody is asked here")
+
+    def storage(self, pod_uid):
+        return None
 
     def serves(self, kind):
         return kind not in self.hidden
@@ -212,6 +216,8 @@ class Stage:
                 server.delete(kind, ObjectKey(*key), OPERATOR, uid=uid, orphans=keeps)
             case DeleteDaemonPod(key=key, uid=uid):
                 server.delete(kinds.POD, ObjectKey(*key), OPERATOR, uid=uid, grace=0)
+            case DeleteKubeNode(name=name, uid=uid):
+                server.delete(kinds.KUBE_NODE, ObjectKey("", name), OPERATOR, uid=uid)
             case DeleteWorker(key=key, proof=proof):
                 server.delete(kinds.POD, ObjectKey(*key), OPERATOR, uid=proof.pod_uid, grace=0)
             case EndWorker(key=key, order=order):

@@ -153,6 +153,7 @@ def _alerts_fire_and_end(scene: SlurmDaemons, prometheus: Prometheus) -> None:
     )
     fires("SlurmQueueStuck")  # One waits for w-0, w-1 is idle, and nothing starts any more.
     fires("SlurmExporterCutOff")
+    fires("SlurmOperatorHasNoLeader")  # There is none.
 
     scene.run("scontrol", "update", "nodename=w-1", "state=down", "reason=broken disk")
     fires("SlurmNodesDown")
@@ -172,6 +173,8 @@ def _every_panel_has_a_value(prometheus: Prometheus) -> None:
         time.sleep(0.5)
         left = [pair for pair in asked if not prometheus.value(pair[1])]
     assert not left, f"no value for {left}"
+    for alert in dashboards.alerts():
+        prometheus.value(alert["expr"])  # Raises when it is no expression.
     (failures,) = prometheus.value(dict(asked)["Failures"])
     assert failures.value >= 1, "w-1 went down, for a reason that it never had before"
 
@@ -256,5 +259,27 @@ def test_the_exporter_lives_through_a_frozen_slurmrestd_and_a_private_configurat
         time.sleep(3)
         assert made.page() == before
         scene.slurmrestd.resume()
+    finally:
+        assert made.stop() == 0
+
+
+@pytest.mark.full
+def test_jobs_that_slurmctld_has_forgotten_are_read_from_accounting(
+    slurm_with_accounting: SlurmDaemons, tmp_path: Path
+):
+    slurm = slurm_with_accounting
+    job = slurm.submit("true", "--job-name=short")
+    slurm.wait_for(lambda: slurm.job_state(job) == "GONE", "slurmctld to forget the job")
+    made = Exporter(slurm, tmp_path, "--compat=soperator", "--job-source=accounting")
+    try:
+        made.wait(f'slurm_job_info{{cluster="test",job_id="{job}",job_state="COMPLETED"')
+        (line,) = (
+            line
+            for line in made.page().splitlines()
+            if line.startswith("slurm_job_info") and f'job_id="{job}"' in line
+        )
+        assert 'job_name="short"' in line
+        assert "user_id=" not in line
+        assert "finished_time=" in line
     finally:
         assert made.stop() == 0

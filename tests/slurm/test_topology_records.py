@@ -5,15 +5,19 @@ from pathlib import Path
 
 import pytest
 from parser_box import parser_box
-from rest_rig import cluster_of, seen, shown, until
+from rest_rig import cluster_of, running, seen, shown, until
 from test_language_rehearsal import BASE, rehearsal
 
 from slurm_operator import wire
 from slurm_operator.manifests.objects import ConfigMap
 from slurm_operator.plan.actions import Wait
 from slurm_operator.reconcilers.controller import RECONCILER
+from slurm_operator.reconcilers.nebius.slurmcluster.network import Plugin, Stand, topology_conf
+from slurm_operator.reconcilers.shared.node_lines import own_conf, record_conf
 from slurm_operator.slurm.conf.networks import missing, networks
-from slurm_operator.slurm.writes import UpdateNodes
+from slurm_operator.slurm.conf.node_places import node_places
+from slurm_operator.slurm.hostlist import expand
+from slurm_operator.slurm.writes import AddNodes, UpdateNodes, Verdict
 from slurm_operator.slurmsync.connection import SlurmCluster
 from testing.boxed.box import Box
 from testing.controller_play import Play, parameters
@@ -147,3 +151,135 @@ def waits(made: Play, cluster: SlurmCluster) -> dict[str, str]:
     made.world.slurms[KEY] = wire.replace(facts, slurmctld_parameters=parameters(made.running))
     plan = RECONCILER.decide(RECONCILER.observe(KEY, made.world), facts.asked_at)
     return {one.reason: one.message for one in plan.actions() if isinstance(one, Wait)}
+
+
+STANDS = [
+    Stand("gpu-0", path=("core", "s1", "l1")),
+    Stand("gpu-1", path=("core", "s1", "l2")),
+    Stand("gpu-2", path=("s1", "l3")),
+    Stand("gpu-3", path=("l1-12345678901234567890_",)),
+    Stand("gpu-4"),
+    Stand("ib-0", "ib", ("x1",)),
+    Stand("ib-1", "ib"),
+    Stand("gpu-5", path=("s2", "l1")),  # Below two switches.
+    Stand("gpu-6", path=("l1", "s1")),  # A circle.
+]
+
+
+@pytest.mark.parametrize(
+    ("stands", "kept", "shown"),
+    [
+        pytest.param([], (), {"root": set()}, id="nobody"),
+        pytest.param(
+            STANDS,
+            ("old",),
+            {
+                "core": {"gpu-0", "gpu-1", "gpu-2"},
+                "l1": {"gpu-0"},
+                "s1": {"gpu-0", "gpu-1", "gpu-2"},
+                "l1-12345678901234567890_": {"gpu-3"},
+                "unknown": {"gpu-4", "gpu-5", "gpu-6"},
+                "root": {f"gpu-{number}" for number in range(7)},
+                "ib": {"ib-0", "ib-1"},
+                "ib.unknown": {"ib-1"},
+                "old": set(),
+            },
+            id="fabrics, depths, and labels that contradict each other",
+        ),
+    ],
+)
+def test_slurmctld_shows_the_tree_of_a_slurmcluster_as_it_was_meant(box, stands, kept, shown):
+    text = topology_conf(Plugin.TREE, stands, 18, kept)
+    nodes = "NodeName=gpu-[0-6],ib-[0-1] CPUs=1 State=CLOUD\nPartitionName=all Nodes=ALL\n"
+    conf = f"{BASE}TopologyPlugin=topology/tree\nTopologyParam=SwitchAsNodeRank\n{nodes}"
+
+    found = units(box, {"slurm.conf": conf, "topology.conf": text})
+    assert {name: found.get(name) for name in shown} == shown
+
+
+@pytest.mark.parametrize(
+    ("stands", "kept", "shown"),
+    [
+        pytest.param([], (), {"unknown": set()}, id="nobody"),
+        pytest.param(
+            [Stand("gpu-0", path=("b1",)), Stand("gpu-1", path=("b1",)), *(Stand(f"gpu-{n}") for n in range(2, 7)), Stand("ib-0", "ib"), Stand("ib-1", "ib")],
+            ("old",),
+            {"b1": {"gpu-0", "gpu-1"}, "unknown": {f"gpu-{n}" for n in range(2, 7)}, "ib.unknown": {"ib-0", "ib-1"}, "old": set()},
+            id="blocks",
+        ),
+    ],
+)  # fmt: skip
+def test_slurmctld_shows_the_blocks_of_a_slurmcluster_as_they_were_meant(box, stands, kept, shown):
+    text = topology_conf(Plugin.BLOCK, stands, 2, kept)
+    nodes = "NodeName=gpu-[0-6],ib-[0-1] CPUs=1 State=CLOUD\nPartitionName=all Nodes=ALL\n"
+    conf = f"{BASE}TopologyPlugin=topology/block\nTopologyParam=SwitchAsNodeRank\n{nodes}"
+
+    assert units(box, {"slurm.conf": conf, "topology.conf": text}) == shown
+
+
+def units(box: Box, found: dict[str, str]) -> dict[str, set[str]]:
+    """The switches or blocks that a slurmctld with these files shows, with the nodes below each."""
+    box.run("rm", "-rf", "/tmp/rehearsal", "/tmp/state")
+    box.path("/tmp/rehearsal").mkdir()
+    box.write_secret("/tmp/rehearsal/slurm.key", b"x" * 1024, (0, 0))
+    for name, text in found.items():
+        box.path(f"/tmp/rehearsal/{name}").write_text(text)
+    said = box.run("sh", "-c", SHOW, timeout_s=60).stdout
+    lines = [dict(word.split("=", 1) for word in line.split() if "=" in word) for line in said.splitlines()]
+    named = [(line.get("SwitchName") or line.get("BlockName"), line) for line in lines]
+    return {name: {*expand(line.get("Nodes", ""))} for name, line in named if name}
+
+
+SHOW = """
+slurmctld -D -c -f /tmp/rehearsal/slurm.conf > /tmp/rehearsal/log 2>&1 &
+for _ in $(seq 200); do
+    grep -qE 'Running as primary controller|fatal:' /tmp/rehearsal/log && break
+    kill -0 $! 2> /dev/null || break
+    sleep 0.05
+done
+SLURM_CONF=/tmp/rehearsal/slurm.conf scontrol show topology
+kill -KILL $! 2> /dev/null
+wait $! 2> /dev/null
+grep fatal: /tmp/rehearsal/log
+true
+"""
+
+
+async def test_a_created_record_runs_jobs_at_its_place_and_moves_with_them(
+    new_slurm: Callable[..., SlurmDaemons],
+) -> None:
+    """From unknown to a switch that slurmctld does not know yet, then to the file that has it."""
+    slurm = new_slurm(lines=LINES)
+    nowhere, somewhere = Stand("gpu-0"), Stand("gpu-0", path=("s1", "l1"))
+    texts = {one: topology_conf(Plugin.TREE, [one], 18) for one in (nowhere, somewhere)}
+    write(slurm, texts[nowhere])
+    slurm.write_config(TREE, LINES)
+    slurm.reconfigure()
+    limits = {"resources": {"limits": {"cpu": "1", "memory": "200Mi"}}}
+    made = thing(
+        "NodeSet", "gpu", {"controllerRef": {"name": "slurm"}, "records": "created", "slurmd": limits}
+    )
+    first, then = (
+        node_places({"slurm.conf": "TopologyPlugin=topology/tree\n", "topology.conf": texts[one]})["gpu-0"]
+        for one in (nowhere, somewhere)
+    )
+    async with cluster_of(slurm) as cluster:
+        await until(lambda: seen(cluster) is not None, "a first look")
+        conf = record_conf(made, first)
+        assert (await cluster.write(AddNodes(nodes=("gpu-0",), conf=conf))).answers[
+            "gpu-0"
+        ].verdict is Verdict.DONE
+        slurm.add_worker("gpu-0", arguments=["-Z", "-b", "--conf", own_conf(made)])
+        job = await running(slurm, "--nodelist=gpu-0")
+        assert seen(cluster).nodes["gpu-0"].topology == first == "default:root:unknown"
+
+        await cluster.write(UpdateNodes(nodes=("gpu-0",), topology=then))
+        await until(lambda: seen(cluster).nodes["gpu-0"].topology == then == "default:root:s1:l1", "the move")
+        write(slurm, texts[somewhere])
+        slurm.reconfigure()
+        await until(lambda: "unknown" not in slurm.run("scontrol", "show", "topology"), "the new file")
+        slurm.slurmctld.restart()
+        assert slurm.job_state(job) == "RUNNING"
+        assert "Nodes=gpu-0" in slurm.run("scontrol", "show", "topology", "unit=l1")
+        slurm.run("scancel", str(job))
+        await running(slurm, "--nodelist=gpu-0")

@@ -128,7 +128,8 @@ def test_the_operators_image_has_the_operator_alone() -> None:
         f"{program}/{ABOUT}/METADATA",
         "/usr/local/bin/slurm-operator",
         "/opt/soperator/bin/power-manager",
-        "/usr/bin/slurm_operator",  # As Soperator's chart names it.
+        "/usr/bin/slurm_operator",  # As Soperator's charts name them.
+        "/usr/bin/rebooter",
     }
 
 

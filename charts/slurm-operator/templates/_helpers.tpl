@@ -85,16 +85,29 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- coalesce (index . 1).imagePullPolicy (index . 0).Values.global.image.pullPolicy (index . 0).Values.imagePullPolicy -}}
 {{- end }}
 
-{{/* The image of a component: (list ROOT IMAGE SUFFIX), where SUFFIX is what its name has behind that of the operator. */}}
+{{/* The image of a component: (list ROOT IMAGE SUFFIX), where SUFFIX is what its name has behind that of the operator.
+     There is no default: whoever published an image of that name would run with the operator's rights. */}}
 {{- define "slurm-operator.imageOf" -}}
-{{- $root := index . 0 -}}{{- $image := index . 1 -}}{{- $said := $root.Values.global.image -}}
+{{- $root := index . 0 -}}{{- $image := index . 1 -}}{{- $suffix := index . 2 -}}{{- $said := $root.Values.global.image -}}
+{{- $part := ternary "webhook" "operator" (eq $suffix "-webhook") -}}
+{{- if and (eq $part "webhook") $root.Values.operator.enabled }}{{- $_ := include "slurm-operator.imageOf" (list $root $root.Values.operator.image "") -}}{{- end -}}
+{{- $usual := $said.repository -}}
+{{- if and (not $usual) (kindIs "map" $root.Values.operator.image) }}{{- $usual = $root.Values.operator.image.repository -}}{{- end -}}
 {{- if kindIs "map" $image -}}
 {{- $image = deepCopy $image -}}
-{{- $isUsual := eq (toString $image.repository) (printf "docker.io/local/slurm-operator%s" (index . 2)) -}}
-{{- if and $said.repository $isUsual }}{{- $_ := set $image "repository" (printf "%s%s" $said.repository (index . 2)) -}}{{- end -}}
+{{- if and $usual (not $image.repository) }}{{- $_ := set $image "repository" (printf "%s%s" $usual $suffix) -}}{{- end -}}
 {{- if and $said.tag (not $image.tag) }}{{- $_ := set $image "tag" (toString $said.tag) -}}{{- end -}}
 {{- end -}}
-{{- include "slurm-operator.image" (list $root $image) -}}
+{{- $name := "" -}}
+{{- if or (kindIs "string" $image) $image.repository }}{{- $name = include "slurm-operator.image" (list $root $image) -}}{{- end -}}
+{{- $line := printf "%s.image.repository=REGISTRY/slurm-operator%s" $part $suffix -}}
+{{- if not $name -}}
+{{- fail (printf "%s.image names no image, and there is no default. Bring the operator's images to a registry of yours and set %s" $part $line) -}}
+{{- end -}}
+{{- if regexMatch "slinkyproject/slurm-operator" $name -}}
+{{- fail (printf "%s.image is %s, the image of Slinky's operator, which is another program. Set %s and %s.image.tag=%s" $part $name $line $part $root.Chart.Version) -}}
+{{- end -}}
+{{- $name -}}
 {{- end }}
 
 {{/* The ConfigMap with settings, or nothing. */}}

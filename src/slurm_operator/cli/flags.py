@@ -9,6 +9,7 @@ from typing import Any, Final
 import click
 
 from slurm_operator.api import nebius, registry
+from slurm_operator.api.nebius.names import TIER_PREFIX
 from slurm_operator.api.registry import DEFAULT_GROUPS, GROUPS
 from slurm_operator.runtime.settings_file import CONFIG_VARIABLE
 
@@ -173,11 +174,26 @@ def given_by_people(context: click.Context) -> dict[str, str]:
 
 
 # Where the work of soperatorchecks is done.
+tier_prefix_option: Final[Decorator] = click.option(
+    "--topology-label-prefix",
+    default=TIER_PREFIX,
+    envvar="TOPOLOGY_LABEL_PREFIX",
+    show_default=True,
+    help="Of labels of Kubernetes nodes that say where they are: PREFIX/tier-1 is the switch next to them.",
+)
 checks_switch: Final[Decorator] = switch(
     "--checks",
     "Run ActiveChecks in this process; false where `soperatorchecks` runs in one of its own.",
     default=True,
     envvar="SLURM_OPERATOR_CHECKS",
+)
+
+
+nodes_switch: Final[Decorator] = switch(
+    "--node-controllers",
+    "Act on conditions of Kubernetes nodes with workers of a SlurmCluster; goes with --checks.",
+    default=True,
+    envvar="SLURM_OPERATOR_NODE_CONTROLLERS",
 )
 
 

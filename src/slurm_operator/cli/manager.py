@@ -19,10 +19,13 @@ from slurm_operator.cli.flags import (
     given_by_people,
     log_options,
     log_style,
+    nodes_switch,
     switch,
+    tier_prefix_option,
     without_checks,
 )
 from slurm_operator.cli.flags import comma_separated as comma_separated
+from slurm_operator.cli.node_flags import kubelet_settings, node_options, node_settings
 from slurm_operator.http import loops
 from slurm_operator.kube.auth import config
 from slurm_operator.kube.auth.access import Access
@@ -84,6 +87,7 @@ def worker_options(command: Callable[..., None]) -> Callable[..., None]:
     default="",
     help="Node conditions to quote in drain reasons, comma-separated.",
 )
+@tier_prefix_option
 @click.option(
     "--cluster-domain",
     default="",
@@ -96,6 +100,8 @@ def worker_options(command: Callable[..., None]) -> Callable[..., None]:
     help="Keep the last plans, with the facts they came from, in this folder.",
 )
 @checks_switch
+@nodes_switch
+@node_options
 @switch("--profile", "Serve /debug/profile?seconds=5.")
 @click.option("--profile-addr", default="localhost:6060", show_default=True)
 @switch("--enable-http2", "Accepted for compatibility; our servers speak HTTP/1.1 only.")
@@ -161,9 +167,12 @@ def settings_of(flags: dict[str, Any], given: Mapping[str, str] = MappingProxyTy
             name: wanted for name in RECONCILER_NAMES if (wanted := flags[_workers_flag(name)]) is not None
         },
         propagated_node_conditions=comma_separated(flags["propagated_node_conditions"]),
+        tier_prefix=flags["topology_label_prefix"],
         record=flags["record"],
         left_out=without_checks(is_on=flags["checks"]),
         groups=flags["apis"],
+        nodes=node_settings(flags) if flags["checks"] and flags["node_controllers"] else None,
+        kubelets=kubelet_settings(flags) if flags["checks"] and flags["node_controllers"] else None,
     )
     if not settings.retry_seconds < settings.renew_deadline_seconds < settings.lease_seconds:
         raise SettingsProblem(

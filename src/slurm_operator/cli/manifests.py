@@ -17,14 +17,21 @@ from slurm_operator.manifests.meta import Manifest
 # A megabyte of YAML: seconds in Python, a blink where PyYAML comes with libyaml.
 _DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
-DEFAULT_IMAGE = f"docker.io/local/slurm-operator:{slurm_operator.__version__}"
-WEBHOOK_IMAGE = f"docker.io/local/slurm-operator-webhook:{slurm_operator.__version__}"
+# Slinky's operator, which is another program.
+_SLINKYS = "slinkyproject/slurm-operator"
+_EXAMPLE = f"--image REGISTRY/slurm-operator:{slurm_operator.__version__}"
 
 
 @click.command()
 @click.option("--namespace", default="slurm-operator", show_default=True, help="Where the operator lives.")
-@click.option("--image", default=DEFAULT_IMAGE, show_default=True, help="The operator's image.")
-@click.option("--webhook-image", default=WEBHOOK_IMAGE, show_default=True, help="The webhook's image.")
+@click.option(
+    "--image", default="", help="The operator's image, in a registry of yours; there is no default."
+)
+@click.option(
+    "--webhook-image",
+    default="",
+    help="The webhook's; else as the operator's, with -webhook behind its name.",
+)
 @click.option("--webhook/--no-webhook", default=True, show_default=True, help="With the admission webhook.")
 @click.option(
     "--protection/--no-protection",
@@ -95,8 +102,10 @@ def manifests(
     crds: bool,
 ) -> None:
     """Print everything that an installation consists of, for `kubectl apply --server-side -f -`."""
+    if not (only_protection or only_rights):
+        webhook_image = _checked(webhook_image or _webhook_of(image)) if webhook else ""
     chosen = Installation(
-        image=image,
+        image=_checked(image) if not (only_protection or only_rights) else image,
         webhook_image=webhook_image if webhook else "",
         is_protecting=protection,
         is_recording=record,
@@ -118,6 +127,33 @@ def manifests(
         return
     objects = [*([crd(model) for model in chosen.needed.models] if crds else []), *installation(chosen)]
     echo(_yaml(objects), nl=False)
+
+
+def _checked(image: str) -> str:
+    """Whoever published an image of a default name would run with the operator's rights: there is none."""
+    if not image:
+        raise click.UsageError(
+            "No image is named, and there is no default. Bring the operator's images to a registry of yours "
+            f"and name them: {_EXAMPLE}"
+        )
+    if _SLINKYS in image:
+        raise click.UsageError(
+            f"{image} is the image of Slinky's operator, which is another program. "
+            f"Name this operator's: {_EXAMPLE}"
+        )
+    return image
+
+
+def _webhook_of(image: str) -> str:
+    """The same repository with `-webhook` behind it, and the same tag. A digest says nothing of it."""
+    if "@" in image:
+        raise click.UsageError(
+            "An image with a digest says nothing of the webhook's: name --webhook-image too."
+        )
+    name, colon, tag = image.rpartition(":")
+    if not colon or "/" in tag:  # The colon of a port.
+        return f"{image}-webhook" if image else ""
+    return f"{name}-webhook:{tag}"
 
 
 def _yaml(objects: Iterable[Manifest]) -> str:

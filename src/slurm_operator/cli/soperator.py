@@ -23,11 +23,14 @@ from slurm_operator.cli.flags import (
     GoCommand,
     checks_switch,
     comma_separated,
+    nodes_switch,
     soperator_options,
     switch,
+    tier_prefix_option,
     without_checks,
 )
 from slurm_operator.cli.manager import run
+from slurm_operator.cli.node_flags import kubelet_settings, node_options, node_settings
 from slurm_operator.kube.auth.access import Access
 from slurm_operator.runtime.logs import configure
 from slurm_operator.runtime.manager import Beside
@@ -51,7 +54,7 @@ CONTROLLERS: Final[Mapping[str, type[Any] | None]] = {
 WITHOUT_MEANING: Final = {
     "cache_sync_timeout": "caches are waited for as long as it takes",
     "enable_http2": "our servers speak HTTP/1.1 only",
-    "enable_topology_controller": "topologies are not kept yet",
+    "enable_topology_controller": "slurmConfig.topologyPlugin says whether there is a topology",
     "feature_gates": "there are none",
 }
 VARIABLES_WITHOUT_MEANING: Final = {
@@ -59,7 +62,6 @@ VARIABLES_WITHOUT_MEANING: Final = {
     "IS_MARIADB_CRD_INSTALLED": "which kinds there are is found out",
     "IS_OPENTELEMETRY_COLLECTOR_CRD_INSTALLED": "which kinds there are is found out",
     "IS_PROMETHEUS_CRD_INSTALLED": "which kinds there are is found out",
-    "TOPOLOGY_LABEL_PREFIX": "topologies are not kept yet",
 }
 
 
@@ -93,6 +95,7 @@ VARIABLES_WITHOUT_MEANING: Final = {
     envvar="WEBHOOK_CERT_DIR",
     help="tls.crt and tls.key for admission, reread when they change.",
 )
+@tier_prefix_option
 @click.option(
     "--webhook-service",
     default="",
@@ -102,6 +105,8 @@ VARIABLES_WITHOUT_MEANING: Final = {
 )
 @click.option("--cluster-domain", default="", envvar="KUBERNETES_CLUSTER_DOMAIN", help="Where names end.")
 @checks_switch
+@nodes_switch
+@node_options
 @switch("--enable-topology-controller", "Accepted for compatibility.")
 @click.option("--feature-gates", default="", help="Accepted for compatibility.")
 def soperator(**flags: Any) -> None:
@@ -131,11 +136,14 @@ def settings_of(flags: Mapping[str, Any]) -> Settings:
         leader_elect_id=names.SOPERATOR_LEASE,
         leader_elect_namespace=flags["operator_namespace"],
         default_workers=max(Settings.default_workers, flags["max_concurrent_reconciles"]),
+        tier_prefix=flags["topology_label_prefix"],
         groups=(names.GROUP,),
         left_out=(
             *_left_out(chosen_controllers(flags["controllers"])),
             *without_checks(is_on=flags["checks"]),
         ),
+        nodes=node_settings(flags) if flags["checks"] and flags["node_controllers"] else None,
+        kubelets=kubelet_settings(flags) if flags["checks"] and flags["node_controllers"] else None,
     )
 
 

@@ -14,9 +14,11 @@ import structlog
 from slurm_operator.api import nebius, registry
 from slurm_operator.api.nebius import names
 from slurm_operator.api.schema import durations
-from slurm_operator.cli.flags import ZAP_LEVELS, GoCommand, comma_separated, soperator_options, switch
+from slurm_operator.cli.flags import ZAP_LEVELS, GoCommand, comma_separated, soperator_options
 from slurm_operator.cli.manager import run
+from slurm_operator.cli.node_flags import kubelet_settings, node_options, node_settings
 from slurm_operator.cli.soperator import EVERY_NAMESPACE
+from slurm_operator.reconcilers.nebius.kubenode.options import NodeOptions
 from slurm_operator.runtime.logs import configure
 from slurm_operator.runtime.settings import Address, Settings, SettingsProblem
 
@@ -24,11 +26,13 @@ LEASE: Final = "a22156dp.nebius.ai"
 
 # Soperator's names for its controllers. One reconciler does the work of those about checks.
 OF_CHECKS: Final = ("activecheck", "activecheckjob", "serviceaccount")
-OF_MACHINES: Final = ("slurmnodes", "k8snodes", "podephemeralstoragecheck")
-CONTROLLERS: Final = (*OF_CHECKS, *OF_MACHINES, "slurmapiclients")
+# One reconciler does the work of these, too; each has its own part of the rules.
+OF_KUBE_NODES: Final = ("slurmnodes", "k8snodes")
+OF_STORAGE: Final = "podephemeralstoragecheck"
+CONTROLLERS: Final = (*OF_CHECKS, *OF_KUBE_NODES, OF_STORAGE, "slurmapiclients")
 
-_NO_MACHINES: Final = "Kubernetes nodes are neither drained, rebooted nor deleted by this release"
-_NO_STORAGE: Final = "the storage of workers is not looked at by this release"
+_EVENTS: Final = "Kubernetes nodes are looked at when something about them or in Slurm changes"
+_ANEW: Final = "each look at a kubelet is a connection of its own"
 _WOKEN: Final = "checks are looked at when something about them changes, and every 10 s while a job runs"
 
 # What is accepted and does nothing, and why.
@@ -37,22 +41,8 @@ WITHOUT_MEANING: Final = {
     "enable_http2": "our servers speak HTTP/1.1 only",
     "requeue_after_activecheck": _WOKEN,
     "requeue_after_activecheckjob": _WOKEN,
-    "requeue_after_slurm_nodes": _NO_MACHINES,
-    "enable_node_replacement": _NO_MACHINES,
-    "not_ready_timeout": _NO_MACHINES,
-    "delete_not_ready_nodes": _NO_MACHINES,
-    "maintenance_condition_type": _NO_MACHINES,
-    "maintenance_ignore_node_labels": _NO_MACHINES,
-    "requeue_after_pod_ephemeral_storage_check": _NO_STORAGE,
-    "pod_ephemeral_max_concurrent_reconciles": _NO_STORAGE,
-    "ephemeral_storage_threshold": _NO_STORAGE,
-    "ephemeral_storage_resume_threshold": _NO_STORAGE,
-    "kubelet_port": _NO_STORAGE,
-    "kubelet_request_timeout": _NO_STORAGE,
-    "kubelet_max_idle_conns": _NO_STORAGE,
-    "kubelet_insecure_skip_tls_verify": _NO_STORAGE,
-    "kubelet_ca_file": _NO_STORAGE,
-    "kubelet_tls_server_name": _NO_STORAGE,
+    "requeue_after_slurm_nodes": _EVENTS,
+    "kubelet_max_idle_conns": _ANEW,
 }
 
 
@@ -73,31 +63,11 @@ WITHOUT_MEANING: Final = {
     help="Comma-separated; * is all namespaces.",
 )
 @click.option("--cluster-domain", default="", envvar="KUBERNETES_CLUSTER_DOMAIN", help="Where names end.")
+@node_options
 @click.option("--requeue-after-activecheck", default="10s", help="Accepted for compatibility.")
 @click.option("--requeue-after-activecheckjob", default="1m", help="Accepted for compatibility.")
 @click.option("--requeue-after-slurm-nodes", default="3m", help="Accepted for compatibility.")
-@click.option("--requeue-after-pod-ephemeral-storage-check", default="1m", help="Accepted for compatibility.")
-@click.option("--pod-ephemeral-max-concurrent-reconciles", default=50, help="Accepted for compatibility.")
-@switch("--enable-node-replacement", "Accepted for compatibility; nothing is replaced.")
-@click.option("--not-ready-timeout", default="15m", help="Accepted for compatibility.")
-@switch("--delete-not-ready-nodes", "Accepted for compatibility; no Node is deleted.")
-@click.option("--ephemeral-storage-threshold", default=85.0, help="Accepted for compatibility.")
-@click.option("--ephemeral-storage-resume-threshold", default=80.0, help="Accepted for compatibility.")
-@click.option(
-    "--maintenance-condition-type", default="NebiusMaintenanceScheduled", help="Accepted for compatibility."
-)
-@click.option(
-    "--maintenance-ignore-node-labels",
-    default="",
-    envvar="MAINTENANCE_IGNORE_NODE_LABELS",
-    help="Accepted for compatibility.",
-)
-@click.option("--kubelet-port", default=10250, help="Accepted for compatibility.")
-@click.option("--kubelet-request-timeout", default="10s", help="Accepted for compatibility.")
 @click.option("--kubelet-max-idle-conns", default=1024, help="Accepted for compatibility.")
-@switch("--kubelet-insecure-skip-tls-verify", "Accepted for compatibility.")
-@click.option("--kubelet-ca-file", default="", help="Accepted for compatibility.")
-@click.option("--kubelet-tls-server-name", default="", help="Accepted for compatibility.")
 def soperatorchecks(**flags: Any) -> None:
     """Run ActiveChecks until stopped; start the manager with --checks=false."""
     configure(flags["log_format"], ZAP_LEVELS[flags["log_level"]])
@@ -113,11 +83,12 @@ def soperatorchecks(**flags: Any) -> None:
 def settings_of(flags: Mapping[str, Any]) -> Settings:
     """The settings these flags ask for. Raises SettingsProblem."""
     watched = comma_separated(flags["namespaces"])
-    for name in ("requeue_after_activecheck", "requeue_after_activecheckjob", "not_ready_timeout"):
+    for name in ("requeue_after_activecheck", "requeue_after_activecheckjob", "requeue_after_slurm_nodes"):
         try:
             durations.parse(flags[name])
         except ValueError as error:
             raise SettingsProblem(f"--{name.replace('_', '-')}: {error}.") from error
+    chosen = _chosen(flags["controllers"])
     return Settings(
         namespaces=() if EVERY_NAMESPACE in watched else watched,
         kubeconfig=flags["kubeconfig"],
@@ -130,7 +101,9 @@ def settings_of(flags: Mapping[str, Any]) -> Settings:
         leader_elect_namespace=flags["operator_namespace"],
         default_workers=max(Settings.default_workers, flags["max_concurrent_reconciles"]),
         groups=(names.GROUP,),
-        left_out=tuple(_left_out(_chosen(flags["controllers"]))),
+        left_out=tuple(_left_out(chosen)),
+        nodes=_nodes(flags, chosen),
+        kubelets=kubelet_settings(flags) if OF_STORAGE in chosen else None,
     )
 
 
@@ -142,6 +115,16 @@ def _chosen(text: str) -> frozenset[str]:
             f"--controllers: there is no {unknown[0]!r}. There are: {', '.join(CONTROLLERS)}, and *."
         )
     return frozenset(CONTROLLERS if not named or "*" in named else named) - less
+
+
+def _nodes(flags: Mapping[str, Any], chosen: frozenset[str]) -> NodeOptions | None:
+    found = node_settings(
+        flags,
+        follows_slurm="slurmnodes" in chosen,
+        follows_conditions="k8snodes" in chosen,
+        follows_storage=OF_STORAGE in chosen,
+    )
+    return None if chosen.isdisjoint((*OF_KUBE_NODES, OF_STORAGE)) else found
 
 
 def _left_out(chosen: frozenset[str]) -> Iterator[str]:
@@ -158,6 +141,3 @@ def notes(context: click.Context, environment: Mapping[str, str]) -> Iterator[st
     for name, why in WITHOUT_MEANING.items():
         if context.get_parameter_source(name) is not default:
             yield f"--{name.replace('_', '-')} has no effect: {why}"
-    chosen = _chosen(context.params["controllers"])
-    for name in sorted(chosen & set(OF_MACHINES)):
-        yield f"the controller {name!r} has no counterpart in this release"

@@ -2,13 +2,14 @@
 
 import asyncio
 import subprocess
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from datetime import datetime
 from pathlib import Path
 from typing import Final
 
 from slurm_operator.clock import Clock
 from slurm_operator.slurmrest.errors import SlurmUnauthorised
-from slurm_operator.slurmrest.tokens import ReadyToken
+from slurm_operator.slurmrest.tokens import ReadyToken, TokenSource
 
 # A token that is nearly over is replaced before it is.
 _LEEWAY_SECONDS: Final = 30.0
@@ -36,6 +37,43 @@ class TokenFile:
 
     def reject(self, token: str) -> None:
         pass
+
+
+class SecretKey:
+    """The key in a Secret: read until there is one, and again when a token that it signed was refused.
+
+    Whoever makes the key anew restarts slurmctld with it; until then the one that was read is the right one.
+    """
+
+    def __init__(self, read: Callable[[], Awaitable[bytes]]) -> None:
+        self._read = read
+        self._key = b""
+        self._is_doubted = True
+
+    def __call__(self) -> bytes:
+        return self._key
+
+    def doubt(self) -> None:
+        self._is_doubted = True
+
+    async def renew(self) -> None:
+        """Away from the event of a refusal. A key that was good stays where there is none to be read."""
+        if self._is_doubted:
+            found = await self._read()
+            self._key = found or self._key
+            self._is_doubted = not found
+
+
+class SecretTokens(TokenSource):
+    """Tokens that such a key signs."""
+
+    def __init__(self, key: SecretKey, *, now: Callable[[], datetime], user: str) -> None:
+        super().__init__(key, now=now, user=user)
+        self._secret_key = key
+
+    def reject(self, token: str) -> None:
+        super().reject(token)
+        self._secret_key.doubt()
 
 
 def key_file(path: Path) -> Callable[[], bytes]:

@@ -17,7 +17,7 @@ from slurm_operator.api.shared.meta import ObjectKey
 from slurm_operator.clock import Clock, SystemClock
 from slurm_operator.exporter import topology
 from slurm_operator.exporter.collecting import Collector, Plan
-from slurm_operator.exporter.login import NoToken, ScontrolToken, TokenFile, key_file
+from slurm_operator.exporter.login import NoToken, ScontrolToken, SecretKey, SecretTokens, TokenFile, key_file
 from slurm_operator.exporter.options import Options
 from slurm_operator.exporter.reading import Reading
 from slurm_operator.kube.auth.access import Access
@@ -78,7 +78,7 @@ class Program:
         self._settings = settings
         self._clock = clock or SystemClock()
         self._client = Client(access, may_write=lambda: False) if access is not None else None
-        self._kube_key = b""
+        self._kube_key = SecretKey(self._read_kube_key)
         self._scontrol: ScontrolToken | None = None
         deadline = max(_DEADLINE_SECONDS, settings.plan.interval_seconds)
         session = Session(Transport(settings.urls, deadline_s=deadline), self._tokens())
@@ -136,7 +136,7 @@ class Program:
             self._scontrol = ScontrolToken(login.scontrol, login.user, seconds, self._clock)
             return self._scontrol
         if self._client is not None:
-            return self._signing(lambda: self._kube_key)
+            return SecretTokens(self._kube_key, now=self._clock.now, user=login.user)
         log.warning("no token, no key and no API server were given: slurmrestd is asked without a token")
         return NoToken()
 
@@ -155,17 +155,19 @@ class Program:
                 await self._scontrol.renew()
         login = self._settings.login
         if login == Login(user=login.user, scontrol=login.scontrol, rotation_seconds=login.rotation_seconds):
-            await self._read_kube_key()
+            await self._kube_key.renew()
 
-    async def _read_kube_key(self) -> None:
-        if self._client is None or self._kube_key:
-            return
+    async def _read_kube_key(self) -> bytes:
+        """What is in the Secret now; empty where it cannot be read."""
+        if self._client is None:
+            return b""
         secret = KEY_SECRET.format(cluster=self._settings.plan.cluster)
         key = ObjectKey(self._settings.namespace, secret)
         try:
-            self._kube_key = (await read_secret(self._client, key)).get(KEY_ENTRY, b"")
+            return (await read_secret(self._client, key)).get(KEY_ENTRY, b"")
         except KubeError as error:
             log.warning("cannot read the key for Slurm's tokens", secret=str(key), error=str(error))
+            return b""
 
 
 async def _ended(tasks: list["asyncio.Task[Any]"]) -> None:

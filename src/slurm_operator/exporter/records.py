@@ -73,6 +73,10 @@ class Diagnosis(wire.Record):
     asked_at: datetime | None = None
 
 
+# What Slurm says instead of a list of nodes, of a job that has none.
+_NOWHERE = "None assigned"
+
+
 class WireExportedNode(WireNode):
     tres: Text = None
     tres_used: Text = None
@@ -116,7 +120,7 @@ class JobsReply(Envelope):
 
 def job(found: WireExportedJob) -> Job:
     """As slurmctld tells it. What it has wins over what it asked for."""
-    record = slurm_job(found)
+    record = slurm_job(wire.replace(found, nodes=None) if found.nodes == _NOWHERE else found)
     allocated, asked = amounts(found.tres_alloc_str or ""), amounts(found.tres_req_str or "")
     cpus = allocated.get("cpu") or asked.get("cpu") or record.cpus or None
     memory = allocated.get("mem") or asked.get("mem")
@@ -203,7 +207,7 @@ def booked_job(found: WireBookedJob) -> Job:
             account=found.account or "",
             partition=found.partition or "",
             state_reason=found.state.reason or "",
-            nodes=() if found.nodes == "None assigned" else host_words(found.nodes),
+            nodes=() if found.nodes == _NOWHERE else host_words(found.nodes),
             array_job_id=whole(found.array.job_id) or None,
             array_task_id=whole(found.array.task_id),
             node_count=count(found.allocation_nodes),

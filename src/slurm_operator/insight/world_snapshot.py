@@ -9,8 +9,9 @@ from slurm_operator.api.schema.kind import Kind
 from slurm_operator.api.shared.meta import HasMeta, ObjectKey, key_of
 from slurm_operator.manifests.meta import Child
 from slurm_operator.manifests.objects import ConfigMap, Secret, Unread
+from slurm_operator.manifests.storage import StorageUse
 from slurm_operator.plan.world import Protection
-from slurm_operator.runtime.world.sources import OWNER, OWNER_NAME, owner_names, owner_uids
+from slurm_operator.runtime.world.sources import POD_INDEXES, owner_uids
 from slurm_operator.slurm.jobs.ended import EndedJob
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
 
@@ -59,7 +60,7 @@ class Picture:
         return sorted(key.name for key in self.undecoded.get(type_, ()) if key.namespace == namespace)
 
     def find(self, type_: type[T], index: str, value: str) -> Sequence[T]:
-        by = {OWNER: owner_uids, OWNER_NAME: owner_names}[index]
+        by = POD_INDEXES[index]
         return [thing for thing in self.all(type_) if value in by(thing)]
 
     def child(self, kind: Kind, namespace: str, name: str) -> Child | None:
@@ -96,6 +97,9 @@ class Picture:
 
     def job_end(self, namespace: str, controller: str, job_id: int) -> Sequence[EndedJob] | Unread:
         return Unread(why=_NOT_ASKED)
+
+    def storage(self, pod_uid: str) -> StorageUse | None:
+        return None
 
     def serves(self, kind: Kind) -> bool:
         return kind in self.served

@@ -76,7 +76,7 @@ def people(chosen: Installation) -> list[Manifest]:
 
 
 def rebooter() -> Manifest:
-    """What rebooters may do. Bound to nobody: an administrator says whose NodeConfigurators may reboot nodes."""
+    """What rebooters may do. Bound to nobody: an administrator says whose NodeConfigurators may reboot."""
     return {
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "ClusterRole",

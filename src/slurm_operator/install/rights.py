@@ -55,6 +55,14 @@ _LOOKED_AT: Final = (
     ),
 )
 
+# Conditions of Kubernetes nodes with workers. `get` is for after a patch that was refused, as below.
+_NODE_CONDITIONS: Final = (
+    Right(group="", resources=("nodes",), verbs=("get",)),
+    Right(group="", resources=("nodes/status",), verbs=("patch",)),
+    # How much local storage workers use: kubelets ask the API server whether they may tell.
+    Right(group="", resources=("nodes/stats",), verbs=("get",)),
+)
+
 # In every namespace with Slurm clusters. `get` is for named reads, and after a patch that was refused: the
 # server does not say whether it was because the object is another one by now.
 _AROUND: Final = (
@@ -122,7 +130,8 @@ def cluster_wide(kinds: Registry) -> tuple[Right, ...]:
     """With those of our kinds that belong to no namespace."""
     ours = [one for one in kinds if not one.kind.namespaced]
     rights = (right for group in kinds.groups for right in _of_ours(group, ours))
-    return (*_LOOKED_AT, _OTHER_INSTALLATIONS, *rights, *_other_operator(kinds))
+    nebius = _NODE_CONDITIONS if nebius_names.GROUP in kinds.groups else ()
+    return (*_LOOKED_AT, _OTHER_INSTALLATIONS, *rights, *nebius, *_other_operator(kinds))
 
 
 def in_namespaces(kinds: Registry) -> tuple[Right, ...]:

@@ -75,6 +75,8 @@ class DeleteObject(wire.Record, tag="DeleteObject"):
     def __post_init__(self) -> None:
         if self.kind == kinds.POD:
             raise ValueError("a pod is only ever deleted by DeleteWorker, with a proof from the gate")
+        if self.kind == kinds.KUBE_NODE:
+            raise ValueError("its pods go with a Kubernetes node: it is only ever deleted by DeleteKubeNode")
 
 
 class DeleteWorker(wire.Record, tag="DeleteWorker"):
@@ -125,6 +127,30 @@ class DeleteDaemonPod(wire.Record, tag="DeleteDaemonPod"):
     def __post_init__(self) -> None:
         if self.app not in JOBLESS_APPS:
             raise ValueError(f"jobs may run in a pod of {self.app!r}: only DeleteWorker, with a proof, may")
+
+
+class WorkerOnNode(wire.Record):
+    """A worker's pod that Kubernetes removes with its Kubernetes node, and what Slurm calls it."""
+
+    key: ObjectKey
+    uid: str
+    slurm_node: str
+    controller: ObjectKey
+
+
+class DeleteKubeNode(wire.Record, tag="DeleteKubeNode"):
+    """Delete a Kubernetes node, so that its provider makes another one. Its pods are removed with it.
+
+    `workers` are those on it: that no job is in any of them, and that there are no others, is asked again
+    right before. Good only for this version of the Kubernetes node.
+    """
+
+    name: str
+    uid: str
+    resource_version: str
+    workers: tuple[WorkerOnNode, ...]
+    reason: str
+    message: str
 
 
 class GenerateSecret(wire.Record, tag="GenerateSecret"):
@@ -210,6 +236,7 @@ Action = (
     | PatchObject
     | DeleteObject
     | DeleteDaemonPod
+    | DeleteKubeNode
     | DeleteWorker
     | EndWorker
     | GenerateSecret
@@ -234,6 +261,8 @@ def subject(action: Action) -> str:
             return f"{kind.kind} {ObjectKey(*key)}"
         case DeleteWorker(slurm_node=name) | EndWorker(slurm_node=name):
             return name
+        case DeleteKubeNode(name=name):
+            return f"Node {name}"
         case DeleteDaemonPod(key=key):
             return f"Pod {ObjectKey(*key)}"
         case WriteSlurm(write=write):

@@ -27,7 +27,9 @@ class Scope:
     held: Set[str] = frozenset()  # Those of them that somebody else acts on right now, or may.
 
     def covers(self, kind: Kind, meta: Meta) -> bool:
-        group = group_of(kind, meta)
+        return self.covers_group(group_of(kind, meta))
+
+    def covers_group(self, group: str) -> bool:
         return group in self.groups and group not in self.held
 
 

@@ -81,6 +81,10 @@ class Reconciler(Generic[Seen]):
     One that `tells_protection` is looked at again when that of workers changes.
 
     One that sees something of an object that is `gone` gives what is left to be told of it.
+
+    Objects of Kubernetes itself are looked at `on_behalf_of` an API group of ours: whoever acts on that acts
+    on them. Their status is others' to write, so one `writes_no_status`: what it says there is in its plan.
+    A change of its own object that it `ignores` wakes nobody.
     """
 
     name: str
@@ -96,3 +100,6 @@ class Reconciler(Generic[Seen]):
     urgent_status_fields: tuple[str, ...] = ()
     tells_protection: bool = False
     gone: Callable[[Seen], HasMeta] | None = None
+    on_behalf_of: str = ""
+    writes_no_status: bool = False
+    ignores: Callable[[Any, Any], bool] = lambda old, new: False

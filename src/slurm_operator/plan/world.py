@@ -9,6 +9,7 @@ from slurm_operator.api.schema.kind import Kind
 from slurm_operator.api.shared.meta import HasMeta
 from slurm_operator.manifests.meta import Child
 from slurm_operator.manifests.objects import ConfigMap, Secret, Unread
+from slurm_operator.manifests.storage import StorageUse
 from slurm_operator.slurm.jobs.ended import EndedJob
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
 
@@ -29,6 +30,8 @@ OWNER = "owner"
 NOBODY = ""
 # The index of pods by `namespace/name` of who owns them, whether that is there or not.
 OWNER_NAME = "owner name"
+# The index of pods by the Kubernetes node that has them.
+KUBE_NODE_NAME = "kube node name"
 
 
 class World(Protocol):
@@ -90,6 +93,10 @@ class World(Protocol):
         Nothing where both have no record of it. Unread where nobody can tell: it has not ended, or cannot be
         asked.
         """
+        ...
+
+    def storage(self, pod_uid: str) -> StorageUse | None:
+        """How much local storage a worker's pod uses, as last read; None where nobody looked, or can."""
         ...
 
     def serves(self, kind: Kind) -> bool:

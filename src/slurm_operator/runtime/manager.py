@@ -35,6 +35,7 @@ from slurm_operator.manifests.objects import Pod
 from slurm_operator.plan.belonging import Scope, group_of
 from slurm_operator.plan.reconciler import Reconciler, SlurmServer
 from slurm_operator.plan.world import Protection, World
+from slurm_operator.reconcilers.nebius.kubenode import NAME as KUBE_NODES
 from slurm_operator.runtime.claims import Claims
 from slurm_operator.runtime.loop.lag import LagMeter
 from slurm_operator.runtime.loop.queue import WorkQueue
@@ -51,6 +52,7 @@ from slurm_operator.runtime.serve import health_routes, metrics_route, profile_r
 from slurm_operator.runtime.settings import Settings
 from slurm_operator.runtime.slinky_operator import SlinkyOperator
 from slurm_operator.runtime.step_watch import StepWatch
+from slurm_operator.runtime.worker_storage import Places, StorageWatch
 from slurm_operator.runtime.world.caches import Caches
 from slurm_operator.runtime.world.sources import Sources
 from slurm_operator.slurmrest.transport import DEADLINE_SECONDS as SLURM_SECONDS
@@ -96,6 +98,7 @@ class Program:
     says_where: tuple[type[Any], ...] = ()  # The records that `slurm_servers` looks at; none named is all.
     kinds: Registry = field(default_factory=Registry)  # Those of ours that are on.
     scope: Scope | None = None  # Whose objects are acted on; None is those of every kind that is watched.
+    measured: Places | None = None  # The Kubernetes nodes of workers whose storage is read.
     rivals: tuple[Rival, ...] = ()  # Other operators that may act on them.
 
 
@@ -273,6 +276,10 @@ class Manager:
 
     async def _ready_to_work(self) -> None:
         await asyncio.gather(*(self._filled(kind, cache) for kind, cache in self.known.caches))
+        for name, loop in self.loops.items():
+            kind, cache = loop.reconciler.kind, self.known.records[loop.reconciler.about]
+            if loop.reconciler.on_behalf_of and self._is_off(kind, cache):
+                log.warning(f"{name} is off: we may not look at {kind.plural}", why=str(cache.trouble))
         log.info("caches filled", objects=sum(len(cache) for _, cache in self.known.caches))
         if self._elector is not None:
             await self._elector.acquire()
@@ -315,6 +322,7 @@ class Manager:
             if Pod in self.known.records:
                 steps = StepWatch(self._client, self.known)
                 await stack.enter_async_context(self._running("forgotten workers", steps.run()))
+            await self._watch_storage(stack)
             looked = asyncio.Event()
             told = tell_of_protection(
                 self._client, self.metrics.workers_protected, partial(self._note_protection, looked)
@@ -326,6 +334,14 @@ class Manager:
             for name, loop in self.loops.items():
                 await stack.enter_async_context(self._running(f"queue {name}", loop.queue.run(loop.work)))
             yield
+
+    async def _watch_storage(self, stack: AsyncExitStack) -> None:
+        """Where somebody decides about Kubernetes nodes."""
+        measured, kubelets = self._program.measured, self.settings.kubelets
+        loop = self.loops.get(KUBE_NODES)
+        if measured is not None and kubelets is not None and loop is not None:
+            watch = StorageWatch(self._client, self.known, kubelets, measured, loop.queue.add)
+            await stack.enter_async_context(self._running("storage of workers", watch.run()))
 
     def _note_protection(self, looked: asyncio.Event, found: Protection) -> None:
         """Show it to every pass; who has workers says so."""
@@ -345,7 +361,8 @@ class Manager:
         """At all that belongs to this API, which is acted on from now on, or no longer."""
         for loop in self.loops.values():
             for thing in self.known.records[loop.reconciler.about].values():
-                if group_of(loop.reconciler.kind, thing.metadata) == group:
+                about = loop.reconciler.on_behalf_of or group_of(loop.reconciler.kind, thing.metadata)
+                if about == group:
                     loop.queue.add(key_of(thing), calm=True)
 
     async def _await_late_kinds(self) -> None:

@@ -5,8 +5,11 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Final
 
+from slurm_operator.api.nebius.names import TIER_PREFIX
 from slurm_operator.api.registry import DEFAULT_GROUPS
+from slurm_operator.reconcilers.nebius.kubenode.options import NodeOptions
 from slurm_operator.runtime import settings_file
+from slurm_operator.runtime.kubelets import KubeletSettings
 from slurm_operator.runtime.problems import SettingsProblem as SettingsProblem
 
 
@@ -54,11 +57,14 @@ class Settings:
     client_retry_interval_seconds: float = 1.0
     client_max_retries: int = 0
     propagated_node_conditions: tuple[str, ...] = ()
+    tier_prefix: str = TIER_PREFIX  # Of labels of Kubernetes nodes that say where they are.
     image_pull_policy: str = ""  # Of containers that name none; empty is what Kubernetes gives them.
     default_annotations: Mapping[str, str] = field(default_factory=dict)  # On what we create.
     record: Path | None = None
     groups: tuple[str, ...] = DEFAULT_GROUPS  # The API groups that are on.
     left_out: tuple[str, ...] = ()  # Resources of them that are not reconciled.
+    nodes: NodeOptions | None = None  # What is done about Kubernetes nodes with workers; None is nothing.
+    kubelets: KubeletSettings | None = None  # How they are asked for the storage of workers; None is not.
 
     def workers_of(self, reconciler: str) -> int:
         return self.workers.get(reconciler, self.default_workers)

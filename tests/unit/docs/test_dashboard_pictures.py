@@ -42,7 +42,7 @@ def test_many_curves_are_all_drawn_and_those_without_a_legend_are_counted():
 
     found = pictures.picture(FILES[1], many)
 
-    assert "and 23 more" in texts(found)
+    assert "and 25 more" in texts(found)
     assert found.count("<polyline") >= 30
 
 

@@ -2,11 +2,23 @@
 
 from pathlib import Path
 
+import jwt
 import pytest
 
-from slurm_operator.exporter.login import NoToken, ScontrolToken, TokenFile, key_file
+from slurm_operator.exporter.login import (
+    NoToken,
+    ScontrolToken,
+    SecretKey,
+    SecretTokens,
+    TokenFile,
+    key_file,
+)
 from slurm_operator.slurmrest.errors import SlurmUnauthorised
 from unit.slurmrest.fake_clock import FakeClock
+
+# The clock of these tests is not that of the machine.
+FIRST, SECOND = b"1" * 32, b"2" * 32
+ANY_TIME = {"verify_exp": False, "verify_nbf": False, "verify_iat": False}
 
 
 def test_a_token_file_is_read_again_for_each_call(tmp_path: Path):
@@ -61,3 +73,36 @@ async def test_an_scontrol_that_says_something_else_is_no_token(tmp_path: Path, 
         await tokens.renew()
     with pytest.raises(SlurmUnauthorised, match="made no token"):
         await ScontrolToken(str(tmp_path / "none"), "root", 1800, clock).renew()
+
+
+async def test_a_key_that_was_made_again_is_read_when_a_token_is_refused(clock: FakeClock):
+    there, asked = [b""], []
+
+    async def read() -> bytes:
+        asked.append(there[0])
+        return there[0]
+
+    key = SecretKey(read)
+    tokens = SecretTokens(key, now=clock.now, user="root")
+    await key.renew()
+    with pytest.raises(SlurmUnauthorised, match="no key"):
+        tokens.token()
+
+    there[0] = FIRST
+    await key.renew()
+    first = tokens.token()
+    await key.renew()
+    assert asked == [b"", FIRST], "a key that is accepted is not read again"
+
+    there[0] = SECOND
+    tokens.reject(first)
+    await key.renew()
+    assert jwt.decode(tokens.token(), SECOND, algorithms=["HS256"], options=ANY_TIME)["sun"] == "root"
+    assert key() == SECOND
+
+    there[0] = b""
+    tokens.reject(tokens.token())
+    await key.renew()
+    assert key() == SECOND, "while the Secret cannot be read, the last key stays"
+    await key.renew()
+    assert asked[-2:] == [b"", b""], "and it is asked for again"

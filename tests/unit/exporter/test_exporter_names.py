@@ -15,7 +15,7 @@ from slurm_operator.exporter.options import Compat, Options
 from slurm_operator.exporter.page import table
 from slurm_operator.exporter.table import Family, Table
 from slurm_operator.exporter.tallies import DURATIONS, Tallies
-from unit.exporter.pages import NOW, diag, jobs, nodes, page, series
+from unit.exporter.pages import NOW, diag, jobs, nodes, of, page, series
 from unit.exporter.test_exporter_flags import settings
 from unit.exporter.test_exporter_pages import COMMENT, tallied
 from unit.slurmrest.fake_clock import FakeClock
@@ -225,6 +225,14 @@ def test_each_series_has_the_labels_of_its_family_and_the_cluster():
 
 def test_durations_have_the_buckets_of_soperators_exporter():
     assert " ".join(f"{bound:.0f}" for bound in DURATIONS) == BUCKETS
+
+
+@pytest.mark.parametrize("written", ["None assigned", "(null)", ""])
+def test_a_job_without_nodes_is_on_none(written: str):
+    found = series(page(Facts(nodes=nodes({}), jobs=jobs({"nodes": written})), Options()))
+
+    assert of(found, "slurm_job_info")
+    assert not of(found, "slurm_node_job")
 
 
 @pytest.mark.parametrize(

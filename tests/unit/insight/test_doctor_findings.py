@@ -1,5 +1,7 @@
 """What `doctor` finds, with a remedy for each: golden files, and a table of single troubles."""
 
+from datetime import UTC, datetime
+
 import pytest
 
 from slurm_operator import wire
@@ -84,6 +86,13 @@ def probed(name: str, *, liveness: bool = True) -> Pod:
     slurmd = Container(name="slurmd", liveness_probe=Probe() if liveness else None)
     labels = {names.APP_NAME: "slurmd"}
     return Pod(metadata=Meta(name=name, namespace="slurm", labels=labels), spec=PodSpec(containers=[slurmd]))
+
+
+def allowed(name: str, **fields) -> Pod:
+    """A worker that may be deleted under its jobs."""
+    pod = probed(name, liveness=False)
+    annotations = {names.ALLOW_DELETION: "true"}
+    return wire.replace(pod, metadata=wire.replace(pod.metadata, annotations=annotations, **fields))
 
 
 MISSING = (
@@ -220,6 +229,7 @@ def test_what_could_be_checked_is_said_to_be_fit_and_how_much_was_not():
         ({"accountings": (accounting(),)}, "Database", Level.NOTE, "not ready yet"),
         ({"pods": (probed("cpu-0"), probed("cpu-1", liveness=False))}, "Liveness probes", Level.WARN, "1 of 2 workers have one: cpu-0."),
         ({"pods": (probed("cpu-0", liveness=False),)}, "Liveness probes", Level.OK, "None of 1 workers"),
+        ({"pods": (allowed("cpu-1"), allowed("cpu-0"), probed("cpu-2", liveness=False))}, "Overrides", Level.WARN, "cpu-0, cpu-1 may be deleted with running jobs"),
         ({"pods": (imageless(),)}, "Images", Level.FAIL, 'image "slurmd:nope" not found'),
     ],
 )  # fmt: skip
@@ -230,6 +240,12 @@ def test_a_single_trouble_is_found_with_its_remedy(changes, check, level, words)
     assert words in told(facts, check)[1]
     assert is_fit(findings(facts)) == (level is not Level.FAIL)
     assert all(one.remedy for one in findings(facts) if one.level is not Level.OK)
+
+
+def test_a_worker_that_is_being_deleted_needs_its_override():
+    ending = wire.replace(FIT, pods=(allowed("cpu-0", deletion_timestamp=datetime(2026, 1, 1, tzinfo=UTC)),))
+
+    assert [one for one in findings(ending) if one.check == "Overrides"] == []
 
 
 def test_a_definition_of_another_version_is_noticed():

@@ -1,5 +1,6 @@
 """Every plan with its facts, kept in files; the same facts give the same plan."""
 
+import json
 from datetime import timedelta
 from pathlib import Path
 
@@ -12,12 +13,14 @@ from slurm_operator.api.slinky.controller import Controller
 from slurm_operator.api.slinky.nodeset import NodeSet
 from slurm_operator.insight.recording.replay import decided, read_files, recorded, replay, taken
 from slurm_operator.insight.world_snapshot import Picture
+from slurm_operator.manifests.digests import digest
 from slurm_operator.manifests.meta import Child
 from slurm_operator.manifests.objects import Pod
 from slurm_operator.manifests.platform import VolumeClaim, VolumeClaimSpec
 from slurm_operator.operator import program
 from slurm_operator.plan.actions import Wait
 from slurm_operator.plan.plan import Plan, lane, plan
+from slurm_operator.redaction.recorded import RecordRedactor
 from slurm_operator.runtime.report.recording import Flight, Recorder, lines
 from slurm_operator.runtime.settings import Settings
 from slurm_operator.runtime.world.recording_world import Answer, NotRecorded, RecordingWorld, ReplayWorld
@@ -182,7 +185,7 @@ def recording(world: Picture, questions: list) -> tuple[list, list]:
     flight = Flight(
         reconciler="any", key=ObjectKey(NS, "one"), seen_at=NOON, decided_at=NOON, facts=(), plan=Plan()
     )
-    return told, list(recorded([lines(flight, witness.answers, set())]))
+    return told, list(recorded([lines(flight, witness.answers, {}, RecordRedactor())]))
 
 
 def test_another_decision_is_noticed(tmp_path: Path, busy: Picture) -> None:
@@ -242,6 +245,37 @@ def test_an_idle_plan_is_kept_once(tmp_path: Path) -> None:
 def test_a_question_that_was_not_asked_then_is_no_fact() -> None:
     with pytest.raises(NotRecorded, match="secret ns a"):
         ReplayWorld(NOON, {}).secret("ns", "a")
+
+
+HARDLY_HIDDEN = {
+    "under a name": {"name": "DB_PASSWORD", "value": "Tr0ub4dor&3"},
+    "in a URL": {"name": "PROXY", "value": "http://me:Tr0ub4dor&3@proxy:3128"},
+    "in a script": {"name": "INIT", "value": "mysql -u root -pTr0ub4dor&3 slurm_acct_db"},
+}
+
+
+@pytest.mark.parametrize("variable", HARDLY_HIDDEN.values(), ids=HARDLY_HIDDEN)
+def test_a_password_that_somebody_wrote_into_a_manifest_is_not_recorded(variable: dict[str, str]) -> None:
+    plain = {"name": "MODE", "value": "fast"}
+    manifest = {"spec": {"containers": [{"name": "x", "env": [variable, plain]}]}}
+    child = {"type": "Child", "metadata": {}, "manifest": manifest}
+    flight = Flight(
+        reconciler="any",
+        key=ObjectKey(NS, "one"),
+        seen_at=NOON,
+        decided_at=NOON,
+        facts=(),
+        plan={"lanes": [{"manifest": manifest}]},
+    )
+    known: dict[str, str] = {}
+    witness = RecordingWorld(working())
+    witness.answers[("child",)] = json.dumps(child)
+    text = lines(flight, witness.answers, known, RecordRedactor()).decode()
+
+    assert "Tr0ub4dor" not in text
+    assert "fast" in text, "it is needed to decide once more"
+    assert digest(json.dumps(child)) not in text, "a short password could be guessed from it"
+    assert lines(flight, witness.answers, known, RecordRedactor()).decode().count('"type":"fact"') == 0
 
 
 def test_no_secret_is_in_a_recording(busy: Picture) -> None:

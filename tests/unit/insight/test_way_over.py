@@ -10,7 +10,8 @@ from slurm_operator import wire
 from slurm_operator.api import registry
 from slurm_operator.insight.doctor.finding import Level
 from slurm_operator.insight.doctor.helm_releases import Release, release_of, unread
-from slurm_operator.insight.doctor.way_over import Found, Hook, findings
+from slurm_operator.insight.doctor.hooks import Hook
+from slurm_operator.insight.doctor.way_over import Found, findings
 from slurm_operator.manifests.objects import Unread
 from testing.slinky_charts import KINDS, definition
 

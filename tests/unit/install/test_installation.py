@@ -111,6 +111,50 @@ def test_manifests_prints_the_definitions_and_then_the_installation():
     assert list(yaml.safe_load_all(found + rest)) == installation(WHOLE)
 
 
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        pytest.param([], "No image is named, and there is no default.", id="none"),
+        pytest.param(["--no-webhook"], "No image is named, and there is no default.", id="none, no webhook"),
+        pytest.param(["--webhook-image=r/hook:1"], "No image is named", id="the webhook's alone"),
+        pytest.param(["--image=r/op@sha256:1"], "name --webhook-image too", id="a digest"),
+        pytest.param(
+            ["--image=ghcr.io/slinkyproject/slurm-operator:1.3.0"], "another program", id="Slinky's operator"
+        ),
+        pytest.param(
+            ["--image=r/op:1", "--webhook-image=ghcr.io/slinkyproject/slurm-operator-webhook:1.3.0"],
+            "another program",
+            id="Slinky's webhook",
+        ),
+    ],
+)
+def test_an_image_that_anybody_could_publish_is_never_printed(flags, words):
+    said = CliRunner().invoke(main, ["manifests", *flags])
+
+    assert said.exit_code == 2
+    assert words in said.output
+    assert "kind: Deployment" not in said.output
+
+
+@pytest.mark.parametrize(
+    ("image", "webhook"),
+    [
+        ("r/op:1", "r/op-webhook:1"),
+        ("r:5000/op", "r:5000/op-webhook"),
+        ("r:5000/op:1", "r:5000/op-webhook:1"),
+    ],
+)
+def test_the_image_of_the_webhook_is_called_after_that_of_the_operator(image, webhook):
+    said = CliRunner().invoke(main, ["manifests", "--no-crds", f"--image={image}"])
+    named = [
+        thing["spec"]["template"]["spec"]["containers"][0]["image"]
+        for thing in yaml.safe_load_all(said.output)
+        if thing["kind"] == "Deployment"
+    ]
+
+    assert named == [image, webhook]
+
+
 def test_only_the_policies_are_printed_for_an_operator_that_was_installed_otherwise():
     said = CliRunner().invoke(main, ["manifests", "--only-protection", "--namespace", "slinky"])
     policy, binding, *of_crds = yaml.safe_load_all(said.output)

@@ -137,4 +137,6 @@ def is_plan_wanted(about: NodeSet, cache: dict, scope: Scope, claims=None) -> bo
     known = SimpleNamespace(records={NodeSet: cache}, scope=scope, claims=claims)
     known.is_ours = partial(Caches.is_ours, known)
     shell = SimpleNamespace(known=known)
-    return Loop(SimpleNamespace(about=NodeSet, kind=NodeSet.KIND), None, shell)._is_wanted(about)
+    return Loop(SimpleNamespace(about=NodeSet, kind=NodeSet.KIND, on_behalf_of=""), None, shell)._is_wanted(
+        about
+    )

@@ -66,7 +66,7 @@ def test_the_chart_of_5_0_starts_it():
 def test_the_chart_of_1_23_starts_it_and_what_has_no_meaning_is_said():
     assert chosen(*OF_1_23).metrics == Address("127.0.0.1", 8080)
     assert said(*OF_1_23) == [
-        "--enable-topology-controller has no effect: topologies are not kept yet",
+        "--enable-topology-controller has no effect: slurmConfig.topologyPlugin says whether there is a topology",
         "--feature-gates has no effect: there are none",
     ]
 
@@ -99,8 +99,14 @@ def test_the_environment_of_the_chart_is_understood(monkeypatch):
     monkeypatch.setenv("SLURM_OPERATOR_WATCH_NAMESPACES", "lab")
     assert chosen().namespaces == ("lab",)
     assert [note.split()[0] for note in said(**VARIABLES)] == [
-        "IS_APPARMOR_CRD_INSTALLED", "IS_MARIADB_CRD_INSTALLED", "IS_PROMETHEUS_CRD_INSTALLED", "TOPOLOGY_LABEL_PREFIX",
+        "IS_APPARMOR_CRD_INSTALLED", "IS_MARIADB_CRD_INSTALLED", "IS_PROMETHEUS_CRD_INSTALLED",
     ]  # fmt: skip
+
+
+def test_labels_of_the_network_may_begin_with_something_else(monkeypatch):
+    assert chosen().tier_prefix == "topology.nebius.com"
+    monkeypatch.setenv("TOPOLOGY_LABEL_PREFIX", "net.example")
+    assert chosen().tier_prefix == "net.example"
 
 
 @pytest.mark.parametrize(("value", "is_on"), [("true", True), ("false", False), (None, True)])
@@ -152,9 +158,8 @@ def test_what_is_left_out_is_not_reconciled():
         "nodesets.slurm.nebius.ai",
         "nodesetpowerstates.slurm.nebius.ai",
     )
-    about = {
-        one.kind for one in program(chosen("--controllers=-cluster,-nodeset", "--checks=false")).reconcilers
-    }
+    everything = "--controllers=-cluster,-nodeset,-nodeconfigurator"
+    about = {one.kind for one in program(chosen(everything, "--checks=false")).reconcilers}
     assert {kind.group for kind in about} == {"slinky.slurm.net"}, "the parts of clusters are"
 
 

@@ -23,6 +23,10 @@ def chosen(*args: str) -> Settings:
         return settings_of(context.params)
 
 
+def names(settings: Settings) -> list[str]:
+    return [one.name for one in program(settings).reconcilers]
+
+
 def said(*args: str) -> list[str]:
     with soperatorchecks.make_context("soperatorchecks", list(args)) as context:
         return list(notes(context, {}))
@@ -31,19 +35,40 @@ def said(*args: str) -> list[str]:
 def test_it_runs_checks_and_nothing_else():
     settings = chosen(*OF_5_0)
 
-    assert [one.name for one in program(settings).reconcilers] == ["activecheck"]
+    assert names(settings) == ["activecheck", "kubenode"]
     assert settings.leader_elect_id == "a22156dp.nebius.ai"
     assert settings.leader_elect is False
 
 
 @pytest.mark.parametrize(
     ("controllers", "runs"),
-    [("*", True), ("activecheck,activecheckjob", True), ("k8snodes", False), ("*,-k8snodes", True)],
+    [
+        ("*", ["activecheck", "kubenode"]),
+        ("activecheck,activecheckjob", ["activecheck"]),
+        ("k8snodes", ["kubenode"]),
+        ("slurmnodes", ["kubenode"]),
+        ("*,-k8snodes", ["activecheck", "kubenode"]),
+        ("podephemeralstoragecheck", ["kubenode"]),
+        ("*,-k8snodes,-slurmnodes,-podephemeralstoragecheck", ["activecheck"]),
+        ("slurmapiclients", []),
+    ],
 )
 def test_controllers_are_chosen_in_their_words(controllers, runs):
-    found = program(chosen(f"--controllers={controllers}")).reconcilers
+    assert names(chosen(f"--controllers={controllers}")) == runs
 
-    assert bool(found) == runs
+
+def test_each_of_its_node_controllers_has_its_part_of_the_rules():
+    def parts(controllers: str) -> tuple[bool, bool, bool]:
+        settings = chosen(f"--controllers={controllers}")
+        nodes = settings.nodes
+        assert nodes is not None
+        assert nodes.follows_storage == (settings.kubelets is not None)
+        return nodes.follows_slurm, nodes.follows_conditions, nodes.follows_storage
+
+    assert parts("*") == (True, True, True)
+    assert parts("slurmnodes") == (True, False, False)
+    assert parts("*,-slurmnodes") == (False, True, True)
+    assert parts("podephemeralstoragecheck") == (False, False, True)
 
 
 def test_an_unknown_controller_is_refused():
@@ -54,8 +79,8 @@ def test_an_unknown_controller_is_refused():
 def test_what_has_no_effect_is_said():
     told = said(*OF_5_0)
 
-    assert [line for line in told if line.startswith("--enable-node-replacement has no effect")]
-    assert [line for line in told if "'k8snodes' has no counterpart" in line]
+    assert [line for line in told if line.startswith("--requeue-after-slurm-nodes has no effect")]
+    assert not [line for line in told if line.startswith(("--enable-node-replacement", "--ephemeral"))]
 
 
 def test_the_manager_leaves_checks_to_it_when_told_so():

@@ -15,8 +15,11 @@ from slurm_operator.api.shared.meta import ObjectKey
 from slurm_operator.kube.auth.access import Access
 from slurm_operator.kube.client import Client
 from slurm_operator.manifests import kinds
+from slurm_operator.manifests.objects import KubeNode
 from slurm_operator.operator import sources
-from slurm_operator.reconcilers.nebius import activecheck
+from slurm_operator.plan.belonging import Scope
+from slurm_operator.reconcilers.nebius import activecheck, kubenode
+from slurm_operator.reconcilers.nebius.kubenode.options import DEFAULTS
 from slurm_operator.runtime.loop.subscriptions import subscribe
 from slurm_operator.runtime.world.caches import Caches
 
@@ -79,3 +82,49 @@ async def test_who_is_woken_by_a_job(there, changed, woken):
     world.show(changed)
 
     assert world.keys == [ObjectKey("ns", name) for name in woken]
+
+
+# ---- Kubernetes nodes, which are looked at on behalf of an API of ours
+
+
+def kube_node(version: int, **status: str) -> dict[str, Any]:
+    conditions = [{"type": type_, "status": said} for type_, said in status.items()]
+    meta = {"name": "n0", "uid": "n0", "resourceVersion": str(version)}
+    return {"apiVersion": "v1", "kind": "Node", "metadata": meta, "status": {"conditions": conditions}}
+
+
+def test_a_heartbeat_of_a_kubernetes_node_wakes_nobody():
+    slurms: Any = SimpleNamespace(subscribe=lambda callback: None)
+    known = Caches(Client(Access(server="http://nowhere")), sources(registry.ALL), ("",), slurms)
+    keys: list[ObjectKey] = []
+    loop: Any = SimpleNamespace(
+        reconciler=kubenode.reconciler(DEFAULTS),
+        queue=SimpleNamespace(add=lambda key, calm=False: keys.append(key)),
+    )
+    subscribe(loop, known, slurms)
+    for body, woken in (
+        (kube_node(1, Ready="True"), 1),
+        (kube_node(2, Ready="True"), 1),
+        (kube_node(3, Ready="Unknown"), 2),
+    ):
+        known.records[KubeNode].note_answer(wire.encode(body))
+        assert keys == [ObjectKey("", "n0")] * woken
+
+
+@pytest.mark.parametrize(
+    ("groups", "held", "is_ours"),
+    [
+        ({registry.GROUPS[1]}, set(), True),
+        ({registry.GROUPS[0]}, set(), False),
+        (set(registry.GROUPS), {registry.GROUPS[1]}, False),
+    ],
+)
+def test_kubernetes_nodes_are_acted_on_where_their_api_is(groups, held, is_ours):
+    slurms: Any = SimpleNamespace(subscribe=lambda callback: None)
+    scope = Scope(frozenset(groups), frozenset(held))
+    known = Caches(Client(Access(server="http://nowhere")), sources(registry.ALL), ("",), slurms, scope=scope)
+    reconciler = kubenode.reconciler(DEFAULTS)
+    node = wire.convert(kube_node(1), KubeNode)
+
+    assert known.is_ours(kinds.KUBE_NODE, node, reconciler.on_behalf_of) == is_ours
+    assert not known.is_ours(kinds.KUBE_NODE, node), "on behalf of nobody"

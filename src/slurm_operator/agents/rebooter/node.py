@@ -25,7 +25,7 @@ class NodeCondition(wire.CamelRecord):
     status: str = ""
     reason: str = ""
     message: str = ""
-    last_transition_time: str = ""
+    last_transition_time: str | None = None  # The API server writes null for one that was given none.
 
     @property
     def is_true(self) -> bool:
@@ -37,11 +37,7 @@ class NodeCondition(wire.CamelRecord):
 
     @property
     def since(self) -> datetime | None:
-        try:
-            found = datetime.fromisoformat(self.last_transition_time)
-        except ValueError:
-            return None
-        return found if found.tzinfo is not None else None
+        return _time(self.last_transition_time or "")
 
 
 class _Spec(wire.CamelRecord):

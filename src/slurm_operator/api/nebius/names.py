@@ -22,11 +22,15 @@ OLDER_WORKERS: Final = "worker"
 RESERVED_SLURMD_ENV: Final = ("SOPERATOR_NODE_REAL_MEMORY_BYTES",)
 
 # Labels and annotations
+# Those of Kubernetes nodes that say where they are begin with this, unless a setting says otherwise.
+TIER_PREFIX: Final = "topology.nebius.com"
 NODESET: Final = "slurm.nebius.ai/nodeset"
 WORKER: Final = "slurm.nebius.ai/worker"
 CONTROLLER_TYPE: Final = "slurm.nebius.ai/controller-type"
 JAILED_AGGREGATION: Final = "slurm.nebius.ai/jailed-aggregation"
 ROLLING_UPDATE: Final = "slurm.nebius.ai/rolling-update-enabled"
+# On the ConfigMap with topology.conf: when workers were last found elsewhere.
+TOPOLOGY_WRITTEN: Final = "slurm.nebius.ai/topology-written-at"
 CONFIG_HASH: Final = "slurm.nebius.ai/config-hash"
 # On the pods of a NodeConfigurator
 NODE_CONFIGURATOR: Final = "slurm.nebius.ai/node-configurator"
@@ -103,6 +107,11 @@ def tested_configs(cluster: str) -> str:
 def more_configs(cluster: str) -> str:
     """The ConfigMap with the files that stand beside slurm.conf, before they were tested."""
     return f"{cluster}-slurm-files"
+
+
+def topology_config(cluster: str) -> str:
+    """The ConfigMap with topology.conf before it was tested, and the JailedConfig that delivers it."""
+    return f"{cluster}-topology-config"
 
 
 def ssh_configs(cluster: str) -> str:

@@ -20,12 +20,13 @@ VARIABLES: Final = (PATTERN_VARIABLE, MARIADB_VARIABLE, EXPORTER_VARIABLE, DOMAI
 
 SLURM_IMAGES: Final = "ghcr.io/slinkyproject/{daemon}:26.05-ubuntu26.04"
 MARIADB_IMAGE: Final = "docker.io/library/mariadb:11.8"
-EXPORTER_IMAGE: Final = f"docker.io/local/slurm-operator:{slurm_operator.__version__}"
+# No default: it is the operator's own image. No registry can have this name, so nobody can publish it.
+EXPORTER_IMAGE: Final = f"unnamed.invalid/{EXPORTER_VARIABLE.lower()}:{slurm_operator.__version__}"
 CLUSTER_DOMAIN: Final = "cluster.local"
 
 
 def default_image(daemon: str) -> str:
-    """The image of a daemon of Slurm, such as `slurmctld`, or of `login`, `mariadb`, `exporter`, `rebooter`."""
+    """The image of a daemon, such as `slurmctld`, or of `login`, `mariadb`, `exporter`, `rebooter`."""
     if daemon == "mariadb":
         return os.environ.get(MARIADB_VARIABLE) or MARIADB_IMAGE
     if daemon in ("exporter", "rebooter"):  # Programs of the operator's own image.

@@ -30,6 +30,7 @@ CHECKS: tuple[Check, ...] = (
     slurm.databases,
     slurm.images,
     slurm.probes,
+    slurm.overrides,
     installation.monitoring,
 )
 

@@ -84,7 +84,7 @@ def operators(facts: Facts) -> Iterator[Finding]:
         yield fail(
             "Operator",
             "No operator runs here.",
-            "`slurm-operator manifests | kubectl apply --server-side -f -`, or use the charts.",
+            "`slurm-operator manifests --image IMAGE | kubectl apply --server-side -f -`, or use the charts.",
         )
     for operator in facts.operators:
         yield from _operator(operator)
@@ -119,7 +119,8 @@ def _operator(operator: Operator) -> Iterator[Finding]:
             check="Operator's rights",
             level=Level.WARN if is_spare else Level.FAIL,
             message=f"ServiceAccount {operator.account} may not {_grouped(operator.missing)}.",
-            remedy="Apply the Roles of this version again: `slurm-operator manifests --no-crds`.",
+            remedy="Apply the Roles of this version again: "
+            "`slurm-operator manifests --no-crds --image IMAGE`.",
         )
     else:
         yield ok("Operator's rights", f"ServiceAccount {operator.account} may do all it needs.")

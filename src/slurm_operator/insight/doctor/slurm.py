@@ -65,6 +65,26 @@ def images(facts: Facts) -> Iterator[Finding]:
         yield ok("Images", f"Those of all {len(facts.pods)} pods could be had.")
 
 
+def overrides(facts: Facts) -> Iterator[Finding]:
+    """Workers that somebody allowed to be deleted, and that are still there."""
+    if isinstance(facts.pods, Unread):
+        return
+    found = sorted(
+        pod.metadata.name
+        for pod in facts.pods
+        if is_worker(pod)
+        and pod.metadata.annotations.get(names.ALLOW_DELETION) == "true"
+        and pod.metadata.deletion_timestamp is None
+    )
+    if found:
+        yield warn(
+            "Overrides",
+            f"{listed(found)} may be deleted with running jobs: annotated with {names.ALLOW_DELETION}=true.",
+            "If nobody is about to delete them, take the annotation off: "
+            f"`kubectl annotate pod -n {facts.namespace} {' '.join(found)} {names.ALLOW_DELETION}-`.",
+        )
+
+
 def probes(facts: Facts) -> Iterator[Finding]:
     """Pods keep the probes that they were made with, also when the operator makes new ones without."""
     if isinstance(facts.pods, Unread):

@@ -5,16 +5,20 @@ would hang, or be refused. Finalizers, annotations, conditions, policies and bud
 """
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Final
 
 from slurm_operator import wire
 from slurm_operator.api import registry
+from slurm_operator.api.nebius import names as nebius_names
+from slurm_operator.api.registry import Registry
 from slurm_operator.api.schema.kind import Kind
 from slurm_operator.api.shared import names
+from slurm_operator.api.shared.conditions import DEGRADED, PROGRESSING, READY
 from slurm_operator.api.shared.meta import ObjectKey
 from slurm_operator.api.slinky.cluster import Cluster
+from slurm_operator.api.slinky.controller import Controller
 from slurm_operator.insight.doctor.finding import Finding, fail, listed, note, ok, warn
 from slurm_operator.kube.client import Client
 from slurm_operator.kube.errors import Conflict, Invalid, KubeError, NotFound
@@ -29,6 +33,11 @@ OURS: Final = (names.IN_USE_FINALIZER, names.WORKERS_FINALIZER)
 
 # The only condition that Slinky's operator writes, and so keeps up to date.
 THEIRS: Final = frozenset({"ReservationCreated"})
+
+# Those of ours on kinds of the second API; all others there are Soperator's own.
+OURS_BESIDE_THEIRS: Final = frozenset(
+    {READY, PROGRESSING, DEGRADED, "RootPopulated", "RootShared", "FieldsSupported", "WorkersAvailable"}
+)
 
 # An operator that is at work renews its Lease every other second.
 RENEWED_WITHIN_SECONDS: Final = 6.0
@@ -102,8 +111,13 @@ def _of_object(kind: Kind, thing: Manifest) -> Iterator[Leftover]:
         yield Leftover(part=Part.FINALIZERS, kind=kind, key=_key(thing), what=", ".join(held))
     if names.MANAGER in (meta.get("annotations") or {}):
         yield Leftover(part=Part.ANNOTATION, kind=kind, key=_key(thing), what=names.MANAGER)
-    if stale := [one["type"] for one in _conditions(thing) if one["type"] not in THEIRS]:
+    if stale := [one["type"] for one in _conditions(thing) if _is_stale(kind, one["type"])]:
         yield Leftover(part=Part.CONDITIONS, kind=kind, key=_key(thing), what=", ".join(stale))
+
+
+def _is_stale(kind: Kind, condition: str) -> bool:
+    """Whether nobody but this operator keeps such a condition up to date."""
+    return condition in OURS_BESIDE_THEIRS if kind.group == nebius_names.GROUP else condition not in THEIRS
 
 
 def _conditions(thing: Manifest) -> Sequence[Manifest]:
@@ -113,6 +127,8 @@ def _conditions(thing: Manifest) -> Sequence[Manifest]:
 def _key(thing: Manifest) -> ObjectKey:
     return ObjectKey(thing["metadata"].get("namespace", ""), thing["metadata"]["name"])
 
+
+NOTHING_LEFT: Final = ok("Way back", "Nothing of this operator would be left behind.")
 
 _WHY: Final = {
     Part.FINALIZERS: "Slinky's operator never removes them: a deleted object would stay Terminating.",
@@ -125,12 +141,20 @@ _WHY: Final = {
 
 def findings(found: Installed) -> list[Finding]:
     """What is there, and what to do about it."""
-    left, told = leftovers(found), list(blocked(found))
-    remedy = "Run `kubectl slurm doctor --to slinky --release`."
-    by_part = [(part, [one for one in left if one.part is part]) for part in Part]
-    told += [warn(part, f"{listed(some)}. {_WHY[part]}", remedy) for part, some in by_part if some]
-    told += _clusters(found)
-    return told or [ok("Way back", "Nothing of this operator would be left behind.")]
+    told = [
+        *blocked(found),
+        *left_behind(found, _WHY, "Run `kubectl slurm doctor --to slinky --release`."),
+        *_clusters(found),
+    ]
+    return told or [NOTHING_LEFT]
+
+
+def left_behind(found: Installed, why: Mapping[Part, str], remedy: str) -> Iterator[Finding]:
+    """One finding for each part of which something is there."""
+    left = leftovers(found)
+    for part in Part:
+        if some := [one for one in left if one.part is part]:
+            yield warn(part, f"{listed(some)}. {why[part]}", remedy)
 
 
 def blocked(found: Installed) -> Iterator[Finding]:
@@ -172,9 +196,9 @@ def _clusters(found: Installed) -> Iterator[Finding]:
         )
 
 
-async def look(client: Client, *, is_patient: bool = False) -> Installed:
+async def look(client: Client, *, is_patient: bool = False, of: Registry = registry.DEFAULT) -> Installed:
     """Reads what there is. With `is_patient` it takes seconds, to see whether a Lease is renewed."""
-    objects = {one.kind: await _items(client, one.kind) for one in registry.DEFAULT}
+    objects = {one.kind: await _items(client, one.kind) for one in of}
     budgets = await _items(client, kinds.DISRUPTION_BUDGET, labelSelector=OUR_CHILDREN)
     policies = [one for one in await _items(client, kinds.ADMISSION_POLICY) if protects(one)]
     called = {one["metadata"]["name"] for one in policies}
@@ -242,7 +266,7 @@ async def _patched(client: Client, left: Leftover) -> None:
     """Of the object as it is now; somebody else may write to it in between."""
     for tries_left in reversed(range(_TRIES)):
         there = await client.get(left.kind, left.key)
-        operations, subresource = without(there, left.part)
+        operations, subresource = without(there, left.part, left.kind)
         if not operations or "deletionTimestamp" in there["metadata"]:
             return
         meta = there["metadata"]
@@ -258,7 +282,7 @@ async def _patched(client: Client, left: Leftover) -> None:
             return
 
 
-def without(thing: Manifest, part: Part) -> tuple[list[dict[str, Any]], str]:
+def without(thing: Manifest, part: Part, kind: Kind = Controller.KIND) -> tuple[list[dict[str, Any]], str]:
     """The patch that takes this part of ours off an object, and the subresource that it is for."""
     meta = thing["metadata"]
     match part:
@@ -272,7 +296,7 @@ def without(thing: Manifest, part: Part) -> tuple[list[dict[str, Any]], str]:
             return ([{"op": "remove", "path": path}] if is_there else []), ""
         case _:
             conditions = list(_conditions(thing))
-            kept = [one for one in conditions if one["type"] in THEIRS]
+            kept = [one for one in conditions if not _is_stale(kind, one["type"])]
             return ([_replaced("/status/conditions", kept)] if kept != conditions else []), "status"
 
 

@@ -4,19 +4,18 @@ Nothing is changed. What may not be looked at is said, and the rest is told all 
 """
 
 import asyncio
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, Final
 
 from slurm_operator import wire
 from slurm_operator.api import registry
-from slurm_operator.api.registry import Registered
-from slurm_operator.api.schema import codec
-from slurm_operator.api.schema.problems import References, Severity
 from slurm_operator.api.shared import names
 from slurm_operator.insight.doctor.collection import tried
-from slurm_operator.insight.doctor.finding import Finding, Level, fail, listed, note, ok, unread, warn
+from slurm_operator.insight.doctor.finding import Finding, listed, note, ok, unread, warn
 from slurm_operator.insight.doctor.helm_releases import Release, releases
 from slurm_operator.insight.doctor.helm_releases import unread as unread_values
+from slurm_operator.insight.doctor.hooks import Hook, findings_about, hooks, items
+from slurm_operator.insight.doctor.specs import about_spec
 from slurm_operator.kube.client import Client
 from slurm_operator.kube.errors import NotFound
 from slurm_operator.manifests import kinds
@@ -25,21 +24,10 @@ from slurm_operator.manifests.objects import Unread
 
 GUIDE: Final = "docs/guides/from-slinky.md"
 OPERATOR, WEBHOOK = "slurm-operator", "slurm-operator-webhook"
-_ADMISSION: Final = "/apis/admissionregistration.k8s.io/v1"
 _CERTIFICATES: Final = "/apis/cert-manager.io/v1"
 _RELEASE: Final = "meta.helm.sh/release-name"
 _CRDS_CHART: Final = "slurm-operator-crds"
-
-
-class Hook(wire.Record):
-    """A webhook configuration about our kinds, and whether there is a Service behind it."""
-
-    plural: str
-    name: str
-    is_blocking: bool
-    service: str
-    is_served: bool
-    is_ours: bool
+_ONLY_OURS: Final = "clusters"  # Slinky asks about its six kinds; only we ask about these.
 
 
 class Found(wire.Record):
@@ -58,65 +46,27 @@ async def look(client: Client) -> Found:
     async with asyncio.TaskGroup() as group:
         start = group.create_task
         deployments, crds = start(tried(_deployments(client))), start(tried(_crds(client)))
-        hooks, certificates = start(tried(_hooks(client))), start(tried(_certificates(client)))
+        asking = start(tried(hooks(client, _is_about_slurm, _ONLY_OURS)))
+        certificates = start(tried(_certificates(client)))
         released, objects = start(tried(releases(client))), start(tried(_objects(client)))
     return Found(
         deployments=deployments.result(),
         crds=crds.result(),
-        hooks=hooks.result(),
+        hooks=asking.result(),
         certificates=certificates.result(),
         released=released.result(),
         objects=objects.result(),
     )
 
 
-async def _items(client: Client, path: str, **params: str) -> list[Manifest]:
-    found: list[Manifest] = (await client.request("GET", path, params=params))["items"]
-    return found
-
-
 async def _deployments(client: Client) -> tuple[Manifest, ...]:
     selector = f"{names.APP_NAME} in ({OPERATOR},{WEBHOOK})"
-    return tuple(await _items(client, kinds.DEPLOYMENT.path(), labelSelector=selector))
+    return tuple(await items(client, kinds.DEPLOYMENT.path(), labelSelector=selector))
 
 
 async def _crds(client: Client) -> dict[str, Manifest]:
-    found = await _items(client, kinds.CUSTOM_RESOURCE_DEFINITION.path())
+    found = await items(client, kinds.CUSTOM_RESOURCE_DEFINITION.path())
     return {one["metadata"]["name"]: one for one in found if one["spec"]["group"] == names.GROUP}
-
-
-async def _hooks(client: Client) -> tuple[Hook, ...]:
-    found = []
-    for plural in ("validatingwebhookconfigurations", "mutatingwebhookconfigurations"):
-        for configuration in await _items(client, f"{_ADMISSION}/{plural}"):
-            hooks = [hook for hook in configuration.get("webhooks") or () if _is_about_slurm(hook)]
-            if hooks:
-                found.append(await _hook(client, plural, configuration, hooks))
-    return tuple(found)
-
-
-async def _hook(client: Client, plural: str, configuration: Manifest, hooks: Sequence[Manifest]) -> Hook:
-    service = hooks[0]["clientConfig"].get("service") or {}
-    place, name = service.get("namespace", ""), service.get("name", "")
-    return Hook(
-        plural=plural,
-        name=configuration["metadata"]["name"],
-        is_blocking=any(hook.get("failurePolicy", "Fail") == "Fail" for hook in hooks),
-        service=f"{place}/{name}",
-        is_served=bool(name) and await _is_served(client, place, name),
-        is_ours="clusters" in _resources(hooks),
-    )
-
-
-async def _is_served(client: Client, namespace: str, service: str) -> bool:
-    """Whether a pod answers behind it."""
-    path = f"/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices"
-    try:
-        slices = await _items(client, path, labelSelector=f"kubernetes.io/service-name={service}")
-    except NotFound:
-        return False
-    points = [point for one in slices for point in one.get("endpoints") or ()]
-    return any((point.get("conditions") or {}).get("ready") is not False for point in points)
 
 
 def _is_about_slurm(hook: Manifest) -> bool:
@@ -126,18 +76,12 @@ def _is_about_slurm(hook: Manifest) -> bool:
     )
 
 
-def _resources(hooks: Iterable[Manifest]) -> set[str]:
-    """Slinky asks about its six kinds; only we ask about Clusters."""
-    rules = (rule for hook in hooks for rule in hook.get("rules") or ())
-    return {resource for rule in rules for resource in rule.get("resources") or ()}
-
-
 async def _certificates(client: Client) -> tuple[str, ...]:
     """Objects of cert-manager for Slinky's webhook, as kubectl wants to hear their names."""
     found = []
     for plural in ("certificates", "issuers"):
         try:
-            things = await _items(client, f"{_CERTIFICATES}/{plural}")
+            things = await items(client, f"{_CERTIFICATES}/{plural}")
         except NotFound:
             return ()  # No cert-manager, or none any more.
         for one in things:
@@ -153,7 +97,7 @@ async def _objects(client: Client) -> dict[str, list[Manifest]]:
     found = {}
     for one in registry.DEFAULT:
         try:
-            found[one.kind.kind] = await _items(client, one.kind.path())
+            found[one.kind.kind] = await items(client, one.kind.path())
         except NotFound:
             found[one.kind.kind] = []
     return found
@@ -244,27 +188,7 @@ def _admission(found: Found) -> Iterator[Finding]:
     if isinstance(found.hooks, Unread):
         yield unread(check, found.hooks)
         return
-    for hook in found.hooks:
-        if hook.is_ours:
-            continue
-        delete = f"`kubectl delete {hook.plural.removesuffix('s')} {hook.name}`"
-        if hook.is_served:
-            yield note(
-                check,
-                f"{hook.name} asks {hook.service}, which answers.",
-                f"It goes with the release. If it is there afterwards: {delete}.",
-            )
-        elif hook.is_blocking:
-            yield fail(
-                check,
-                f"{hook.name} has failurePolicy Fail, and nobody answers at {hook.service}: objects of Slurm "
-                "cannot be changed, by our operator either.",
-                f"Run {delete}.",
-            )
-        else:
-            yield warn(
-                check, f"{hook.name} was left behind; nobody answers at {hook.service}.", f"Run {delete}."
-            )
+    yield from findings_about(check, found.hooks)
 
 
 def _leftover_certificates(found: Found) -> Iterator[Finding]:
@@ -314,30 +238,10 @@ def _specs(found: Found) -> Iterator[Finding]:
         return
     for one in registry.DEFAULT:
         for thing in found.objects.get(one.kind.kind, ()):
-            yield from _spec(check, one, thing)
+            yield from about_spec(check, one, thing)
     counts = {kind: len(things) for kind, things in found.objects.items() if things}
     told = ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items())) or "none"
     yield ok(check, f"{told}. Their pods, volumes, Services and Secrets stay as they are.")
-
-
-def _spec(check: str, one: Registered, thing: Manifest) -> Iterator[Finding]:
-    meta = thing["metadata"]
-    name = f"{one.kind.kind} {meta['namespace']}/{meta['name']}"
-    try:
-        problems = list(codec.read(one.model, thing).problems(None, References()))  # type: ignore[attr-defined]
-    except (wire.DecodeError, ValueError) as error:
-        yield fail(check, f"{name} cannot be read: {error}", "Correct it first; until then it is left alone.")
-        return
-    for problem in problems:
-        is_error = problem.severity is Severity.ERROR
-        yield Finding(
-            check=check,
-            level=Level.FAIL if is_error else Level.NOTE,
-            message=f"{name}: {problem}.",
-            remedy="Correct it first; until then nothing of it is changed."
-            if is_error
-            else "It goes on to work.",
-        )
 
 
 def _steps(found: Found) -> Iterator[Finding]:

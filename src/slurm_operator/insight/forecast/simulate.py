@@ -150,6 +150,8 @@ class Play:
                 self.kubernetes.delete(kind, ObjectKey(*key), keeps_dependents=keeps)
             case actions.DeleteWorker(key=key) | actions.DeleteDaemonPod(key=key):
                 self.kubernetes.delete(kinds.POD, ObjectKey(*key))
+            case actions.DeleteKubeNode(name=name):
+                self.kubernetes.delete(kinds.KUBE_NODE, ObjectKey("", name))
             case actions.EndWorker(key=key):
                 self.kubernetes.delete(kinds.POD, ObjectKey(*key))
             case actions.GenerateSecret(manifest=manifest, entry=entry):

@@ -13,6 +13,7 @@ from slurm_operator.plan.plan import Plan
 from slurm_operator.plan.reconciler import Reconciler
 from slurm_operator.plan.world import World
 from slurm_operator.reconcilers.shared import spec_refusal
+from slurm_operator.redaction.recorded import RecordRedactor
 from slurm_operator.runtime.report.recording import PATTERN, Fact, Flight, Line, lines
 from slurm_operator.runtime.world.recording_world import Answer, NotRecorded, RecordingWorld, ReplayWorld
 
@@ -45,9 +46,12 @@ class NotARecording(Exception):  # noqa: N818 - it says what is the case
     """A line that no recording of this version has."""
 
 
+_redactor = RecordRedactor()
+
+
 def _canonical(plan: object) -> bytes:
-    """Equal plans have equal bytes, whether they were just made or read from a file."""
-    return wire.encode_sorted(wire.decode_any(wire.encode_sorted(plan)))
+    """Equal plans have equal bytes, whether they were just made or read from a file, which is redacted."""
+    return wire.encode_sorted(_redactor.value(wire.decode_any(wire.encode_sorted(plan))))
 
 
 def recorded(files: Iterable[bytes]) -> Iterator[Recorded]:
@@ -122,7 +126,7 @@ def decided(reconciler: Reconciler[Any], key: ObjectKey, world: World, now: date
 
 def taken(world: World, reconcilers: Sequence[Reconciler[Any]]) -> bytes:
     """A recording of what the operator would decide about everything right now, from this picture."""
-    known: set[str] = set()
+    known: dict[str, str] = {}
     found = []
     for reconciler in reconcilers:
         for thing in world.all(reconciler.about):
@@ -136,5 +140,5 @@ def taken(world: World, reconcilers: Sequence[Reconciler[Any]]) -> bytes:
                 facts=(),
                 plan=plan,
             )
-            found.append(lines(flight, witness.answers, known))
+            found.append(lines(flight, witness.answers, known, _redactor))
     return b"".join(found)

@@ -9,14 +9,14 @@ from functools import cached_property
 from slurm_operator.api.shared import names
 from slurm_operator.api.shared.conditions import READY, Truth
 from slurm_operator.api.shared.meta import ObjectKey, key_of
-from slurm_operator.api.shared.worker_parts import ScalingMode
+from slurm_operator.api.shared.worker_parts import Records, ScalingMode
 from slurm_operator.api.slinky.accounting import Accounting
-from slurm_operator.api.slinky.controller import Controller
+from slurm_operator.api.slinky.controller import Controller, good_config
 from slurm_operator.api.slinky.key_secrets import slurm_key
 from slurm_operator.api.slinky.nodeset import NodeSet
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.meta import Child
-from slurm_operator.manifests.objects import KubeNode, Pod, Secret, Unread
+from slurm_operator.manifests.objects import ConfigMap, KubeNode, Pod, Secret, Unread
 from slurm_operator.plan.world import NOBODY, OWNER, Protection, World
 from slurm_operator.reconcilers.nodeset import identity
 from slurm_operator.reconcilers.nodeset.creation import revisions
@@ -34,6 +34,8 @@ from slurm_operator.reconcilers.shared.dependencies import (
 )
 from slurm_operator.reconcilers.shared.partition_removal import Stays, is_configured, may_leave_config
 from slurm_operator.reconcilers.shared.strays import cluster_of, strays_of
+from slurm_operator.slurm.conf.merge import says_topology
+from slurm_operator.slurm.conf.node_places import node_places
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
 
 _EVER = datetime(1970, 1, 1, tzinfo=UTC)
@@ -70,6 +72,8 @@ class Seen:
     sees_machines: bool = True
     awaits_keys_of: str = ""  # An Accounting that is not there yet and may bring its own.
     awaits_auth: bool = False  # slurm.conf is about to get another authentication.
+    # Where topology.conf puts nodes, as slurmctld runs with it; only for records that the operator makes.
+    places: Mapping[str, str] = field(default_factory=dict)
     other_controllers: tuple[str, ...] = ()  # Those that there are, where its own is not.
 
     @property
@@ -162,9 +166,18 @@ def observe(key: ObjectKey, world: World, propagated: tuple[str, ...] = ()) -> S
         is_cut_off=is_cut_off(nodeset, world),
         awaits_keys_of=_awaited(controller, world) if controller is not None else "",
         awaits_auth=found is not None and is_auth_changing(found, world),
+        places=_places(nodeset, controller, world),
         other_controllers=known_controllers(world, key.namespace) if controller is None else (),
         left_elsewhere=_left_behind(key, [pod for pod in strays if _is_elsewhere(pod, nodeset)], world),
     )
+
+
+def _places(nodeset: NodeSet, controller: Controller | None, world: World) -> Mapping[str, str]:
+    is_ours = nodeset.spec.records is Records.CREATED and not says_topology(nodeset.spec.extra_conf)
+    if controller is None or not is_ours:
+        return {}
+    tested = world.config_map(nodeset.metadata.namespace, good_config(controller))
+    return node_places(tested.data) if isinstance(tested, ConfigMap) else {}
 
 
 def _left_behind(key: ObjectKey, pods: Sequence[Pod], world: World) -> Seen | None:

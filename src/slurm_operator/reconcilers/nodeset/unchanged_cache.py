@@ -1,8 +1,8 @@
 """Workers that need nothing: most of them, nearly always. One that has not changed is not looked at again.
 
 A NodeSet of thousands is looked at whenever one of them changes. What a worker that stays needs follows from
-its pod, its machine, its record and its jobs in Slurm, and from the spec: while these are the same, so is the
-answer, whatever the time. Nothing depends on this memory but how long a pass takes.
+its pod, its machine, its place, its record and its jobs in Slurm, and from the spec: while these are the
+same, so is the answer, whatever the time. Nothing depends on this memory but how long a pass takes.
 """
 
 from collections.abc import Iterable
@@ -26,8 +26,9 @@ class _Looks(NamedTuple):
     kube_node: KubeNode | None
     record: SlurmNode
     deadline: datetime | None
+    place: str = ""  # Where topology.conf has it.
 
-    def fit(self, worker: Worker) -> bool:
+    def fit(self, worker: Worker, place: str) -> bool:
         """Records are read again all the time, often without a difference; pods and machines are not."""
         record = worker.record
         return (
@@ -36,6 +37,7 @@ class _Looks(NamedTuple):
             and record is not None
             and not record.differs_from(self.record)
             and self.deadline == worker.deadline
+            and self.place == place
         )
 
 
@@ -52,7 +54,11 @@ class Settled:
         if self._specs.get(set_uid) != spec or spec.volume_claim_templates:
             return frozenset()
         looks = self._looks.get(set_uid, {})
-        return frozenset(m.uid for m in seen.workers if m.uid in looks and looks[m.uid].fit(m))
+        return frozenset(
+            one.uid
+            for one in seen.workers
+            if one.uid in looks and looks[one.uid].fit(one, seen.places.get(one.slurm_node, ""))
+        )
 
     def note(self, seen: Seen, still: Iterable[str], others: Iterable[Worker]) -> None:
         """Who is at rest: `still`, by uid, and `others` who needed nothing when they were looked at now."""
@@ -64,7 +70,13 @@ class Settled:
         before = self._looks.get(set_uid, {})
         self._specs[set_uid] = seen.nodeset.spec
         self._looks[set_uid] = {uid: before[uid] for uid in still} | {
-            worker.uid: _Looks(worker.pod, worker.kube_node, worker.record, worker.deadline)
+            worker.uid: _Looks(
+                worker.pod,
+                worker.kube_node,
+                worker.record,
+                worker.deadline,
+                seen.places.get(worker.slurm_node, ""),
+            )
             for worker in others
             if worker.record is not None and _is_calm(worker, seen)
         }

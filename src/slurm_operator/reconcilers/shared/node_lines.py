@@ -32,9 +32,11 @@ def own_conf(nodeset: NodeSet, topology: str = "") -> str:
     return worker_conf(nodeset.slurm_name, f"{extra} {size}", topology)
 
 
-def record_conf(nodeset: NodeSet) -> str:
+def record_conf(nodeset: NodeSet, topology: str = "") -> str:
     """What a record says that is made before its worker, behind the name."""
-    said = [pair_text(pair) for pair in worker_pairs(own_conf(nodeset)) if pair.key.lower() != "state"]
+    said = [
+        pair_text(pair) for pair in worker_pairs(own_conf(nodeset, topology)) if pair.key.lower() != "state"
+    ]
     return " ".join([*said, "State=CLOUD"])
 
 

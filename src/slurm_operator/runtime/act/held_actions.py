@@ -11,6 +11,7 @@ from slurm_operator.plan.actions import (
     Apply,
     Create,
     DeleteDaemonPod,
+    DeleteKubeNode,
     DeleteObject,
     DeleteWorker,
     EndWorker,
@@ -82,6 +83,8 @@ class Hold:
                 return self._object(action, kind, ObjectKey(*key), uid)
             case DeleteDaemonPod(key=key, uid=uid):
                 return self._object(action, kinds.POD, ObjectKey(*key), uid)
+            case DeleteKubeNode(name=name, uid=uid):
+                return self._object(action, kinds.KUBE_NODE, ObjectKey("", name), uid)
             case DeleteWorker(key=key, proof=proof):
                 return self._object(action, kinds.POD, ObjectKey(*key), proof.pod_uid)
             case EndWorker(key=key, order=order):

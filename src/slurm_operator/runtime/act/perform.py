@@ -46,6 +46,7 @@ from slurm_operator.plan.actions import (
     Apply,
     Create,
     DeleteDaemonPod,
+    DeleteKubeNode,
     DeleteObject,
     DeleteWorker,
     EndWorker,
@@ -163,6 +164,8 @@ class Performer:
                 await self._delete(kind, ObjectKey(*key), uid, propagation=propagation)
             case DeleteDaemonPod():
                 await self._delete_daemon_pod(action)
+            case DeleteKubeNode():
+                await self._delete_kube_node(action)
             case DeleteWorker():
                 await self._delete_worker(action)
             case EndWorker():
@@ -233,6 +236,25 @@ class Performer:
         if pod is not None and daemon_of(pod.metadata.labels) != action.app:
             raise ActionFailed(f"pod {key.name} is not one of {action.app}; it is left alone")
         await self._delete(kinds.POD, key, action.uid)
+
+    async def _delete_kube_node(self, action: DeleteKubeNode) -> None:
+        """Slurm is read again if need be. What changed since is for the next pass to see."""
+        await self._proofs.hold_kube_node(action)
+        try:
+            await self._delete(
+                kinds.KUBE_NODE,
+                ObjectKey("", action.name),
+                action.uid,
+                resource_version=action.resource_version,
+                still=lambda: self._proofs.kube_node_objection(action) is None,
+                deadline_seconds=ANSWERED_WITHIN_SECONDS,
+            )
+        except NotLeader:
+            if self._proofs.kube_node_objection(action) is None:
+                raise
+            raise OutOfTime from None
+        except Conflict:
+            raise OutOfTime from None
 
     async def _delete_worker(self, action: DeleteWorker) -> None:
         """The one way a worker's pod is deleted: with a proof, checked again when it is sent.

@@ -4,13 +4,16 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
+from slurm_operator.api.shared.belonging import daemon_of
 from slurm_operator.api.shared.meta import ObjectKey
 from slurm_operator.manifests.objects import Pod
-from slurm_operator.plan.actions import DeleteWorker, Fence
+from slurm_operator.plan.actions import DeleteKubeNode, DeleteWorker, Fence
+from slurm_operator.plan.world import KUBE_NODE_NAME
 from slurm_operator.runtime.act.stages import ActionFailed
 from slurm_operator.runtime.world.caches import Caches
-from slurm_operator.safety.gate import Candidate, why_no_longer, why_not_fenced
+from slurm_operator.safety.gate import SLURMD, Candidate, why_no_longer, why_not_fenced
 from slurm_operator.safety.job_end_check import Ending, why_not_ended
+from slurm_operator.safety.kube_node_removal import why_not_removed
 from slurm_operator.slurm.snapshot import CLOCK_SLACK, Snapshot, Unreachable
 from slurm_operator.slurm.writes import CancelJob, RequeueJob, SlurmWrite, subjects
 from slurm_operator.slurmsync.remove_nodes import Guard
@@ -116,3 +119,25 @@ class Proofs:
             await self._known.slurms.refresh(ObjectKey(*action.controller))
         if (changed := self.objection(action)) is not None:
             raise ActionFailed(f"{action.slurm_node} is not deleted after all: {changed}")
+
+    def kube_node_objection(self, action: DeleteKubeNode) -> str | None:
+        """What speaks by now against deleting a Kubernetes node, with the workers that are on it."""
+        known = {one.uid: one for one in action.workers}
+        candidates = []
+        for pod in self._known.records[Pod].by_index(KUBE_NODE_NAME, action.name):
+            if daemon_of(pod.metadata.labels) != SLURMD or pod.has_ended:
+                continue
+            worker = known.get(pod.metadata.uid)
+            if worker is None:
+                return f"worker {pod.metadata.name} is there by now"
+            facts = self._told(self._known.slurms.latest(ObjectKey(*worker.controller)))
+            candidates.append(Candidate(pod, worker.slurm_node, facts))
+        return why_not_removed(candidates, self._now())
+
+    async def hold_kube_node(self, action: DeleteKubeNode) -> None:
+        """As `hold`, for a Kubernetes node."""
+        if self.kube_node_objection(action) is not None:
+            for controller in sorted({ObjectKey(*one.controller) for one in action.workers}):
+                await self._known.slurms.refresh(controller)
+        if (changed := self.kube_node_objection(action)) is not None:
+            raise ActionFailed(f"Node {action.name} is not deleted after all: {changed}")

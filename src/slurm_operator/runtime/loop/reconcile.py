@@ -170,7 +170,9 @@ class Loop:
 
     def _is_left_alone(self, about: HasMeta | None) -> bool:
         """Whether it belongs to an API that is off, or that another operator acts on."""
-        return about is not None and not self.shell.known.is_ours(self.reconciler.kind, about)
+        if about is None:
+            return False
+        return not self.shell.known.is_ours(self.reconciler.kind, about, self.reconciler.on_behalf_of)
 
     def _live(self, about: HasMeta) -> Meta | None:
         """Its metadata as it is known now."""
@@ -208,6 +210,8 @@ class Loop:
         """What went wrong with it, or None. While Slurm is awaited, what was said before we began stands."""
         reporter = self.shell.reporter
         reporter.tell(self.reconciler, about, plan, outcome)
+        if self.reconciler.writes_no_status:
+            return None
         if (
             awaited_seconds
             and not outcome.changed_anything

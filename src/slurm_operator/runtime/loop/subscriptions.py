@@ -24,6 +24,8 @@ def subscribe(loop: Loop, known: Caches, slurms: SlurmClusters) -> None:
 
     def wake_own(old: HasMeta | None, new: HasMeta | None) -> None:
         thing = new or old
+        if old is not None and new is not None and reconciler.ignores(old, new):
+            return
         if thing is not None:
             queue.add(key_of(thing), calm=starting)
 

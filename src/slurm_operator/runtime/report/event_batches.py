@@ -13,6 +13,7 @@ from slurm_operator.kube.events import Recorder, Regarding
 from slurm_operator.plan.actions import (
     Action,
     DeleteDaemonPod,
+    DeleteKubeNode,
     DeleteObject,
     DeleteWorker,
     EndWorker,
@@ -111,7 +112,7 @@ def _words(reason: str, type_: EventType, told: Sequence[Action | Failure]) -> W
 
 
 # What may end something, or touches Slurm.
-_TOLD_AT_ONCE = (DeleteDaemonPod, DeleteObject, DeleteWorker, EndWorker, Tell, WriteSlurm)
+_TOLD_AT_ONCE = (DeleteDaemonPod, DeleteKubeNode, DeleteObject, DeleteWorker, EndWorker, Tell, WriteSlurm)
 
 
 def _sentence(told: Action | Failure) -> str:

@@ -1,7 +1,8 @@
 """The flight recorder: every plan, with the facts it came from, in a bounded ring of files.
 
 A file has one JSON value in a line. A fact stands in it once, under its digest; a plan names the facts that
-it came from, so that each file can be read alone. Secrets are in neither: facts have digests instead.
+it came from, so that each file can be read alone. Secrets are in neither: facts have digests instead, and
+what looks like a secret in a manifest is redacted. No digest is of anything that was redacted.
 """
 
 import contextlib
@@ -19,6 +20,7 @@ from slurm_operator.api.shared.images import named_images
 from slurm_operator.api.shared.meta import ObjectKey
 from slurm_operator.manifests.digests import digest
 from slurm_operator.plan.plan import Plan
+from slurm_operator.redaction.recorded import RecordRedactor
 from slurm_operator.runtime.world.recording_world import Question, plain_answer
 
 log = structlog.get_logger(__name__)
@@ -66,7 +68,8 @@ class Recorder:
         self._files = files
         self._waiting: queue.Queue[tuple[Flight, Mapping[Question, Any]] | None] = queue.Queue(MOST_WAITING)
         self._last: dict[tuple[str, ObjectKey], Plan] = {}
-        self._known: set[str] = set()
+        self._known: dict[str, str] = {}
+        self._redactor = RecordRedactor()
         self._thread = threading.Thread(target=self._work, name="recorder", daemon=True)
 
     def start(self) -> None:
@@ -104,7 +107,7 @@ class Recorder:
         file: IO[bytes] | None = None
         while (item := self._waiting.get()) is not None:
             try:
-                file = self._write(file, lines(*item, self._known))
+                file = self._write(file, lines(*item, self._known, self._redactor))
             except Exception as error:  # A recorder that breaks must not take the operator with it.
                 log.warning("a plan was not recorded", folder=str(self._folder), error=str(error))
                 self._known.clear()
@@ -134,16 +137,23 @@ class Recorder:
         return (self._folder / f"plans-{number:08}.jsonl").open("ab")
 
 
-def lines(flight: Flight, answers: Mapping[Question, Any], known: set[str]) -> bytes:
-    """The lines for one decision: facts that the file does not have yet, then the plan."""
+def lines(
+    flight: Flight, answers: Mapping[Question, Any], known: dict[str, str], redactor: RecordRedactor
+) -> bytes:
+    """The lines for one decision: facts that the file does not have yet, then the plan.
+
+    `known` has the digest of each fact in the file by that of the fact before it was redacted.
+    """
     found: list[Line] = []
     named = []
     for question, answer in answers.items():
         value = plain_answer(answer)
-        fact = digest(value)
-        named.append((question, fact))
-        if fact not in known:
-            known.add(fact)
-            found.append(Fact(digest=fact, value=value))
-    found.append(wire.replace(flight, facts=tuple(named)))
+        before = digest(value)
+        if before not in known:
+            redacted = redactor.value(value)
+            known[before] = digest(redacted)
+            found.append(Fact(digest=known[before], value=redacted))
+        named.append((question, known[before]))
+    plan = redactor.value(wire.plain(flight.plan))
+    found.append(wire.replace(flight, facts=tuple(named), plan=plan))
     return b"".join(wire.encode_sorted(line) + b"\n" for line in found)

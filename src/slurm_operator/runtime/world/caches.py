@@ -14,7 +14,8 @@ from slurm_operator.manifests import kinds
 from slurm_operator.manifests.labels import matches as labels_match
 from slurm_operator.manifests.meta import Child, Manifest
 from slurm_operator.manifests.objects import ConfigMap, Secret, Unread
-from slurm_operator.plan.belonging import Scope
+from slurm_operator.manifests.storage import StorageUse
+from slurm_operator.plan.belonging import Scope, group_of
 from slurm_operator.plan.world import Protection
 from slurm_operator.runtime.world.sources import OWNER, Sources, child_indexes
 from slurm_operator.slurm.jobs.ended import EndedJob
@@ -74,6 +75,7 @@ class Caches:
         self.config_maps: NamedObjects[ConfigMap] = config_maps(client)
         self.revisions: NamedObjects[Child] = revisions(client)
         self.protection = Protection.NOT_LOOKED
+        self.storage: dict[str, StorageUse] = {}  # By the uid of the pod, dated by the steady clock.
         self.claims: Claimed | None = None  # Without, whatever the scope covers is ours.
         self.optional = {source.kind for source in sources.records if source.is_optional}
         self.optional.update(sources.optional_children)
@@ -125,9 +127,9 @@ class Caches:
         for _, cache in self._by_kind.get(kind, ()):
             cache.note_deleted(key, uid)
 
-    def is_ours(self, kind: Kind, thing: HasMeta) -> bool:
-        """Whether it is acted on: its API is on, and nobody else acts on it."""
-        if not self.scope.covers(kind, thing.metadata):
+    def is_ours(self, kind: Kind, thing: HasMeta, on_behalf_of: str = "") -> bool:
+        """Whether it is acted on: its API, or the one named, is on, and nobody else acts on it."""
+        if not self.scope.covers_group(on_behalf_of or group_of(kind, thing.metadata)):
             return False
         return self.claims is None or self.claims.covers(kind, thing)
 
@@ -217,6 +219,10 @@ class CacheView:
 
     def job_end(self, namespace: str, controller: str, job_id: int) -> Sequence[EndedJob] | Unread:
         return self._known.slurms.job_end(ObjectKey(namespace, controller), job_id)
+
+    def storage(self, pod_uid: str) -> StorageUse | None:
+        found = self._known.storage.get(pod_uid)
+        return None if found is None else wire.replace(found, read_at=self.clock.moment(found.read_at))
 
     def serves(self, kind: Kind) -> bool:
         return self._known.is_filled(kind)

@@ -12,7 +12,8 @@ from slurm_operator.api.schema.model import is_model
 from slurm_operator.api.shared.meta import HasMeta
 from slurm_operator.manifests.meta import Child, Manifest
 from slurm_operator.manifests.objects import ConfigMap, Secret, Unread
-from slurm_operator.plan.world import OWNER_NAME, Protection, World
+from slurm_operator.manifests.storage import StorageUse
+from slurm_operator.plan.world import KUBE_NODE_NAME, OWNER_NAME, Protection, World
 from slurm_operator.slurm.jobs.ended import EndedJob
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
 
@@ -79,6 +80,9 @@ class RecordingWorld:
         question = ("job_end", namespace, controller, str(job_id))
         return self._keep(question, self._world.job_end(namespace, controller, job_id))
 
+    def storage(self, pod_uid: str) -> StorageUse | None:
+        return self._keep(("storage", pod_uid), self._world.storage(pod_uid))
+
     def serves(self, kind: Kind) -> bool:
         return self._keep(("serves", str(kind)), self._world.serves(kind))
 
@@ -130,7 +134,7 @@ class ReplayWorld:
 
     def find(self, type_: type[T], index: str, value: str) -> Sequence[T]:
         question = ("find", _name(type_), index, value)
-        if index == OWNER_NAME and question not in self._answers:
+        if index in (OWNER_NAME, KUBE_NODE_NAME) and question not in self._answers:
             return ()  # An earlier program did not ask.
         found: Sequence[T] = self._answer(question, type_)
         return found
@@ -162,6 +166,10 @@ class ReplayWorld:
     def job_end(self, namespace: str, controller: str, job_id: int) -> Sequence[EndedJob] | Unread:
         question = ("job_end", namespace, controller, str(job_id))
         found: Sequence[EndedJob] | Unread = self._answer(question, EndedJob, Unread)
+        return found
+
+    def storage(self, pod_uid: str) -> StorageUse | None:
+        found: StorageUse | None = self._answer(("storage", pod_uid), StorageUse)
         return found
 
     def serves(self, kind: Kind) -> bool:

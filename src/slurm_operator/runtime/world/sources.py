@@ -7,6 +7,8 @@ from typing import Any, Generic, TypeVar
 from slurm_operator.api.schema.kind import Kind
 from slurm_operator.api.shared.meta import HasMeta, ObjectKey
 from slurm_operator.manifests.meta import Child, decode_child
+from slurm_operator.manifests.objects import Pod
+from slurm_operator.plan.world import KUBE_NODE_NAME as KUBE_NODE_NAME
 from slurm_operator.plan.world import NOBODY
 from slurm_operator.plan.world import OWNER as OWNER
 from slurm_operator.plan.world import OWNER_NAME as OWNER_NAME
@@ -58,6 +60,19 @@ def owner_names(thing: HasMeta) -> Iterable[str]:
     """What its owners are called, in its namespace."""
     namespace = thing.metadata.namespace
     return [str(ObjectKey(namespace, owner.name)) for owner in thing.metadata.owner_references]
+
+
+def kube_node_names(pod: Pod) -> Iterable[str]:
+    """The Kubernetes node that has it; none while it waits for one."""
+    return [pod.spec.node_name] if pod.spec.node_name else []
+
+
+# How pods are looked up besides by name.
+POD_INDEXES: Mapping[str, Callable[[Any], Iterable[str]]] = {
+    OWNER: owner_uids,
+    OWNER_NAME: owner_names,
+    KUBE_NODE_NAME: kube_node_names,
+}
 
 
 def child_indexes() -> Mapping[str, Callable[[Child], Iterable[Hashable]]]:

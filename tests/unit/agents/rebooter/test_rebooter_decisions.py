@@ -85,6 +85,7 @@ def steps(facts: Seen) -> list[str]:
         pytest.param(seen(node(NEED_REBOOT)), [ChangeNode], id="reboot: note the boot"),
         pytest.param(seen(node(NEED_REBOOT), booted=timedelta(minutes=5)), [SetCondition], id="reboot: happened after it was asked for"),
         pytest.param(seen(node(NEED_REBOOT), booted=timedelta(seconds=30)), [ChangeNode], id="reboot: later by less than clocks differ"),
+        pytest.param(seen(node({**NEED_REBOOT, "lastTransitionTime": None}), booted=timedelta(minutes=5)), [ChangeNode], id="reboot: asked for at no known time"),
         pytest.param(seen(node(NEED_REBOOT, memo=NOTED)), [ChangeNode], id="reboot: cordon"),
         pytest.param(seen(node(NEED_REBOOT, memo=NOTED), boot_id="next"), [SetCondition], id="reboot: another boot than noted"),
         pytest.param(seen(node(NEED_REBOOT, IS_DRAINED, spec=DRAINED, memo=FOR_REBOOT)), [ChangeNode, SetCondition, Reboot], id="reboot: empty"),

@@ -462,14 +462,15 @@ def test_what_is_not_supported_is_said():
                 "enabled": True,
                 "k8sNodeFilterName": "all",
                 "jobSource": "accounting",
-            }
+            },
+            spec__topology={"blockSize": 4},
         )
     )
     status, reason, message = report(there, SlurmCluster, NAME)["FieldsSupported"]
 
     assert (status, reason) == ("False", "SomeIgnored")
     assert "slurmNodes.exporter.jobSource" in message
-    assert "slurmConfig.topologyPlugin" in message
+    assert "topology.blockSize: it is for topology/block" in message
 
 
 LOGIN = "spec__slurmNodes__login__"

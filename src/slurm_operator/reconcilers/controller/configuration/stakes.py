@@ -31,11 +31,11 @@ class Stake:
 def at_stake(seen: Seen, old: Files, new: Files, now: datetime) -> Stake | None:
     """What would be lost if slurmctld took `new` for `old` now; None when nothing would."""
     if message := places_in_use(seen, new):
-        return Stake(PLACES_IN_USE, message)
+        return Stake(reason=PLACES_IN_USE, message=message)
     if message := places_unseen(seen, old, new, now):
-        return Stake(PLACES_UNSEEN, message)
+        return Stake(reason=PLACES_UNSEEN, message=message)
     if message := jobs_at_stake(seen, old, new, now):
-        return Stake(JOBS_AT_STAKE, message)
+        return Stake(reason=JOBS_AT_STAKE, message=message)
     return None
 
 
@@ -46,7 +46,7 @@ def at_stake_now(seen: Seen, now: datetime) -> Stake | None:
         return None
     if running and running != former.digest:
         if message := places_in_use(seen, files):
-            return Stake(PLACES_IN_USE, message)
+            return Stake(reason=PLACES_IN_USE, message=message)
         message = jobs_left_out(seen, files, now)
-        return Stake(JOBS_AT_STAKE, message) if message else None
+        return Stake(reason=JOBS_AT_STAKE, message=message) if message else None
     return at_stake(seen, former, files, now) if files.digest != former.digest else None

@@ -22,7 +22,6 @@ IGNORED: Final = (
     Ignored("sssd.security.limitsConfig", "it gets the limits of the container runtime", Family.SOPERATOR),
     *each("sssd", _SSSD_FIELDS, _SSSD, Family.OURS),
     Ignored("sssdDebugLevel", f"{_SSSD}; write it into sssd.conf", Family.OURS),
-    Ignored("topology.fabric", "Slurm plans as if all nodes were on one switch"),
 )
 
 # What counts only where Slurm powers workers up and down.

@@ -1,7 +1,9 @@
 """SlurmCluster: a Slurm cluster around one shared root, put together from the parts of the engine."""
 
 from collections.abc import Iterator
+from functools import partial
 
+from slurm_operator.api.nebius import names
 from slurm_operator.api.nebius.jailedconfig import JailedConfig
 from slurm_operator.api.nebius.nodeset import NodeSet
 from slurm_operator.api.nebius.slurmcluster import SlurmCluster
@@ -9,7 +11,7 @@ from slurm_operator.api.shared import names as shared_names
 from slurm_operator.api.shared.meta import HasMeta, ObjectKey, key_of
 from slurm_operator.api.slinky.nodeset import NodeSet as WorkerPart
 from slurm_operator.manifests import kinds
-from slurm_operator.manifests.objects import Pod
+from slurm_operator.manifests.objects import KubeNode, Pod
 from slurm_operator.plan.reconciler import Reconciler, SlurmWake, Wake
 from slurm_operator.plan.world import World
 from slurm_operator.reconcilers.nebius.shared.objects import APP
@@ -55,9 +57,20 @@ def of_pod(pod: Pod, world: World) -> Iterator[ObjectKey]:
 
 
 def is_no_news(old: Pod, new: Pod) -> bool:
-    """Of pods on the root it matters that they are there; of the Job's own, everything."""
+    """Of pods on the root it matters that they are there, and where; of the Job's own, everything."""
     component = new.metadata.labels.get(shared_names.APP_COMPONENT)
-    return component != COMPONENT and old.has_ended == new.has_ended
+    is_where_it_was = old.spec.node_name == new.spec.node_name
+    return component != COMPONENT and old.has_ended == new.has_ended and is_where_it_was
+
+
+def of_kube_node(kube_node: KubeNode, world: World) -> Iterator[ObjectKey]:
+    """Every SlurmCluster: which of them have workers there is found out by looking."""
+    for cluster in world.all(SlurmCluster):
+        yield key_of(cluster)
+
+
+def has_the_same_labels(old: KubeNode, new: KubeNode) -> bool:
+    return old.metadata.labels == new.metadata.labels
 
 
 def in_slurm(slurm: ObjectKey, changes: Changes, world: World) -> Iterator[ObjectKey]:
@@ -65,34 +78,39 @@ def in_slurm(slurm: ObjectKey, changes: Changes, world: World) -> Iterator[Objec
         yield slurm
 
 
-# Secrets and ConfigMaps are asked for by name, so their changes wake us too.
-RECONCILER = Reconciler[Seen](
-    name="slurmcluster",
-    kind=SlurmCluster.KIND,
-    about=SlurmCluster,
-    observe=observe,
-    decide=decide,
-    status=status,
-    validates_itself=True,
-    wakes=(
-        *(Wake(type_, clusters_of) for type_ in OWN_PARTS),
-        Wake(NodeSet, of_nodeset),
-        Wake(WorkerPart, of_workers),
-        Wake(JailedConfig, clusters_of),
-        Wake(Pod, of_pod, is_no_news),
-    ),
-    slurm_wake=SlurmWake(in_slurm),
-    children=(
-        kinds.CONFIG_MAP,
-        kinds.DEPLOYMENT,
-        kinds.JOB,
-        kinds.SERVICE_ACCOUNT,
-        kinds.ROLE,
-        kinds.ROLE_BINDING,
-        kinds.MARIADB,
-        kinds.MARIADB_GRANT,
-        kinds.POD_MONITOR,
-        kinds.KRUISE_STATEFUL_SET,
-    ),
-    urgent_status_fields=("phase",),
-)
+def reconciler(tier_prefix: str = names.TIER_PREFIX) -> Reconciler[Seen]:
+    """As the operator's settings want it. Secrets and ConfigMaps are asked for by name, and wake us too."""
+    return Reconciler[Seen](
+        name="slurmcluster",
+        kind=SlurmCluster.KIND,
+        about=SlurmCluster,
+        observe=partial(observe, tier_prefix=tier_prefix),
+        decide=decide,
+        status=status,
+        validates_itself=True,
+        wakes=(
+            *(Wake(type_, clusters_of) for type_ in OWN_PARTS),
+            Wake(NodeSet, of_nodeset),
+            Wake(WorkerPart, of_workers),
+            Wake(JailedConfig, clusters_of),
+            Wake(Pod, of_pod, is_no_news),
+            Wake(KubeNode, of_kube_node, ignores=has_the_same_labels),
+        ),
+        slurm_wake=SlurmWake(in_slurm),
+        children=(
+            kinds.CONFIG_MAP,
+            kinds.DEPLOYMENT,
+            kinds.JOB,
+            kinds.SERVICE_ACCOUNT,
+            kinds.ROLE,
+            kinds.ROLE_BINDING,
+            kinds.MARIADB,
+            kinds.MARIADB_GRANT,
+            kinds.POD_MONITOR,
+            kinds.KRUISE_STATEFUL_SET,
+        ),
+        urgent_status_fields=("phase",),
+    )
+
+
+RECONCILER = reconciler()

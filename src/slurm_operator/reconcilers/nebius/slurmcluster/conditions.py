@@ -15,7 +15,7 @@ from slurm_operator.plan.actions import Apply, Create, GenerateSecret
 from slurm_operator.plan.conditions import DEGRADED, PROGRESSING, READY, Condition, false, true, unknown
 from slurm_operator.plan.plan import Outcome, Plan
 from slurm_operator.reconcilers.nebius.shared import soperator_pods
-from slurm_operator.reconcilers.nebius.slurmcluster import mariadb, partitions, populate
+from slurm_operator.reconcilers.nebius.slurmcluster import mariadb, partitions, populate, topology
 from slurm_operator.reconcilers.nebius.slurmcluster.decide import (
     MAINTENANCE,
     REFS_RESOLVED,
@@ -75,6 +75,7 @@ def conditions(seen: Seen, plan: Plan, outcome: Outcome) -> Iterator[Condition]:
         yield from root_shared(seen)
         yield refs_resolved(seen)
         yield fields_supported(seen)
+        yield from topology.topology_known(seen)
     yield _ready(seen, plan)
     yield _progressing(seen, plan, outcome)
     yield failing.degraded(outcome, _degraded(seen, plan))

@@ -19,7 +19,7 @@ from slurm_operator.manifests.meta import Manifest
 from slurm_operator.manifests.objects import ConfigMap, Secret, Unread
 from slurm_operator.plan.actions import Action, Tell, Wait
 from slurm_operator.plan.plan import Lane, Plan, lane, plan
-from slurm_operator.plan.step import Step
+from slurm_operator.plan.step import Step, soonest
 from slurm_operator.reconcilers.nebius.shared import soperator_pods
 from slurm_operator.reconcilers.nebius.shared.config_source import may_read_files
 from slurm_operator.reconcilers.nebius.shared.inherited import INHERITED_SOON, without_owner
@@ -31,6 +31,7 @@ from slurm_operator.reconcilers.nebius.slurmcluster import (
     parts,
     populate,
     power,
+    topology,
 )
 from slurm_operator.reconcilers.nebius.slurmcluster.accounting import accounting
 from slurm_operator.reconcilers.nebius.slurmcluster.exporter import exporter
@@ -87,8 +88,9 @@ def decide(seen: Seen, now: datetime) -> Plan:
     refused = problems(seen)
     if everywhere := [one for one in refused if _lane_of(one) is None]:
         return plan(held, lane("spec", [_refusal(one) for one in everywhere]))
-    populating = _populate(seen, now)
-    lanes = [one for one in _lanes(seen, populating.lane("populate")) if one.name not in _stopped(refused)]
+    populating, network = _populate(seen, now), topology.next_step(seen, now)
+    steps = (populating.lane("populate"), network.lane("topology"))
+    lanes = [one for one in _lanes(seen, *steps) if one.name not in _stopped(refused)]
     stopped = [
         lane(name, [_refusal(one) for one in refused if _lane_of(one) == name])
         for name in sorted(_stopped(refused))
@@ -101,7 +103,7 @@ def decide(seen: Seen, now: datetime) -> Plan:
         lane("partitions", partitions.waits(seen)),
         lane("maintenance", maintenance(seen)),
         lane("references", _ignored_refs(seen), is_note=True),
-        look_again=populating.look_again,
+        look_again=soonest((populating, network)),
         waits_on=(key_of(seen.cluster),) if seen.is_down or partitions.leaving(seen) else (),
     )
 
@@ -210,10 +212,11 @@ def _leaving_database(seen: Seen) -> list[Action]:
     ]
 
 
-def _lanes(seen: Seen, populating: Lane) -> Iterator[Lane]:
+def _lanes(seen: Seen, populating: Lane, network: Lane) -> Iterator[Lane]:
     nodes = seen.spec.slurm_nodes
     yield lane("keys", objects.generated_keys(seen), _sssd_secret(seen), _family_note(seen))
     yield populating
+    yield network
     yield lane(
         "controller",
         [
@@ -349,8 +352,13 @@ def _jailed(seen: Seen) -> list[Action]:
         return []  # Nobody would write them.
     if not isinstance(seen.tested, ConfigMap):
         return []  # What slurmctld does not run with yet does not reach the root; its part says why.
-    step = missing_part(objects.jailed_config(seen, seen.tested), seen.jailed, seen.meta)
-    return [step] if step is not None else []
+    steps = [missing_part(objects.jailed_config(seen, seen.tested), seen.jailed, seen.meta)]
+    wanted, there = objects.jailed_topology(seen, seen.tested), seen.jailed_topology
+    if wanted is not None:
+        steps.append(missing_part(wanted, there, seen.meta))
+    elif there is not None and is_owned(there, seen.meta) and not there.metadata.is_terminating:
+        steps.append(deletion(JailedConfig.KIND, there, SlurmCluster.KIND))
+    return [step for step in steps if step is not None]
 
 
 def _writer(seen: Seen) -> Iterator[list[Action]]:
@@ -382,9 +390,11 @@ def _without_writer(seen: Seen) -> list[Action]:
         return [Wait(subject=f"Deployment {name}", reason="StillRead", message=message)]
     if writer is not None:
         return [] if writer.metadata.is_terminating else [deletion(kind, writer, SlurmCluster.KIND)]
-    if jailed is not None and is_owned(jailed, seen.meta) and not jailed.metadata.is_terminating:
-        return [deletion(JailedConfig.KIND, jailed, SlurmCluster.KIND)]
-    return []
+    return [
+        deletion(JailedConfig.KIND, one, SlurmCluster.KIND)
+        for one in (jailed, seen.jailed_topology)
+        if one is not None and is_owned(one, seen.meta) and not one.metadata.is_terminating
+    ]
 
 
 def _on_root(seen: Seen) -> list[LoginSet | WorkerPart]:

@@ -18,6 +18,7 @@ from slurm_operator.reconcilers.nebius.slurmcluster import config_files
 from slurm_operator.reconcilers.nebius.slurmcluster.observe import Seen
 from slurm_operator.reconcilers.nebius.slurmcluster.parts import host_keys_secret, maker, operator_rest_url
 from slurm_operator.reconcilers.nebius.slurmcluster.slurm_lines import power_of_two
+from slurm_operator.slurm.conf.networks import TOPOLOGY_CONF
 
 SCONFIG = "sconfigcontroller"
 _MUNGE_BYTES = 1024
@@ -156,15 +157,26 @@ def sssd_secret(seen: Seen) -> Manifest | None:
 
 def jailed_config(seen: Seen, tested: ConfigMap) -> Manifest:
     """Delivers the files that slurmctld is known to run with, and no others, into the root."""
-    items = [{"key": key, "path": f"/etc/slurm/{key}"} for key in sorted({*tested.data, *tested.binary_data})]
+    keys = sorted({*tested.data, *tested.binary_data} - {TOPOLOGY_CONF})
+    return _jailed(seen, names.slurm_configs(seen.name), tested, keys, ["Reconfigure"])
+
+
+def jailed_topology(seen: Seen, tested: ConfigMap) -> Manifest | None:
+    """The same for topology.conf, in the same group: Slurm reads it with the others."""
+    if TOPOLOGY_CONF not in tested.data:
+        return None
+    return _jailed(seen, names.topology_config(seen.name), tested, [TOPOLOGY_CONF], [])
+
+
+def _jailed(seen: Seen, name: str, tested: ConfigMap, keys: list[str], actions: list[str]) -> Manifest:
     manifest = maker(seen).part(
         JailedConfig.KIND,
-        names.slurm_configs(seen.name),
+        name,
         "controller",
         {
             "configMap": {"name": tested.metadata.name},
-            "items": items,
-            "updateActions": ["Reconfigure"],
+            "items": [{"key": key, "path": f"/etc/slurm/{key}"} for key in keys],
+            **({"updateActions": actions} if actions else {}),
         },
     )
     metadata = manifest["metadata"]

@@ -16,9 +16,10 @@ from slurm_operator.api.slinky.nodeset import NodeSet as WorkerPart
 from slurm_operator.api.slinky.restapi import RestApi
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.meta import Child
-from slurm_operator.manifests.objects import ConfigMap, Secret, Unread
+from slurm_operator.manifests.objects import ConfigMap, KubeNode, Pod, Secret, Unread
 from slurm_operator.manifests.platform import VolumeClaim
-from slurm_operator.plan.world import World
+from slurm_operator.manifests.worker_names import slurm_node_name
+from slurm_operator.plan.world import OWNER, World
 from slurm_operator.reconcilers.nebius.shared.families import Family, family, kept_family
 from slurm_operator.reconcilers.nebius.shared.inherited import inherited, of_cluster, soperator_state
 from slurm_operator.reconcilers.nebius.shared.root import Root, jail_source, observe_root
@@ -59,6 +60,11 @@ class Seen:
     secrets: Mapping[str, Secret | Unread | None] = field(default_factory=dict)
     tested: ConfigMap | Unread | None = None  # The files that slurmctld is known to run with.
     jailed: JailedConfig | None = None
+    jailed_topology: JailedConfig | None = None
+    # Worker pods by NodeSet and name in Slurm, and the labels of their Kubernetes nodes.
+    worker_pods: Mapping[str, Mapping[str, Pod]] = field(default_factory=dict)
+    node_labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    tier_prefix: str = names.TIER_PREFIX
     sshd_config: ConfigMap | Unread | None = None  # The user's own.
     claim: VolumeClaim | None = None  # Of the shared root.
     has_mariadb_operator: bool = False  # Whether this Kubernetes has its kinds.
@@ -132,6 +138,7 @@ def config_map_names(cluster: str) -> tuple[str, ...]:
     """ConfigMaps that the cluster writes."""
     return (
         names.more_configs(cluster),
+        names.topology_config(cluster),
         names.ssh_configs(cluster),
         names.worker_ssh_configs(cluster),
         names.ssh_root_keys(cluster),
@@ -163,7 +170,7 @@ def part_names(cluster: str) -> tuple[tuple[str, str], ...]:
     )
 
 
-def observe(key: ObjectKey, world: World) -> Seen | None:
+def observe(key: ObjectKey, world: World, tier_prefix: str = names.TIER_PREFIX) -> Seen | None:
     cluster = world.get(SlurmCluster, key.namespace, key.name)
     if cluster is None:
         return None
@@ -173,6 +180,7 @@ def observe(key: ObjectKey, world: World) -> Seen | None:
     workers = dict(_workers(nodesets, world))
     if cluster.spec is None:
         return Seen(cluster, slurm, parts=parts, nodesets=nodesets, workers=workers)
+    worker_pods = dict(_worker_pods(workers, world))
     sshd = cluster.spec.slurm_nodes.login.sshd_config_map_ref_name
     return Seen(
         cluster,
@@ -186,6 +194,10 @@ def observe(key: ObjectKey, world: World) -> Seen | None:
         secrets={name: world.secret(key.namespace, name) for name in secret_names(key.name, cluster.spec)},
         tested=world.config_map(key.namespace, names.tested_configs(key.name)),
         jailed=world.get(JailedConfig, key.namespace, names.slurm_configs(key.name)),
+        jailed_topology=world.get(JailedConfig, key.namespace, names.topology_config(key.name)),
+        worker_pods=worker_pods,
+        node_labels=dict(_node_labels(worker_pods, world)),
+        tier_prefix=tier_prefix,
         sshd_config=world.config_map(key.namespace, sshd) if sshd else None,
         claim=_claim(cluster.spec, key.namespace, world),
         has_mariadb_operator=world.serves(kinds.MARIADB) and world.serves(kinds.MARIADB_GRANT),
@@ -243,6 +255,21 @@ def _workers(nodesets: tuple[NodeSet, ...], world: World) -> Iterator[tuple[str,
     for nodeset in nodesets:
         if (part := _part_of(nodeset, world)) is not None:
             yield nodeset.metadata.name, part
+
+
+def _worker_pods(workers: Mapping[str, WorkerPart], world: World) -> Iterator[tuple[str, Mapping[str, Pod]]]:
+    for name, part in workers.items():
+        yield name, {slurm_node_name(pod): pod for pod in world.find(Pod, OWNER, part.metadata.uid)}
+
+
+def _node_labels(
+    pods: Mapping[str, Mapping[str, Pod]], world: World
+) -> Iterator[tuple[str, Mapping[str, str]]]:
+    """Labels of the Kubernetes nodes that workers are on; of those that are gone or out of sight, none."""
+    names_ = {pod.spec.node_name for found in pods.values() for pod in found.values()}
+    for name in sorted(names_ - {""}) if world.serves(kinds.KUBE_NODE) else ():
+        found = world.get(KubeNode, "", name)
+        yield name, found.metadata.labels if found is not None else {}
 
 
 def _children(key: ObjectKey, world: World) -> Iterator[tuple[tuple[Kind, str], Child]]:

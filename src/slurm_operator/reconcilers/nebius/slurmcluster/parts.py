@@ -25,7 +25,7 @@ from slurm_operator.reconcilers.nebius.shared.places import (
     below,
     slurm_conf_mount,
 )
-from slurm_operator.reconcilers.nebius.slurmcluster import partitions, power, slurm_lines
+from slurm_operator.reconcilers.nebius.slurmcluster import partitions, power, slurm_lines, topology
 from slurm_operator.reconcilers.nebius.slurmcluster.observe import Seen
 
 # As which user Soperator runs slurmctld and slurmdbd, and whom their volumes belong to.
@@ -63,7 +63,10 @@ def controller(seen: Seen) -> Manifest:
         "slurmctld": {**_slurmctld(seen), "volumeMounts": _controller_mounts(seen)},
         "template": _controller_template(seen, wished, state_volumes),
         "persistence": state,
-        "configFileRefs": [{"name": names.more_configs(seen.name)}],
+        "configFileRefs": [
+            {"name": names.more_configs(seen.name)},
+            *([{"name": names.topology_config(seen.name)}] if topology.plugin(seen) is not None else []),
+        ],
         "extraConf": extra_conf(seen),
         "metrics": _metrics(wished),
         **({"service": {"port": port}} if port not in (None, 0, shared_names.SLURMCTLD_PORT) else {}),

@@ -14,10 +14,7 @@ from slurm_operator.api.nebius.slurmcluster import SlurmClusterSpec
 from slurm_operator.api.schema.model import fields_of
 from slurm_operator.reconcilers.nebius.shared.families import Family
 
-# What needs a description of the network. Without one slurmctld would not start with them.
-TOPOLOGY_PLUGINS: Final = ("topology/tree", "topology/block")
 _NOT_LINES: Final = {"topology_block_size", "debug_flags"}
-_TOPOLOGY: Final = {"topology_plugin", "topology_param"}
 
 _OFTEN: Final = 1024
 
@@ -103,11 +100,10 @@ def lines(
 
 
 def _settings(config: SlurmConfig) -> Iterator[str]:
-    """One line for each field that is set; a topology only where it can be described."""
-    left_out = _NOT_LINES | (_TOPOLOGY if config.topology_plugin in TOPOLOGY_PLUGINS else set())
+    """One line for each field that is set."""
     for field in fields_of(SlurmConfig):
         value = getattr(config, field.attribute)
-        if field.attribute not in left_out and value not in (None, ""):
+        if field.attribute not in _NOT_LINES and value not in (None, ""):
             yield f"{_upper(field.name)}={value}"
 
 

@@ -5,14 +5,14 @@ from typing import Final
 
 from slurm_operator.api.nebius.older_worker import CgroupVersion
 from slurm_operator.api.nebius.slurm_nodes import JobSource, SlurmNodeLogin
-from slurm_operator.api.nebius.slurm_settings import SlurmConfig
+from slurm_operator.api.nebius.slurm_settings import Topology
 from slurm_operator.api.nebius.slurmcluster import SlurmClusterSpec
 from slurm_operator.api.nebius.volumes import given
 from slurm_operator.reconcilers.nebius.ignored import Ignored, each, used
 from slurm_operator.reconcilers.nebius.shared.families import Family
 from slurm_operator.reconcilers.nebius.slurmcluster import older_worker
 from slurm_operator.reconcilers.nebius.slurmcluster.mariadb import MadeBy
-from slurm_operator.reconcilers.nebius.slurmcluster.slurm_lines import TOPOLOGY_PLUGINS
+from slurm_operator.reconcilers.nebius.slurmcluster.network import Plugin
 
 _STARTED: Final = "the operator starts it with a command of its own"
 _NO_PORT: Final = "it listens on no port"
@@ -63,7 +63,6 @@ IGNORED: Final = (
     Ignored("plugStackConfig.ncclDebug", _NO_PLUGIN, Family.OURS),
     Ignored("plugStackConfig.ncclInspectorPreConf", _NO_PLUGIN, Family.OURS),
     Ignored("mpiConfig.pmixEnv", "our images have no PMIx", Family.OURS),
-    Ignored("topology.blockSize", "Slurm plans as if all nodes were on one switch"),
 )
 
 
@@ -96,10 +95,8 @@ def unsupported(spec: SlurmClusterSpec, family: Family, database: MadeBy) -> Ite
     wants_books = nodes.exporter.enabled and nodes.exporter.job_source is JobSource.ACCOUNTING
     if wants_books and not nodes.accounting.enabled:
         yield "slurmNodes.exporter.jobSource: there is no accounting, so jobs are read from slurmctld"
-    if spec.slurm_config.topology_plugin in TOPOLOGY_PLUGINS:
-        yield "slurmConfig.topologyPlugin: Slurm plans as if all nodes were on one switch"
-        if spec.slurm_config.topology_param != SlurmConfig().topology_param:
-            yield "slurmConfig.topologyParam: it belongs to a topology that is not used"
+    if spec.slurm_config.topology_plugin != Plugin.BLOCK and spec.block_size != Topology().block_size:
+        yield f"topology.blockSize: it is for {Plugin.BLOCK}, and slurmConfig.topologyPlugin is another"
     if spec.use_default_app_armor_profile:
         yield "useDefaultAppArmorProfile: no profile is made"
     if nodes.login.user_isolation.enabled and spec.cgroup_version is CgroupVersion.V1:

@@ -12,6 +12,7 @@ from slurm_operator.reconcilers.nodeset import identity
 from slurm_operator.reconcilers.nodeset.annotations import marked
 from slurm_operator.reconcilers.nodeset.observe import Seen
 from slurm_operator.reconcilers.nodeset.records import comment
+from slurm_operator.reconcilers.nodeset.records.created_records import place_write
 from slurm_operator.reconcilers.nodeset.workers import Worker
 from slurm_operator.slurm.conf.merge import says_topology
 from slurm_operator.slurm.features import are_same, has_kube_features, with_kube_features
@@ -80,6 +81,10 @@ def _topology(worker: Worker, record: SlurmNode, seen: Seen) -> Iterator[list[Ac
     corrected.
     """
     wanted = wanted_place(worker)
+    if not wanted and record.name in seen.places:
+        if record.topology != seen.places[record.name]:
+            yield [place_write((record.name,), seen.places[record.name], seen)]
+        return
     if not wanted:
         yield from _taken_out(worker, record, seen)
     if not wanted or place_problem(worker) is not None:

@@ -1,5 +1,8 @@
 """Records that the operator makes itself: Slurm knows such a worker before it starts and after it ended."""
 
+from collections import defaultdict
+from collections.abc import Iterable
+
 from slurm_operator.api.shared.worker_parts import Records
 from slurm_operator.api.slinky.nodeset import NodeSet
 from slurm_operator.listing import first_few
@@ -9,7 +12,7 @@ from slurm_operator.reconcilers.nodeset import identity
 from slurm_operator.reconcilers.nodeset.observe import Seen
 from slurm_operator.reconcilers.shared.node_lines import record_conf
 from slurm_operator.slurm.snapshot import Snapshot
-from slurm_operator.slurm.writes import AddNodes, ResumeNodes
+from slurm_operator.slurm.writes import AddNodes, ResumeNodes, UpdateNodes
 
 KNOWN = "records"
 
@@ -34,7 +37,7 @@ def before_pod(slurm_node: str, seen: Seen, *, is_renewed: bool) -> list[Action]
         return [Wait(subject=slurm_node, reason="RecordNotMade", message=message)]
     if not seen.slurm.can_add_nodes or (slurm_node in seen.slurm.nodes and not is_renewed):
         return []
-    return [add((slurm_node,), seen)]
+    return [*add((slurm_node,), seen)]
 
 
 def _before_its_line(slurm_node: str, seen: Seen) -> list[Action]:
@@ -73,8 +76,9 @@ def without_pods(seen: Seen, coming: set[str]) -> list[Lane]:
     can_add = is_created(seen.nodeset) and slurm.can_add_nodes
     missing = tuple(name for name in absent if can_add and name not in slurm.nodes)
     off = tuple(name for name in absent if name in slurm.nodes and _is_stopped_by_us(name, slurm))
-    made = [lane(KNOWN, [add(missing, seen)])] if missing else []
-    return [*made, *([lane("records of stopped workers", [_back(off, seen)])] if off else [])]
+    made = [lane(KNOWN, add(missing, seen))] if missing else []
+    moved = [lane("places of stopped workers", _moves(absent, seen, slurm))]
+    return [*made, *moved, *([lane("records of stopped workers", [_back(off, seen)])] if off else [])]
 
 
 def _is_stopped_by_us(name: str, slurm: Snapshot) -> bool:
@@ -83,13 +87,44 @@ def _is_stopped_by_us(name: str, slurm: Snapshot) -> bool:
     return record.is_drained_by_us and is_off and slurm.is_current(name) and not slurm.jobs_on(name)
 
 
-def add(names: tuple[str, ...], seen: Seen) -> WriteSlurm:
-    return WriteSlurm(
-        controller=seen.controller_key,
-        write=AddNodes(nodes=names, conf=record_conf(seen.nodeset)),
-        reason="RecordMade",
-        message=f"adding {_few(names)} to Slurm",
-    )
+def add(names: Iterable[str], seen: Seen) -> list[WriteSlurm]:
+    """Makes these records, each at its place: slurmctld would find it only with its next configuration."""
+    return [
+        WriteSlurm(
+            controller=seen.controller_key,
+            write=AddNodes(nodes=together, conf=record_conf(seen.nodeset, place)),
+            reason="RecordMade",
+            message=f"adding {_few(together)} to Slurm",
+        )
+        for place, together in _by_place(names, seen)
+    ]
+
+
+def _moves(names: Iterable[str], seen: Seen, slurm: Snapshot) -> list[Action]:
+    """What has no worker now stands where its next one would."""
+    away = [
+        name
+        for name in names
+        if name in seen.places
+        and name in slurm.nodes
+        and slurm.is_current(name)
+        and slurm.nodes[name].topology != seen.places[name]
+    ]
+    return [place_write(together, place, seen) for place, together in _by_place(away, seen)]
+
+
+def place_write(names: tuple[str, ...], place: str, seen: Seen) -> WriteSlurm:
+    """The write that puts records where topology.conf has them."""
+    message = f"moving {_few(names)} to {place} in Slurm's topology, as topology.conf says"
+    write = UpdateNodes(nodes=names, topology=place)
+    return WriteSlurm(controller=seen.controller_key, write=write, reason="Topology", message=message)
+
+
+def _by_place(names: Iterable[str], seen: Seen) -> list[tuple[str, tuple[str, ...]]]:
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    for name in names:
+        found[seen.places.get(name, "")].append(name)
+    return [(place, tuple(together)) for place, together in sorted(found.items())]
 
 
 def _back(names: tuple[str, ...], seen: Seen) -> WriteSlurm:

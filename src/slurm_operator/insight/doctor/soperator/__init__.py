@@ -1,0 +1,1 @@
+"""What `doctor` says of the way over from Soperator, and of the way back."""

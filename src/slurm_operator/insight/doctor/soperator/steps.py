@@ -1,0 +1,77 @@
+"""The commands that move clusters over, in the order that loses no job."""
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from slurm_operator.api.nebius import names
+from slurm_operator.insight.doctor.finding import Finding, note
+from slurm_operator.insight.doctor.soperator.chosen import (
+    clusters,
+    deployments_of,
+    replicas,
+    stateful_sets,
+    things,
+)
+from slurm_operator.insight.doctor.soperator.facts import Found
+from slurm_operator.manifests.meta import Manifest
+from slurm_operator.manifests.objects import Unread
+
+GUIDE: Final = "docs/guides/from-soperator.md"
+
+# States in which a job has something to lose; pending ones are kept with slurmctld's volume.
+RUNNING: Final = "running,suspended,completing,configuring,stopped,signaling,stage_out"
+
+
+def steps(found: Found) -> Iterator[Finding]:
+    """The way that is safe here."""
+    there = clusters(found)
+    if not there:
+        return
+    yield note("Order", "Jobs go on until the StatefulSets are deleted.", f"See {GUIDE}.")
+    for number, step in enumerate(_commands(found, there), start=1):
+        yield note("Order", f"Step {number}", step)
+
+
+def _commands(found: Found, there: Iterable[Manifest]) -> Iterator[str]:
+    yield "`slurm-operator crds | kubectl apply --server-side --force-conflicts -f -`"
+    for one in things(found.programs):
+        if replicas(one):
+            meta = one["metadata"]
+            yield f"`kubectl -n {meta['namespace']} scale deployment/{meta['name']} --replicas=0`"
+    hooks = () if isinstance(found.hooks, Unread) else found.hooks
+    for hook in hooks:
+        if not hook.is_ours:
+            yield hook.deletion
+    yield (
+        "`helm upgrade --install slurm-operator charts/slurm-operator -n slurm-operator --create-namespace "
+        "--set apis.nebius=true`"
+    )
+    for cluster in there:
+        yield from _handover(found, cluster)
+
+
+def _handover(found: Found, cluster: Manifest) -> Iterator[str]:
+    meta = cluster["metadata"]
+    namespace, name = meta["namespace"], meta["name"]
+    workloads, plain = stateful_sets(found, cluster), deployments_of(found, cluster)
+    if not workloads and not plain:
+        return
+    # Older releases gave workloads no name of the cluster.
+    prefixed = names.controller(name)
+    is_old = prefixed not in workloads and "controller" in workloads
+    workload = "controller" if is_old else prefixed
+    inside = f"kubectl -n {namespace} exec {workload}-0 -c slurmctld --"
+    yield (
+        f"No new job starts: `for p in $({inside} sinfo -h -o %R | sort -u); do {inside} scontrol update "
+        "partitionname=$p state=down; done`"
+    )
+    yield f"Wait until this prints nothing: `{inside} squeue -h -t {RUNNING}`"
+    if workloads:
+        yield (
+            f"Delete what makes pods: `kubectl -n {namespace} delete statefulsets.apps.kruise.io "
+            f"{' '.join(workloads)}`"
+        )
+    if plain:
+        yield f"`kubectl -n {namespace} delete deployment {' '.join(plain)}`"
+    there = f"slurmclusters.slurm.nebius.ai/{name}"
+    yield f"`kubectl -n {namespace} wait --for=condition=Ready {there} --timeout=15m`"
