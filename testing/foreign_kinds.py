@@ -26,6 +26,7 @@ _ENDPOINT = _object(
     ("port",),
     port=_TEXT,
     interval=_PROMETHEUS_TIME,
+    scrapeTimeout=_PROMETHEUS_TIME,
     scheme={"type": "string", "enum": ["http", "https"]},
     bearerTokenFile=_TEXT,
     tlsConfig=_object(insecureSkipVerify=_SWITCH),
@@ -37,7 +38,15 @@ _RULE = _object(
 
 MONITORING = {
     "ServiceMonitor": _object(
-        ("endpoints", "selector"), endpoints=_list(_ENDPOINT), selector=_object(matchLabels=_LABELS)
+        ("endpoints", "selector"),
+        jobLabel=_TEXT,
+        endpoints=_list(_ENDPOINT),
+        selector=_object(matchLabels=_LABELS),
+    ),
+    "PodMonitor": _object(
+        ("podMetricsEndpoints", "selector"),
+        podMetricsEndpoints=_list(_ENDPOINT),
+        selector=_object(matchLabels=_LABELS),
     ),
     "PrometheusRule": _object(groups=_list(_object(("name",), name=_TEXT, rules=_list(_RULE)))),
 }

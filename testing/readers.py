@@ -34,6 +34,9 @@ ON_AN_API_SERVER = (
 # Section by section, each on an API server of its own with stand-ins for Slinky's charts.
 GUIDE_FROM_SLINKY = "docs/guides/from-slinky.md"
 
+# On an API server of its own, with the definitions there already.
+GUIDE_SOPERATOR_CHARTS = "docs/guides/soperator-charts.md"
+
 TUTORIAL = "docs/tutorial/first-cluster.md"
 
 _REGISTRY = "needs skopeo and a registry, and this machine has neither"

@@ -13,21 +13,27 @@ import yaml
 
 from images.entry import passive_checks
 from slurm_operator.api import registry
-from slurm_operator.api.nebius import NodeSet, SlurmCluster
+from slurm_operator.api.nebius import ActiveCheck, NodeConfigurator, NodeSet, SlurmCluster
 from slurm_operator.api.nebius import names as nebius_names
 from slurm_operator.api.registry import with_parts
 from slurm_operator.api.schema.crd import crd
 from slurm_operator.cli.soperator import CONTROLLERS as OF_MANAGER
 from slurm_operator.cli.soperator import soperator
+from slurm_operator.cli.soperatorchecks import CONTROLLERS as OF_CHECKS
+from slurm_operator.cli.soperatorchecks import soperatorchecks
 from slurm_operator.install import rights
 from slurm_operator.manifests.builders.admission import service as through
 from slurm_operator.manifests.builders.admission import validating
+from slurm_operator.reconcilers.nebius.nodeconfigurator import desired as nodeconfigurator
 from slurm_operator.reconcilers.nebius.slurmcluster import exporter, objects, power
 from testing.chart_files import MADE, as_yaml
 from testing.chart_schema import CHARTS
 
 FOLDER: Final = "soperator"
-SOPERATOR: Final = ("soperator-crds", "soperator", "slurm-cluster", "nodesets")
+SOPERATOR: Final = (
+    "soperator-crds", "soperator", "slurm-cluster", "nodesets", "slurm-cluster-storage", "soperator-activechecks",
+    "nodeconfigurator", "soperatorchecks",
+)  # fmt: skip
 
 # What a chart that looks at values has.
 WITH_VALUES: Final = tuple(name for name in SOPERATOR if name != "soperator-crds")
@@ -80,6 +86,28 @@ SAID: Final[Mapping[str, Mapping[str, Any]]] = {
             "extra": True,
         },
     },
+    "soperatorchecks": {
+        "checks": {
+            "kubeRbacProxy": _PROXY,
+            "manager": {"enableExtensiveCheck": f"{_NO_EFFECT}: there is none"},
+        },
+        "metricsService": f"{_NO_EFFECT}: the Service of the metrics has the port of --metrics-bind-address",
+    },
+    "nodeconfigurator": {},
+    "slurm-cluster-storage": {
+        "nodeGroup": f"{_NO_EFFECT}: write storage.jail.matchExpressions and storage.controllerSpool.matchExpressions",
+        "scheduling": f"{_NO_EFFECT}: write storage.jail for cpuAndGpu, storage.controllerSpool for cpuOnly",
+    },
+    "soperator-activechecks": {
+        "activeCheckImage": f"{_NO_EFFECT}: no check runs a container of the vendor",
+        "sshCheck": f"{_NO_EFFECT}: there is no such check",
+        "createUser": f"{_NO_EFFECT}: the name is in the environment of checks.create-user-nebius",
+        **dict.fromkeys(
+            ("upgradeCuda", "upgradeHealthChecker", "cudaVersion", "ncclTestsVersion", "ncclTestsVersions"),
+            f"{_NO_EFFECT}: packages of the shared root are of the check manage-jail-state",
+        ),
+        "ensureDirSnccldLogs": f"{_NO_EFFECT}: there is no such check",
+    },
     "nodesets": {
         "nameOverride": f"{_NO_EFFECT}: NodeSets have names of their own",
         "fullnameOverride": f"{_NO_EFFECT}: NodeSets have names of their own",
@@ -90,6 +118,8 @@ SAID: Final[Mapping[str, Mapping[str, Any]]] = {
 _FIELDS_OF: Final = {
     "slurm-cluster": SlurmCluster,
     "nodesets": NodeSet,
+    "soperator-activechecks": ActiveCheck,
+    "nodeconfigurator": NodeConfigurator,
 }
 
 
@@ -109,6 +139,9 @@ def generated() -> dict[str, str]:
             f"soperator/files/{name}.yaml": _of_ours(f"files/{name}.yaml")
             for name in ("protection", "crd-protection")
         },
+        "soperatorchecks/files/rights.yaml": _made(_rights()),
+        "soperatorchecks/files/flags.yaml": _made(_flags(soperatorchecks, OF_CHECKS)),
+        "nodeconfigurator/files/rights.yaml": _made(_of_rebooter()),
         "slurm-cluster/files/rights.yaml": _made(_accounts("@cluster@")),
         "slurm-cluster/files/scripts/check_runner.py": Path(passive_checks.__file__).read_text(),
     }
@@ -151,7 +184,21 @@ def known(chart: str) -> dict[str, Any]:
             own = {"name": True, "labels": True, "annotations": True, "nodeExporter": {"enabled": True}}
             one = {**fields(NodeSet), **own}
             tree |= {"nodesets": [one], "priorityClasses": True}
+        case "nodeconfigurator":
+            tree = _merged(fields(NodeConfigurator), tree)
+        case "soperator-activechecks":
+            tree["checks"] = {"*": _a_check()}
+        case "slurm-cluster-storage":
+            one = ("name", "size", "type", "filestoreDeviceName", "glusterfsHostName", "storageClassName")
+            tree["volume"]["jailSubMounts"] = [dict.fromkeys(one, True)]
     return _merged(tree, SAID[chart])
+
+
+def _a_check() -> dict[str, Any]:
+    found = fields(ActiveCheck)
+    for job, munge in (("k8sJobSpec", "mungeContainer"), ("slurmJobSpec", "mungeContainer")):
+        found[job][munge] = {**found[job][munge], "enabled": True}
+    return {**found, "enabled": True, "script": True, "scriptFile": True}
 
 
 def _tree(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -198,12 +245,20 @@ def _admission() -> dict[str, Any]:
     return validating(through("@namespace@", name="@name@"), kinds=KINDS, name="@name@", guards_secrets=True)
 
 
+def _of_rebooter() -> dict[str, Any]:
+    return {"clusterWide": rights.rules(rights.REBOOTER), "inNamespace": nodeconfigurator.RULES}
+
+
 def _accounts(cluster: str) -> dict[str, Any]:
     """What the accounts of a SlurmCluster may do, in its namespace and everywhere."""
     return {
         "controller": {"inNamespace": power.RULES, "clusterWide": []},
         "exporter": {"inNamespace": exporter.rules(cluster), "clusterWide": exporter.NODE_RULES},
-        "sconfigcontroller": {"inNamespace": objects.writer_rules(cluster), "clusterWide": []},
+        # It asks who reads its metrics.
+        "sconfigcontroller": {
+            "inNamespace": objects.writer_rules(cluster),
+            "clusterWide": rights.rules(rights.SECURE_METRICS),
+        },
     }
 
 

@@ -11,7 +11,7 @@
 {{/* (list VALUES DEFAULTS ONLY-MAPS) */}}
 {{- define "soperator.fill" -}}
 {{- $values := index . 0 -}}{{- $onlyMaps := index . 2 -}}
-{{- $whole := list "livenessProbe" "readinessProbe" "resources" "updateStrategy" "volumeClaimTemplateSpec" -}}
+{{- $whole := list "livenessProbe" "readinessProbe" "resources" "updateStrategy" "volumeClaimTemplateSpec" "failureReactions" "successReactions" -}}
 {{- range $key, $default := index . 1 -}}
 {{- $there := get $values $key -}}
 {{- $isPart := and (kindIs "map" $default) (not (has $key $whole)) -}}
@@ -246,4 +246,113 @@ spec:
       {{- with $monitor.metricRelabelings }}
       metricRelabelings: {{- toYaml . | nindent 8 }}
       {{- end }}
+{{- end }}
+
+{{/* The head of a pod that needs no rights on its node: (list ACCOUNT PULL-SECRETS PLACE). */}}
+{{- define "soperator.pod" -}}
+serviceAccountName: {{ index . 0 }}
+terminationGracePeriodSeconds: 15
+{{- with index . 1 }}
+imagePullSecrets:
+  {{- range . }}
+  - {{ if kindIs "string" . }}name: {{ . }}{{ else }}{{ toJson . }}{{ end }}
+  {{- end }}
+{{- end }}
+{{- with (index . 2).nodeSelector }}
+nodeSelector: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with (index . 2).affinity }}
+affinity: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with (index . 2).tolerations }}
+tolerations: {{- toYaml . | nindent 2 }}
+{{- end }}
+securityContext:
+  runAsNonRoot: true
+  runAsUser: 65532
+  runAsGroup: 65532
+  seccompProfile:
+    type: RuntimeDefault
+{{- end }}
+
+{{- define "soperator.probes" -}}
+livenessProbe:
+  httpGet:
+    path: /healthz
+    port: health
+  periodSeconds: 10
+readinessProbe:
+  httpGet:
+    path: /readyz
+    port: health
+  periodSeconds: 2
+{{- end }}
+
+{{/* A Service for a port `metrics` of pods: (list ROOT NAME PORT SELECTOR). */}}
+{{- define "soperator.metricsService" -}}
+{{- $root := index . 0 -}}
+apiVersion: v1
+kind: Service
+metadata:
+  name: {{ index . 1 }}-metrics
+  namespace: {{ $root.Release.Namespace }}
+  labels:
+    {{- index . 3 | nindent 4 }}
+    helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace "+" "_" }}
+    app.kubernetes.io/managed-by: {{ $root.Release.Service }}
+spec:
+  selector:
+    {{- index . 3 | nindent 4 }}
+  ports:
+    - name: metrics
+      port: {{ index . 2 }}
+      targetPort: metrics
+{{- end }}
+
+{{/* An account and what it may do, everywhere or in the namespaces that are watched: (dict "root" "name" "rights"
+     "inNamespaces" "atHome" "more" "isSecure" "annotations" "namespaces"). */}}
+{{- define "soperator.access" -}}
+{{- $common := dict "root" .root "account" .name "home" .root.Release.Namespace }}
+{{- $namespaces := include "soperator.namespaces" .namespaces | fromJsonArray }}
+{{- $everywhere := concat .rights.clusterWide .more }}
+{{- if not $namespaces }}
+{{- $everywhere = concat $everywhere .inNamespaces | uniq }}
+{{- end }}
+{{- if .isSecure }}
+{{- $everywhere = concat $everywhere .rights.secureMetrics }}
+{{- end }}
+apiVersion: v1
+kind: ServiceAccount
+metadata:
+  name: {{ .name }}
+  namespace: {{ .root.Release.Namespace }}
+  labels:
+    {{- include "soperator.labels" .root | nindent 4 }}
+  {{- with .annotations }}
+  annotations: {{- toYaml . | nindent 4 }}
+  {{- end }}
+---
+{{ include "soperator.granted" (merge (dict "kind" "ClusterRole" "name" .name "rules" $everywhere) $common) }}
+---
+{{ include "soperator.granted" (merge (dict "kind" "Role" "name" .name "namespace" .root.Release.Namespace "rules" .atHome) $common) }}
+{{- $name := .name }}{{- $inNamespaces := .inNamespaces }}
+{{- range $namespaces }}
+---
+{{ include "soperator.granted" (merge (dict "kind" "Role" "name" (printf "%s-clusters" $name) "namespace" . "rules" $inNamespaces) $common) }}
+{{- end }}
+{{- if .isSecure }}
+---
+# Bound to nobody: bind it to whoever may read the metrics.
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata:
+  name: {{ .name }}-metrics-reader
+  labels:
+    {{- include "soperator.labels" .root | nindent 4 }}
+rules:
+  - nonResourceURLs:
+      - /metrics
+    verbs:
+      - get
+{{- end }}
 {{- end }}

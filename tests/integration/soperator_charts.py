@@ -211,7 +211,8 @@ OPERATOR: dict[str, tuple[dict[str, Any], str, str, str, Any]] = {
     "defaults": ({}, "Deployment", MANAGER, f"{_P}.name", "manager"),
     "account": ({}, "Deployment", MANAGER, "spec.template.spec.serviceAccountName", MANAGER),
     "command": ({}, "Deployment", MANAGER, f"{_P}.command", ["/usr/bin/slurm_operator"]),
-    "args": (manager(args=["--log-level", "debug", "--reconcile-timeout=1m"]), "Deployment", MANAGER, f"{_P}.args", ["--log-level", "debug"]),
+    "args": (manager(args=["--log-level", "debug", "--reconcile-timeout=1m"]), "Deployment", MANAGER, f"{_P}.args", ["--log-level", "debug", "--checks=false"]),
+    "checks in the manager": ({"checks": {"inManager": True}, **manager(args=["--leader-elect"])}, "Deployment", MANAGER, f"{_P}.args", ["--leader-elect"]),
     "no topology": (manager(controllersEnabled={"topology": False}), "Deployment", MANAGER, f"{_P}.args.4", "--controllers=*,-topology"),
     "two left out": (manager(controllersEnabled={"topology": False, "nodeset": False}), "Deployment", MANAGER, f"{_P}.args.4", "--controllers=*,-nodeset,-topology"),
     "image": (manager(image={"repository": "r/o", "tag": "7"}), "Deployment", MANAGER, f"{_P}.image", "r/o:7"),
@@ -277,4 +278,113 @@ EVERYTHING: list[tuple[str, dict[str, Any]]] = [
     ("slurm-cluster", {}),
     ("slurm-cluster", _WHOLE),
     ("nodesets", _WORKERS),
+    ("soperator", {"nodeExporter": {"enabled": True}}),
+    (
+        "soperator",
+        {"certManager": {"enabled": False}, **manager(env={"slurmOperatorWatchNamespaces": "default"})},
+    ),
+    ("soperatorchecks", {}),
+    ("soperator-activechecks", {"checks": {"dcgmi-diag-r3": {"enabled": True}}}),
+    ("nodeconfigurator", {"rebooter": {"resources": {"limits": {"memory": "1Gi"}}}}),
+    (
+        "nodeconfigurator",
+        {"rebooter": {"enabled": False}, "customContainer": {"enabled": True, "command": ["sleep"]}},
+    ),
+    (
+        "slurm-cluster-storage",
+        {
+            "volume": {
+                "accounting": {"enabled": True},
+                "jailSubMounts": [{"name": "d", "size": "1Gi", "filestoreDeviceName": "d"}],
+            }
+        },
+    ),
+    (
+        "slurm-cluster-storage",
+        {"volume": {"jail": {"storageClassName": "shared"}, "controllerSpool": {"enabled": False}}},
+    ),
 ]
+
+CHECK = "ActiveCheck"
+_N = "slurm1-create-user-nebius"
+_G = "slurm1-gpu-checks"
+
+
+def checks(**by_name: Any) -> dict[str, Any]:
+    return {"checks": {name.replace("_", "-"): one for name, one in by_name.items()}}
+
+
+CHECKS: dict[str, tuple[dict[str, Any], str, str, str, Any]] = {
+    "names begin with the cluster": ({}, CHECK, _N, "spec.name", _N),
+    "slurmClusterRefName": ({"slurmClusterRefName": "a"}, CHECK, "a-gpu-checks", "spec.slurmClusterRefName", "a"),
+    "dependsOn": ({}, CHECK, _N, "spec.dependsOn", ["slurm1-create-user-soperatorchecks"]),
+    "dependsOn without what is off": ({}, CHECK, _G, "spec.dependsOn", ["slurm1-wait-for-soperatorchecks-srun-ready", "slurm1-wait-for-topology"]),
+    "dependsOn of another release": (checks(gpu_checks={"dependsOn": ["mine"]}), CHECK, _G, "spec.dependsOn", ["slurm1-mine"]),
+    "off": (checks(gpu_checks={"enabled": False}), CHECK, "slurm1-ensure-healthy-nodes", "spec.dependsOn", ["slurm1-wait-for-soperatorchecks-srun-ready", "slurm1-wait-for-topology"]),
+    "schedule": (checks(gpu_checks={"schedule": "1 2 3 4 5"}), CHECK, _G, "spec.schedule", "1 2 3 4 5"),
+    "suspend": (checks(gpu_checks={"suspend": True}), CHECK, _G, "spec.suspend", True),
+    "reaction": ({}, CHECK, _G, "spec.failureReactions.drainSlurmNode.drainReasonPrefix", "[node_problem]"),
+    "another reaction": (checks(gpu_checks={"failureReactions": {"drainSlurmNode": None, "commentSlurmNode": {"commentPrefix": "x"}}}), CHECK, _G, "spec.failureReactions", {"commentSlurmNode": {"commentPrefix": "x"}}),
+    "image of Slurm jobs": ({"images": {"slurmJob": "r/s:1"}}, CHECK, _G, "spec.slurmJobSpec.jobContainer.image", "r/s:1"),
+    "munge of Slurm jobs": ({"images": {"munge": "r/m:1"}}, CHECK, _G, "spec.slurmJobSpec.mungeContainer.image", "r/m:1"),
+    "image as a template": (checks(create_user_nebius={"k8sJobSpec": {"jobContainer": {"image": "{{ .Values.images.slurmJob }}"}}}), CHECK, _N, "spec.k8sJobSpec.jobContainer.image", "docker.io/local/login:26.05"),
+    "munge of a Kubernetes Job": ({}, CHECK, "slurm1-wait-for-soperatorchecks-srun-ready", "spec.k8sJobSpec.mungeContainer.image", "docker.io/local/slurmd:26.05"),
+    "no munge": ({}, CHECK, _N, "spec.k8sJobSpec.mungeContainer", None),
+    "jail": ({}, CHECK, _G, "spec.slurmJobSpec.jobContainer.volumeMounts", [{"name": "jail", "mountPath": "/mnt/jail"}]),
+    "another jail": ({"jobContainer": {"volumes": [{"name": "jail", "persistentVolumeClaim": {"claimName": "x"}}]}}, CHECK, _G, "spec.slurmJobSpec.jobContainer.volumes.0.persistentVolumeClaim.claimName", "x"),
+    "environment of all": ({"jobContainer": {"env": [{"name": "A", "value": "b"}]}}, CHECK, _N, "spec.k8sJobSpec.jobContainer.env.2", {"name": "A", "value": "b"}),
+    "environment of one": ({}, CHECK, _N, "spec.k8sJobSpec.jobContainer.env.0", {"name": "USER_NAME", "value": "nebius"}),
+    "script": (checks(create_user_nebius={"script": "echo {{ .Values.slurmClusterRefName }}"}), "ConfigMap", _N, "data", {"script.sh": "echo slurm1"}),
+    "scriptRefName": (checks(create_user_nebius={"k8sJobSpec": {"scriptRefName": "mine"}}), CHECK, _N, "spec.k8sJobSpec.scriptRefName", "mine"),
+    "sbatchScript": (checks(gpu_checks={"slurmJobSpec": {"sbatchScript": "#!/bin/sh"}}), CHECK, _G, "spec.slurmJobSpec.sbatchScript", "#!/bin/sh"),
+    "maxNumberOfJobs": ({}, CHECK, _G, "spec.slurmJobSpec.maxNumberOfJobs", 200),
+    "hostUsers from 1.33 on": ({}, CHECK, _G, "spec.hostUsers", True),
+    "hostUsers": ({"hostUsers": False}, CHECK, _G, "spec.hostUsers", False),
+    "a check of one's own": (checks(mine={"enabled": True, "checkType": "k8sJob", "script": "exit 0"}), CHECK, "slurm1-mine", "spec.k8sJobSpec.scriptRefName", "slurm1-mine"),
+    "jail state": ({"images": {"sansible": "r/ansible:1"}, **checks(manage_jail_state={"enabled": True, "k8sJobSpec": {"jobContainer": {"command": ["run"]}}})}, CHECK, "slurm1-manage-jail-state", "spec.k8sJobSpec.jobContainer.image", "r/ansible:1"),
+    "wait": ({"waitForChecks": {"timeoutSeconds": 60}}, "Job", "slurm1-wait-for-active-checks", "spec.activeDeadlineSeconds", 60),
+}  # fmt: skip
+
+_M = "spec.template.spec.containers.0"
+OF_CHECKS: dict[str, tuple[dict[str, Any], str, str, str, Any]] = {
+    "defaults": ({}, "Deployment", "soperatorchecks-checks", f"{_M}.command", ["slurm-operator", "soperatorchecks"]),
+    "args": ({"checks": {"manager": {"args": ["--reconcile-timeout=3m", "--log-level=debug"]}}}, "Deployment", "soperatorchecks-checks", f"{_M}.args", ["--log-level=debug", "--enable-node-replacement=false"]),
+    "replacement": ({"checks": {"manager": {"args": [], "enableNodeReplacement": True}}}, "Deployment", "soperatorchecks-checks", f"{_M}.args", ["--enable-node-replacement=true"]),
+    "controllers": ({"checks": {"manager": {"args": [], "controllersEnabled": {"k8snodes": False, "activecheckprolog": False}}}}, "Deployment", "soperatorchecks-checks", f"{_M}.args.1", "--controllers=*,-k8snodes"),
+    "ignored labels": ({}, "Deployment", "soperatorchecks-checks", f"{_M}.env.1.value", "slurm.nebius.ai/nodeset=nfs"),
+    "namespaces": ({"checks": {"manager": {"env": {"slurmOperatorWatchNamespaces": "blue"}}}}, "Role", "soperatorchecks-checks-clusters", "metadata.namespace", "blue"),
+    "image": ({"checks": {"manager": {"image": {"repository": "r/c", "tag": "7"}}}}, "Deployment", "soperatorchecks-checks", f"{_M}.image", "r/c:7"),
+    "place": ({"checks": {"tolerations": [{"operator": "Exists"}]}}, "Deployment", "soperatorchecks-checks", "spec.template.spec.tolerations", [{"operator": "Exists"}]),
+    "replicas": ({"checks": {"replicas": 2}}, "Deployment", "soperatorchecks-checks", "spec.replicas", 2),
+}  # fmt: skip
+
+CONFIGURATOR = "NodeConfigurator"
+CONFIGURATORS: dict[str, tuple[dict[str, Any], str, str, str, Any]] = {
+    "defaults": ({}, CONFIGURATOR, "nodeconfigurator", "spec.rebooter.enabled", True),
+    "image": ({"rebooter": {"image": {"repository": "r/r", "tag": 7}}}, CONFIGURATOR, "nodeconfigurator", "spec.rebooter.image", {"repository": "r/r", "tag": "7", "pullPolicy": "IfNotPresent"}),
+    "account": ({}, CONFIGURATOR, "nodeconfigurator", "spec.rebooter.serviceAccountName", "nodeconfigurator-rebooter"),
+    "account of one's own": ({"rebooter": {"serviceAccountName": "x"}}, CONFIGURATOR, "nodeconfigurator", "spec.rebooter.serviceAccountName", "x"),
+    "no account": ({"rebooter": {"generateRBAC": False}}, CONFIGURATOR, "nodeconfigurator", "spec.rebooter.serviceAccountName", ""),
+    "evictions": ({}, "ClusterRole", "nodeconfigurator-nodeconfigurator-rebooter", "rules.3.resources", ["pods/eviction"]),
+    "log level": ({"rebooter": {"logLevel": "debug"}}, CONFIGURATOR, "nodeconfigurator", "spec.rebooter.logLevel", "debug"),
+    "tolerations": ({"rebooter": {"tolerations": [{"operator": "Exists"}]}}, CONFIGURATOR, "nodeconfigurator", "spec.rebooter.tolerations.0.operator", "Exists"),
+    "init containers": ({"initContainers": [{"name": "a", "image": "b"}]}, CONFIGURATOR, "nodeconfigurator", "spec.initContainers.0.name", "a"),
+    "host": ({"hostNetwork": False, "hostIPC": True}, CONFIGURATOR, "nodeconfigurator", "spec.hostIPC", True),
+    "a container of one's own": ({"rebooter": {"enabled": False}, "customContainer": {"enabled": True}}, CONFIGURATOR, "nodeconfigurator", "spec.customContainer.image.repository", "docker.io/library/busybox"),
+    "older values": ({"rebooter": {"enabled": False}, "nodeConfigurator": {"enabled": True, "image": {"repository": "r/x", "tag": "1"}}}, CONFIGURATOR, "nodeconfigurator", "spec.nodeConfigurator.image.repository", "r/x"),
+}  # fmt: skip
+
+STORAGE: dict[str, tuple[dict[str, Any], str, str, str, Any]] = {
+    "claim": ({}, "PersistentVolumeClaim", "jail-pvc", "spec.volumeName", "jail-pv"),
+    "size": ({"volume": {"jail": {"size": "5Gi"}}}, "PersistentVolume", "jail-pv", "spec.capacity.storage", "5Gi"),
+    "name": ({"volume": {"jail": {"name": "My Jail"}}}, "PersistentVolume", "my-jail-pv", "spec.local.path", "/mnt/my-jail"),
+    "spool": ({}, "PersistentVolumeClaim", "controller-spool-pvc", "spec.resources.requests.storage", "30Gi"),
+    "accounting": ({"volume": {"accounting": {"enabled": True}}}, "PersistentVolumeClaim", "accounting-pvc", "spec.resources.requests.storage", "128Gi"),
+    "class": ({"storageClass": {"local": {"name": "mine"}}}, "StorageClass", "mine", "volumeBindingMode", "WaitForFirstConsumer"),
+    "a class that exists": ({"volume": {"jail": {"storageClassName": "shared"}}}, "PersistentVolumeClaim", "jail-pvc", "spec", {"accessModes": ["ReadWriteMany"], "storageClassName": "shared", "resources": {"requests": {"storage": "2Ti"}}}),
+    "place": ({"storage": {"jail": {"matchExpressions": [{"key": "a", "operator": "Exists"}]}}}, "PersistentVolume", "jail-pv", "spec.nodeAffinity.required.nodeSelectorTerms.0.matchExpressions", [{"key": "a", "operator": "Exists"}]),
+    "tolerations": ({"storage": {"jail": {"tolerations": [{"operator": "Exists"}]}}}, "DaemonSet", "jail-mount", "spec.template.spec.tolerations", [{"operator": "Exists"}]),
+    "strategy": ({}, "DaemonSet", "jail-mount", "spec.updateStrategy.rollingUpdate.maxUnavailable", "20%"),
+    "strategy taken away": ({"storage": {"jail": {"updateStrategy": None}}}, "DaemonSet", "jail-mount", "spec.updateStrategy", None),
+    "sub mounts": ({"volume": {"jailSubMounts": [{"name": "d", "size": "1Gi", "filestoreDeviceName": "x"}]}}, "PersistentVolumeClaim", "d-pvc", "spec.volumeName", "d-pv"),
+}  # fmt: skip

@@ -25,6 +25,7 @@ control-plane: controller-manager
 {{- if and (include "soperator.hasWebhooks" .) (not .Values.certManager.enabled) -}}
 {{- $flags = append $flags (printf "--webhook-service=%s" (include "soperator.webhook" .)) -}}
 {{- end -}}
+{{- if ne (toString .Values.checks.inManager) "true" }}{{- $flags = append $flags "--checks=false" -}}{{- end -}}
 {{- toJson $flags -}}
 {{- end }}
 
