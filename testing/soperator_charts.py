@@ -42,7 +42,6 @@ KINDS: Final = registry.ALL.on([nebius_names.GROUP])
 _NEEDED: Final = with_parts(KINDS)
 
 _NO_EFFECT: Final = "has no effect"
-_FOUND_OUT: Final = f"{_NO_EFFECT}: which kinds there are is found out"
 _PROXY: Final = f"{_NO_EFFECT}: the program serves its metrics itself"
 
 # What stands in values of Soperator's charts, of this or an earlier release, and has no effect or another one.
