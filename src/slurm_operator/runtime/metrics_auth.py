@@ -1,10 +1,9 @@
 """Who may read `/metrics` when it is served over HTTPS: whoever the API server says may."""
 
 import asyncio
+import os
 import ssl
-import tempfile
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 from aiohttp import web
 
@@ -82,10 +81,9 @@ def self_signed_context() -> ssl.SSLContext:
         .sign(key, hashes.SHA256())
     )
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    with tempfile.TemporaryDirectory() as directory:
-        file = Path(directory) / "metrics.pem"
-        file.touch(mode=0o600)
-        file.write_bytes(
+    # `ssl` reads files only. This one is in memory: the root of the container is read-only.
+    with os.fdopen(os.memfd_create("metrics.pem"), "wb") as file:
+        file.write(
             key.private_bytes(
                 serialization.Encoding.PEM,
                 serialization.PrivateFormat.PKCS8,
@@ -93,5 +91,6 @@ def self_signed_context() -> ssl.SSLContext:
             )
             + certificate.public_bytes(serialization.Encoding.PEM)
         )
-        context.load_cert_chain(file)
+        file.flush()
+        context.load_cert_chain(f"/proc/self/fd/{file.fileno()}")
     return context
