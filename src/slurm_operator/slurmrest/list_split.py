@@ -154,7 +154,7 @@ class ListSplit:
             at = entry.end()
         if waiting[at:].strip(b" \t\r\n"):
             raise NotAList("an entry of the list is no object")
-        return at
+        return len(waiting)
 
     def _keep(self, part: bytes) -> None:
         self._rest += part
