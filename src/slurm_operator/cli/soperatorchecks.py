@@ -102,6 +102,7 @@ def settings_of(flags: Mapping[str, Any]) -> Settings:
         default_workers=max(Settings.default_workers, flags["max_concurrent_reconciles"]),
         groups=(names.GROUP,),
         left_out=tuple(_left_out(chosen)),
+        is_beside_manager=True,
         nodes=_nodes(flags, chosen),
         kubelets=kubelet_settings(flags) if OF_STORAGE in chosen else None,
     )

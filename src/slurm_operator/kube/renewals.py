@@ -50,19 +50,24 @@ class _Seen(wire.Record):
 
 
 class Renewals:
-    """What was seen of such Leases. Our own is not among them."""
+    """What was seen of such Leases, but for our own and those whose holders begin with `spared`."""
 
     def __init__(
-        self, ours: ObjectKey | None = None, clock: Callable[[], float] = clock_that_never_stops
+        self,
+        ours: ObjectKey | None = None,
+        clock: Callable[[], float] = clock_that_never_stops,
+        *,
+        spared: str = "",
     ) -> None:
         self._ours = ours
+        self._spared = spared
         self._clock = clock
         self._seen: dict[ObjectKey, _Seen] = {}
 
     def note(self, found: Mapping[ObjectKey, LeaseSpec]) -> Holder | None:
         """Who has one now, or may have. One that was given back is nobody's; a deleted one is not renewed."""
         now = self._clock()
-        held = {key: spec for key, spec in found.items() if spec.holder_identity and key != self._ours}
+        held = {key: spec for key, spec in found.items() if key != self._ours and self._counts(spec)}
         self._seen = {key: _noted(self._seen.get(key), spec, now) for key, spec in held.items()} | {
             key: seen
             for key, seen in self._seen.items()
@@ -73,6 +78,10 @@ class Renewals:
             return None
         key, seen = min(active, key=lambda one: (not one[1].is_renewed, one[0]))
         return Holder(lease=key, identity=seen.spec.holder_identity or "", is_renewing=seen.is_renewed)
+
+    def _counts(self, spec: LeaseSpec) -> bool:
+        is_spared = bool(self._spared) and (spec.holder_identity or "").startswith(self._spared)
+        return bool(spec.holder_identity) and not is_spared
 
 
 def _noted(before: _Seen | None, spec: LeaseSpec, now: float) -> _Seen:

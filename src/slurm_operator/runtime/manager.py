@@ -172,6 +172,7 @@ class Manager:
                 rival,
                 namespaces=(access.namespace, *settings.namespaces),
                 ours=lease if settings.leader_elect else None,
+                spared=IDENTITY if settings.is_beside_manager else "",
                 wake=self._look_again_at,
             )
             for rival in program.rivals

@@ -60,13 +60,14 @@ class OtherOperator:
         *,
         namespaces: Sequence[str] = (),
         ours: ObjectKey | None = None,
+        spared: str = "",
         wake: Callable[[str], None] = lambda group: None,
     ) -> None:
         self._client = client
         self._known = known
         self._rival = rival
         self._finder = LeaseFinder(client, rival.lease, namespaces)
-        self._renewals = Renewals(ours)
+        self._renewals = Renewals(ours, spared=spared)
         self._wake = wake
         self._told: Holder | None = None
         self._refused_until = 0.0

@@ -63,6 +63,7 @@ class Settings:
     record: Path | None = None
     groups: tuple[str, ...] = DEFAULT_GROUPS  # The API groups that are on.
     left_out: tuple[str, ...] = ()  # Resources of them that are not reconciled.
+    is_beside_manager: bool = False  # A manager of ours acts on the others: it is nobody to wait for.
     nodes: NodeOptions | None = None  # What is done about Kubernetes nodes with workers; None is nothing.
     kubelets: KubeletSettings | None = None  # How they are asked for the storage of workers; None is not.
 

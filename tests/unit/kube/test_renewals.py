@@ -14,9 +14,9 @@ THERE, ELSEWHERE = ObjectKey("soperator", NAME), ObjectKey("other", NAME)
 class Stage:
     """Looks at what is there, at a time."""
 
-    def __init__(self, ours: ObjectKey | None = None) -> None:
+    def __init__(self, ours: ObjectKey | None = None, spared: str = "") -> None:
         self.now = 1000.0
-        self.renewals = Renewals(ours, lambda: self.now)
+        self.renewals = Renewals(ours, lambda: self.now, spared=spared)
 
     def at(self, seconds: float, found: dict[ObjectKey, LeaseSpec]) -> str:
         """What is known then: who it is, with a question mark while no renewal was seen."""
@@ -93,6 +93,15 @@ def test_our_own_is_nobody_else_and_one_of_the_name_elsewhere_is():
     assert stage.at(2, {THERE: held(2, by="us")}) == ""
     stage.at(4, {THERE: held(4, by="us"), ELSEWHERE: held(4)})
     assert stage.at(6, {THERE: held(6, by="us"), ELSEWHERE: held(6)}) == "them"
+
+
+def test_one_that_is_spared_is_nobody_until_somebody_else_has_the_lease():
+    stage = Stage(spared="slurm-operator/")
+
+    assert stage.at(0, {THERE: held(0, by="slurm-operator/pod_1")}) == ""
+    assert stage.at(2, {THERE: held(2, by="slurm-operator/pod_1")}) == ""
+    stage.at(4, {THERE: held(4)})
+    assert stage.at(6, {THERE: held(6)}) == "them"
 
 
 def test_of_two_the_one_that_is_renewed_is_named():

@@ -90,3 +90,10 @@ def test_the_manager_leaves_checks_to_it_when_told_so():
 
     assert ActiveCheck.KIND.kind in kinds()
     assert ActiveCheck.KIND.kind not in kinds("--checks=false")
+
+
+def test_a_manager_of_ours_with_the_lease_of_soperators_is_no_reason_to_observe():
+    """The charts start both; the manager holds that Lease."""
+    assert chosen(*OF_5_0).is_beside_manager
+    with manager.make_context("manager", ["--api", "slurm.nebius.ai"]) as context:
+        assert not manager_settings(context.params).is_beside_manager
