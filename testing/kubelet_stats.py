@@ -1,5 +1,6 @@
-"""A kubelet as far as it tells what pods use, over TLS with a certificate that it signed itself."""
+"""A kubelet as far as it tells what pods use, over TLS with a certificate that it signed itself, or another."""
 
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -29,12 +30,15 @@ class Kubelet:
 
 
 @asynccontextmanager
-async def kubelet(token: str = "ours") -> AsyncIterator[Kubelet]:  # noqa: S107 - it opens nothing
+async def kubelet(
+    token: str = "ours",  # noqa: S107 - it opens nothing
+    tls: ssl.SSLContext | None = None,
+) -> AsyncIterator[Kubelet]:
     there, app = Kubelet(token), web.Application()
     app.router.add_get("/stats/summary", there.summary)
     runner = web.AppRunner(app)
     await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=self_signed_context())
+    site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls or self_signed_context())
     await site.start()
     there.port = runner.addresses[0][1]
     try:

@@ -209,7 +209,7 @@ async def test_a_node_is_marked_for_a_reboot_and_cleared_when_it_is_back(plane, 
 @pytest.mark.timeout(180)
 async def test_a_worker_whose_local_storage_is_nearly_full_is_drained_until_there_is_room(plane, ns):
     async with kubelet(token="") as there:
-        asked = KubeletSettings(port=there.port, every_seconds=0.5)
+        asked = KubeletSettings(port=there.port, every_seconds=0.5, insecure=True)
         async with working(plane, ns, asked) as node:
             uid = get(plane, ns, "pod", "cpu-0")["metadata"]["uid"]
             there.used[uid] = 1 << 30

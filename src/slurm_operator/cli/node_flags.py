@@ -76,13 +76,12 @@ _OPTIONS: Final[tuple[Decorator, ...]] = (
     click.option(
         "--kubelet-ca-file",
         type=click.Path(path_type=Path),
-        help="The authority of kubelets' certificates; with one they are checked.",
+        help="The authority of kubelets' certificates; without one, the API server's.",
     ),
     click.option("--kubelet-tls-server-name", default="", help="The name on kubelets' certificates."),
     switch(
         "--kubelet-insecure-skip-tls-verify",
-        "Do not check kubelets' certificates where no authority is named.",
-        default=True,
+        "Give our token to kubelets whose certificates nobody vouches for, where no authority is named.",
     ),
     switch(
         "--enable-node-replacement", "Call hardware broken where a health check does, so that it is replaced."

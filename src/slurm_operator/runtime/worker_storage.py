@@ -109,7 +109,8 @@ class StorageWatch:
         """As whoever we are to the API server: the kubelet asks that whether we may."""
         settings, own = self._settings, self._client.access
         name = f"[{host}]" if ":" in host else host
-        trust = Trust(settings.authority, settings.insecure, settings.server_name)
+        authority = settings.authority or own.trust.authority
+        trust = Trust(authority, settings.insecure, settings.server_name)
         access = Access(server=f"https://{name}:{settings.port}", trust=trust, credentials=own.credentials)
         async with Client(access, deadline_seconds=settings.timeout_seconds, connections=1) as kubelet:
             return await kubelet.text("/stats/summary")

@@ -1,5 +1,6 @@
 """How much local storage workers use, read from a kubelet that speaks TLS and asks who we are."""
 
+import ssl
 from dataclasses import replace
 from datetime import UTC, datetime
 from types import SimpleNamespace
@@ -7,9 +8,11 @@ from typing import Any
 
 import pytest
 
+from slurm_local.kubernetes.pki import Authority
 from slurm_operator.api.shared.meta import ObjectKey
 from slurm_operator.kube.auth.access import Access
 from slurm_operator.kube.auth.credentials import Fixed, Identity, bearer
+from slurm_operator.kube.auth.tls import Trust
 from slurm_operator.kube.errors import conflict
 from slurm_operator.manifests.objects import Pod
 from slurm_operator.manifests.storage import storage_limit, storage_used
@@ -86,7 +89,7 @@ def watch(there: Kubelet, api: Api, *pods: Pod, **settings: Any) -> tuple[Storag
         clock=SimpleNamespace(steady=lambda: NOW),
     )
     woken: list[ObjectKey] = []
-    chosen = replace(KubeletSettings(port=there.port, timeout_seconds=5), **settings)
+    chosen = replace(KubeletSettings(port=there.port, timeout_seconds=5, insecure=True), **settings)
     places = lambda one, world: [ObjectKey("", one.spec.node_name)]  # noqa: E731
     return StorageWatch(api, known, chosen, places, woken.append), known, woken
 
@@ -129,6 +132,23 @@ async def test_a_certificate_that_nobody_vouches_for_gets_no_token():
         await looks.look()
 
         assert (there.asked, known.storage) == (0, {})
+
+
+async def test_by_default_a_certificate_that_the_authority_of_the_api_server_signed_is_taken(tmp_path):
+    authority = Authority(tmp_path, "ca")
+    pair = authority.issue("kubelet", "system:node:n0", hosts=["127.0.0.1"])
+    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    tls.load_cert_chain(pair.certificate, pair.key)
+    api = Api()
+    async with kubelet(tls=tls) as there:
+        there.used[UID] = 1 << 20
+        looks, known, _ = watch(there, api, WORKER, insecure=KubeletSettings().insecure)
+        await looks.look()
+        assert (there.asked, known.storage) == (0, {}), "the system's authorities do not know it"
+
+        api.access = replace(api.access, trust=Trust(authority=authority.pair.certificate))
+        await looks.look()
+        assert known.storage[UID].used_bytes == 1 << 20
 
 
 async def test_workers_without_a_limit_and_pods_that_are_gone_cost_the_kubelet_nothing():
