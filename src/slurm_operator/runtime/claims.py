@@ -55,18 +55,26 @@ OURS: Final = Claim()
 TAKEN: Final = Claim(is_taken=True)
 
 
-def claim(marked: str, ours: Installation | None, presence: Presence, acting: Acting | None) -> Claim:
+def claim(
+    marked: str,
+    ours: Installation | None,
+    presence: Presence,
+    acting: Acting | None,
+    beside: str = "",
+) -> Claim:
     """What may be done about a Controller that is `marked`; `presence` is that of who is named there.
 
-    Without a Lease of our own we can name nobody, and act where nobody else does.
+    Without a Lease of our own we can name nobody, and act where nobody else does. A process `beside` a
+    manager names nobody either: what a manager in that namespace has is its own, too.
     """
     if acting is not None:
         return Claim(reason=ANOTHER_ACTS, message=_another_acts(acting))
-    if ours is not None and marked == str(ours):
+    named = Installation.parse(marked)
+    is_beside = bool(beside) and named is not None and named.lease.namespace == beside
+    if is_beside or (ours is not None and marked == str(ours)):
         return OURS
     if not marked or presence is Presence.GONE:
-        return TAKEN if ours is not None else OURS
-    named = Installation.parse(marked)
+        return TAKEN if ours is not None and not beside else OURS
     remove = f"remove the annotation {names.MANAGER}"
     if named is None:
         return Claim(
@@ -103,7 +111,10 @@ def _another_acts(acting: Acting) -> str:
 
 
 class Claims:
-    """Who manages which Controller. `ours` gives our installation, None while there is no Lease of ours."""
+    """Who manages which Controller. `ours` gives our installation, None while there is no Lease of ours.
+
+    `beside` is the namespace of the manager that leaves some kinds to this process.
+    """
 
     def __init__(
         self,
@@ -112,8 +123,10 @@ class Claims:
         ours: Callable[[], Installation | None],
         others: SlinkyOperator,
         leases: LeaseWatch,
+        beside: str = "",
     ) -> None:
         self._client = client
+        self._beside = beside
         self._known = known
         self._ours = ours
         self._others = others
@@ -201,10 +214,10 @@ class Claims:
         marked = meta.annotations.get(names.MANAGER, "")
         named = Installation.parse(marked)
         if named is None or named == ours:
-            return claim(marked, ours, Presence.UNKNOWN, acting)
+            return claim(marked, ours, Presence.UNKNOWN, acting, self._beside)
         if marked not in self._presence:
             self._presence[marked] = await self._leases.presence(named)
-        return claim(marked, ours, self._presence[marked], acting)
+        return claim(marked, ours, self._presence[marked], acting, self._beside)
 
     async def _taken(self, controller: Controller) -> Claim:
         """Write our mark, if the Controller is still what was judged.

@@ -196,6 +196,7 @@ class Manager:
             self._installation,
             SlinkyOperator(self._client, leases, access.namespace, settings.namespaces),
             leases,
+            beside=lease.namespace if settings.is_beside_manager else "",
         )
         self.claims.subscribe(self._look_again_at_all)
         if Controller in self.known.records:

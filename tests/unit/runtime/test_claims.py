@@ -51,6 +51,27 @@ def test_who_may_act(marked, ours, presence, acting, verdict):
         assert found == verdict
 
 
+CHECKS = Installation(lease=ObjectKey("a", "checks"), uid="uid-checks")
+
+
+@pytest.mark.parametrize(
+    ("marked", "ours", "presence", "acting", "verdict"),
+    [
+        pytest.param(str(A), CHECKS, ALIVE, None, OURS, id="the manager's"),
+        pytest.param(str(A), CHECKS, GONE, None, OURS, id="the manager's, which is away"),
+        pytest.param(str(A), None, UNKNOWN, None, OURS, id="the manager's, without a Lease of our own"),
+        pytest.param(str(B), CHECKS, ALIVE, None, "ManagedElsewhere", id="that of a manager elsewhere"),
+        pytest.param(str(B), CHECKS, UNKNOWN, None, "ManagerNotVisible", id="a manager elsewhere may be at work"),
+        pytest.param("", CHECKS, UNKNOWN, None, OURS, id="nobody's: not marked, for the manager is to have it"),
+        pytest.param(str(B), CHECKS, GONE, None, OURS, id="a former one's: not marked"),
+        pytest.param(str(A), CHECKS, ALIVE, SLINKY, "AnotherOperatorActs", id="Slinky's operator acts"),
+    ],
+)  # fmt: skip
+def test_who_may_act_beside_a_manager(marked, ours, presence, acting, verdict):
+    found = claim(marked, ours, presence, acting, beside="a")
+    assert (found.reason if isinstance(verdict, str) else found) == verdict
+
+
 def test_what_may_not_be_seen_is_said_with_the_right_that_is_missing():
     message = claim(str(B), A, NOT_ALLOWED, None).message
     assert "grant `get` on leases.coordination.k8s.io in namespace b" in message
