@@ -352,6 +352,7 @@ OF_CHECKS: dict[str, tuple[dict[str, Any], str, str, str, Any]] = {
     "replacement": ({"checks": {"manager": {"args": [], "enableNodeReplacement": True}}}, "Deployment", "soperatorchecks-checks", f"{_M}.args", ["--enable-node-replacement=true"]),
     "controllers": ({"checks": {"manager": {"args": [], "controllersEnabled": {"k8snodes": False, "activecheckprolog": False}}}}, "Deployment", "soperatorchecks-checks", f"{_M}.args.1", "--controllers=*,-k8snodes"),
     "ignored labels": ({}, "Deployment", "soperatorchecks-checks", f"{_M}.env.1.value", "slurm.nebius.ai/nodeset=nfs"),
+    "images of clusters": ({"slurmImages": "r/{daemon}:1"}, "Deployment", "soperatorchecks-checks", f"{_M}.env.3.value", "r/{daemon}:1"),
     "namespaces": ({"checks": {"manager": {"env": {"slurmOperatorWatchNamespaces": "blue"}}}}, "Role", "soperatorchecks-checks-clusters", "metadata.namespace", "blue"),
     "image": ({"checks": {"manager": {"image": {"repository": "r/c", "tag": "7"}}}}, "Deployment", "soperatorchecks-checks", f"{_M}.image", "r/c:7"),
     "place": ({"checks": {"tolerations": [{"operator": "Exists"}]}}, "Deployment", "soperatorchecks-checks", "spec.template.spec.tolerations", [{"operator": "Exists"}]),
