@@ -179,6 +179,7 @@ def _joined_root(daemon: str, *, complemented: bool = False) -> int:
         return code
     joining.link_accounts(root)
     joining.open_tmp()
+    joining.make_node_outputs(root)
     return complement_root(()) if complemented else 0
 
 

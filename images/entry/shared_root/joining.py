@@ -7,13 +7,14 @@ user that is added on any node is known to all daemons at once.
 import os
 import shlex
 import subprocess
+import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
 from .failure import Failure, Reason
-from .layout import MARKER
+from .layout import MARKER, MOUNT_POINTS, NODE_OUTPUTS
 
 COMPLEMENT_ROOT = "/usr/lib/slurm-operator/complement-root"
 
@@ -44,6 +45,27 @@ def link_accounts(root: Path, container: Path = Path("/")) -> None:
 def open_tmp(tmp: Path = Path("/tmp")) -> None:  # noqa: S108
     """A volume of a pod lets everybody delete the files of others; /tmp does not."""
     tmp.chmod(0o1777)
+
+
+def make_node_outputs(root: Path, is_mounted: Callable[[Path], bool] = os.path.ismount) -> None:
+    """Outputs that stay on this node hide the root's, so what is to be below them is made here.
+
+    slurmd ends a job at once whose output has no directory. Everybody may write here: what is there is left as
+    it is, be it a link.
+    """
+    local = root / NODE_OUTPUTS
+    if not is_mounted(local):
+        return
+    before = os.umask(0)
+    try:
+        local.chmod(0o1777)
+        for name, mode in MOUNT_POINTS.items():
+            if name.startswith(f"{NODE_OUTPUTS}/") and not os.path.lexists(root / name):
+                (root / name).mkdir(mode)
+    except OSError as error:
+        print(f"Outputs of jobs may be lost on this node: {error}", file=sys.stderr)
+    finally:
+        os.umask(before)
 
 
 def link_accounts_when_populated(root: Path, _main: object = None) -> None:

@@ -16,6 +16,9 @@ KEPT = ("home", "root", "opt/soperator-home", "etc/slurm")
 HOST_KEYS = "etc/ssh/ssh_host_"
 ACCOUNT_FILES = ("passwd", "group", "shadow", "gshadow", "subuid", "subgid")
 
+# On workers a directory of the Kubernetes node, which is empty at first.
+NODE_OUTPUTS = "opt/soperator-outputs/local"
+
 # Every directory that anything is mounted on, in any pod. Made here so that no pod has to: pods that start
 # together would race.
 MOUNT_POINTS: Mapping[str, int] = {

@@ -1,5 +1,6 @@
 """Accounts of a root that gets a new image, and what is told about a root before anybody enters it."""
 
+import stat
 from pathlib import Path
 
 import pytest
@@ -137,3 +138,28 @@ def test_the_root_is_where_the_plugin_is_told():
     assert joining.root_of({"SHARED_ROOT": "root=/mnt/jail ro=/x"}) == Path("/mnt/jail")
     assert joining.root_of({"SHARED_ROOT": "ro=/x"}) is None
     assert joining.root_of({}) is None
+
+
+def test_outputs_that_stay_on_the_node_have_the_directories_of_the_roots(tmp_path):
+    """slurmd ends a job whose output has no directory."""
+    local = tmp_path / "opt/soperator-outputs/local"
+    local.mkdir(parents=True, mode=0o755)
+    (local / "task_prolog").symlink_to(tmp_path / "elsewhere")
+
+    joining.make_node_outputs(tmp_path)
+    assert [one.name for one in local.iterdir()] == ["task_prolog"], "nothing is mounted there"
+
+    for _ in range(2):
+        joining.make_node_outputs(tmp_path, lambda path: path == local)
+        found = {one.name: stat.S_IMODE(one.lstat().st_mode) for one in local.iterdir() if one.is_dir()}
+        assert found == dict.fromkeys(
+            ("nccl_logs", "slurm_jobs", "slurm_scripts", "health_checker_cmd_stdout"), 0o777
+        )
+    assert stat.S_IMODE(local.stat().st_mode) == 0o1777
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_a_node_that_takes_no_outputs_still_runs_slurmd(tmp_path, capsys):
+    joining.make_node_outputs(tmp_path, lambda _: True)
+
+    assert "Outputs of jobs may be lost on this node" in capsys.readouterr().err
