@@ -50,7 +50,7 @@ def open_tmp(tmp: Path = Path("/tmp")) -> None:  # noqa: S108
 def make_node_outputs(root: Path, is_mounted: Callable[[Path], bool] = os.path.ismount) -> None:
     """Outputs that stay on this node hide the root's, so what is to be below them is made here.
 
-    slurmd ends a job at once whose output has no directory. Everybody may write here: what is there is left as
+    slurmd ends a job at once whose output has no directory. Everybody may write here: what is there stays as
     it is, be it a link.
     """
     local = root / NODE_OUTPUTS
