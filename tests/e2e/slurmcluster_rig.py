@@ -1,16 +1,29 @@
 """A SlurmCluster with two workers on a shared root, in a Kubernetes of its own."""
 
 import json
+import os
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 from operator_rig import job_state, until
 
-from slurm_local import shared_root_cluster
+from slurm_local import image, shared_root_cluster, stop
 from slurm_local.cluster import Cluster
 from slurm_local.errors import LocalError
+from slurm_local.paths import Paths
+from slurm_local.progress import PlainProgress, Quiet
 from slurm_local.shared_root_cluster import CLUSTER, GROUP, LOGIN_PORT, NAMESPACE, NODESET
+from slurm_local.slurm_cluster import install
+from slurm_local.start import Wanted, up
+from slurm_operator.api import registry
+from slurm_operator.api.nebius import names
+from testing import rights
+from testing.audit import audit_flags
 
 FIRST, SECOND = f"{NODESET}-0", f"{NODESET}-1"
 MARKER = "etc/soperator-jail-populated"
@@ -25,14 +38,17 @@ def key_pair() -> tuple[str, str]:
 class SharedRootSlurm:
     """`demo` of `slurm-operator up --api slurm.nebius.ai`, with a key for root that nobody else has."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, **nodes: dict) -> None:
+        """`nodes` replaces parts of the SlurmCluster, such as its accounting."""
         self.cluster = cluster
+        self.nodes = nodes
         self.private, self.public = key_pair()
 
     def manifests(self, workers: int = 2) -> list[dict]:
         made = shared_root_cluster.manifests(workers)
-        login = made[1]["spec"]["slurmNodes"]["login"]
-        login["sshRootPublicKeys"] = [self.public.strip()]
+        parts = made[1]["spec"]["slurmNodes"]
+        parts |= self.nodes
+        parts["login"]["sshRootPublicKeys"] = [self.public.strip()]
         return made
 
     def start(self) -> None:
@@ -49,6 +65,10 @@ class SharedRootSlurm:
 
     def phase(self) -> str:
         return self.get(f"slurmclusters.{GROUP}/{CLUSTER}").get("status", {}).get("phase", "")
+
+    def conditions(self, kind: str, name: str) -> dict[str, dict]:
+        found = self.get(f"{kind}.{GROUP}/{name}").get("status", {}).get("conditions", ())
+        return {one["type"]: one for one in found}
 
     def told(self) -> str:
         """What both objects say about themselves; for messages of tests."""
@@ -141,6 +161,39 @@ class SharedRootSlurm:
         """The id of a process in the container of slurmd; nothing where there is none."""
         find = 'pgrep --full --oldest "$1" || test $? = 1'
         return self.in_worker(worker, "sh", "-c", find, "find", pattern).strip()
+
+
+@contextmanager
+def running(wanted: Wanted, paths: Paths, place: Path, **nodes: dict) -> Iterator[SharedRootSlurm]:
+    """A Kubernetes with this operator and a SlurmCluster, which writes down what the operator asks of it."""
+    archives = (*wanted.archives, image.populate_archive(paths, PlainProgress()))
+    name, flags = f"e2e-root-{os.getpid()}", tuple(audit_flags(place, "Metadata"))
+    cluster, _ = up(replace(wanted, name=name, archives=archives, api_flags=flags), paths, Quiet())
+    try:
+        cluster.load_image(image.operator_archive(paths, Quiet()))
+        install(cluster, image.OPERATOR_IMAGE, registry.ALL)
+        made = SharedRootSlurm(cluster, **nodes)
+        made.start()
+        yield made
+    finally:
+        stop.down(name, paths, Quiet())
+    assert rights.refused(place / "audit.log") == []
+
+
+class Jobs:
+    """What a ledger asks of Slurm; it is kept in the shared root, which is a directory of this machine."""
+
+    def __init__(self, slurm: SharedRootSlurm) -> None:
+        self.run, self.job_state, self.states = slurm.run, slurm.job_state, slurm.node_states
+        self.namespace, self.keeps_books = NAMESPACE, "accounting" in slurm.nodes
+        claim = slurm.get(f"persistentvolumeclaims/{names.JAIL}")["spec"]["volumeName"]
+        volume = json.loads(slurm.cluster.kubectl("get", "persistentvolume", claim, "-o", "json"))["spec"]
+        self.ledgers = Path(volume["hostPath"]["path"]) / "ledgers"
+        self.ledgers.mkdir(exist_ok=True)
+
+    def submit(self, script: str, *options: str) -> int:
+        given = ("--parsable", "--chdir=/", "--output=/dev/null", *options)
+        return int(self.run("sbatch", *given, f"--wrap={script}").strip())
 
 
 class Root:

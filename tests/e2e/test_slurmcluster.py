@@ -1,12 +1,11 @@
 """A SlurmCluster of the second API, with real daemons: one root for all nodes, and no job is ended."""
 
 import json
-import os
 import sys
-from dataclasses import replace
 
 import directory_service
 import pytest
+from job_ledger import Ledger
 from operator_rig import until
 from slurmcluster_rig import (
     CLUSTER,
@@ -17,17 +16,15 @@ from slurmcluster_rig import (
     NAMESPACE,
     NODESET,
     SECOND,
+    Jobs,
     Root,
     SharedRootSlurm,
+    running,
 )
 
-from slurm_local import image, shared_root_cluster, stop
-from slurm_local.progress import PlainProgress, Quiet
-from slurm_local.slurm_cluster import install
-from slurm_local.start import up
-from slurm_operator.api import registry
-from testing import rights
-from testing.audit import audit_flags
+from slurm_local import image, shared_root_cluster
+from slurm_local.errors import LocalError
+from slurm_local.progress import Quiet
 
 # The first test waits for images to be made where there are none.
 pytestmark = pytest.mark.timeout(900)
@@ -36,17 +33,8 @@ pytestmark = pytest.mark.timeout(900)
 @pytest.fixture(scope="module")
 def slurm(wanted, paths, tmp_path_factory):
     """The cluster of these tests, which is left with two idle workers by each of them."""
-    archives = (*wanted.archives, image.populate_archive(paths, PlainProgress()))
-    place, name = tmp_path_factory.mktemp("audit"), f"e2e-root-{os.getpid()}"
-    flags = tuple(audit_flags(place, "Metadata"))
-    cluster, _ = up(replace(wanted, name=name, archives=archives, api_flags=flags), paths, Quiet())
-    cluster.load_image(image.operator_archive(paths, Quiet()))
-    install(cluster, image.OPERATOR_IMAGE, registry.ALL)
-    made = SharedRootSlurm(cluster)
-    made.start()
-    yield made
-    stop.down(name, paths, Quiet())
-    assert rights.refused(place / "audit.log") == []
+    with running(wanted, paths, tmp_path_factory.mktemp("audit")) as made:
+        yield made
 
 
 def test_what_a_job_writes_to_etc_is_on_every_node_and_in_ssh_sessions(slurm):
@@ -301,6 +289,52 @@ def test_a_root_that_only_one_kubernetes_node_can_mount_is_told(slurm):
     root.remove()
 
 
+@pytest.mark.full
+def test_a_plugin_that_root_replaces_in_the_root_is_used_by_no_step(slurm):
+    """Steps have that of their own container, read-only."""
+    directory = "/usr/lib/slurm-operator/plugins"
+    in_volume = Jobs(slurm).ledgers.parent / directory.removeprefix("/") / "shared_root.so"
+    in_volume.write_text("broken")
+    try:
+        refused = slurm.step_on(FIRST, f"echo broken > {directory}/shared_root.so || echo refused")
+        assert refused == "refused\n"
+        for worker in (FIRST, SECOND):
+            assert slurm.step_on(worker, "cat /etc/hostname") == f"{worker}\n"
+            assert int(slurm.step_on(worker, f"stat --format=%s {directory}/shared_root.so")) > len("broken")
+    finally:
+        in_volume.unlink()
+
+
+@pytest.mark.full
+def test_slurms_files_that_root_replaces_in_the_root_are_written_again(slurm):
+    """Pods that run keep the directory that they mounted, and their jobs and steps go on."""
+    job = Ledger(Jobs(slurm), f"--nodelist={SECOND}")
+    replace = "mv /etc/slurm /etc/slurm.moved; mkdir /etc/slurm; echo Nonsense=1 > /etc/slurm/slurm.conf"
+    slurm.run("sh", "-c", replace)
+    try:
+        spec = slurm.manifests()[1]["spec"]["customSlurmConfig"]
+        slurm.patch("slurmclusters", CLUSTER, {"customSlurmConfig": f"{spec}JobFileAppend=1\n"})
+        until(lambda: "JobFileAppend=1" in slurm.run("cat", "/etc/slurm/slurm.conf"), 120, slurm.told)
+
+        assert "Nonsense" not in slurm.run("cat", "/etc/slurm/slurm.conf")
+        assert slurm.step_on(FIRST, "cat /etc/hostname") == f"{FIRST}\n"
+        assert "JobFileAppend" not in slurm.in_worker(FIRST, "cat", "/etc/slurm/slurm.conf")
+        job.wait_ended_by_itself()
+    finally:
+        slurm.run("sh", "-c", "rm -r /etc/slurm && mv /etc/slurm.moved /etc/slurm")
+        slurm.patch("slurmclusters", CLUSTER, {"customSlurmConfig": spec})
+    until(lambda: "JobFileAppend" not in slurm.run("cat", "/etc/slurm/slurm.conf"), 120, slurm.told)
+    slurm.wait_idle(FIRST, SECOND)
+
+
+def _has_programs(slurm: SharedRootSlurm) -> bool:
+    """Not while slurmctld starts again."""
+    try:
+        return "power_resume.sh" in slurm.beside_slurmctld("scontrol", "show", "config")
+    except LocalError:
+        return False
+
+
 def is_running(pod: dict) -> bool:
     return pod["status"].get("phase") == "Running" and "deletionTimestamp" not in pod["metadata"]
 
@@ -327,13 +361,38 @@ def login_pods(slurm: SharedRootSlurm) -> list[str]:
     return [name for name in names if name.startswith(f"{CLUSTER}-login-")]
 
 
-@pytest.mark.minutes
+@pytest.mark.full
+def test_a_broken_sssd_is_named_and_workers_can_still_be_removed(slurm):
+    script = "echo no such domain > /dev/termination-log; exit 4"
+    broken = {"image": image.slurm_image("slurmctld"), "command": ["sh", "-c", script]}
+    slurm.patch("slurmclusters", CLUSTER, {"slurmNodes": {"controller": {"sssd": broken}}})
+
+    def degraded() -> str:
+        return slurm.conditions("slurmclusters", CLUSTER)["Degraded"].get("message", "")
+
+    until(
+        lambda: "container sssd that keeps ending with exit code 4: no such domain" in degraded(),
+        180,
+        slurm.told,
+    )
+    slurm.patch("nodesets", NODESET, {"replicas": 1})
+    until(lambda: slurm.pods() == {FIRST} and slurm.node_states() == {FIRST: "idle"}, 120, slurm.told)
+
+    slurm.patch("slurmclusters", CLUSTER, {"slurmNodes": {"controller": {"sssd": None}}})
+    slurm.patch("nodesets", NODESET, {"replicas": 2})
+    slurm.wait_idle(FIRST, SECOND)
+    until(lambda: slurm.phase() == "Available", 120, slurm.told)
+
+
+@pytest.mark.full
 def test_users_of_a_directory_service_run_jobs_in_the_root(slurm, paths):
     slurm.cluster.apply(directory_service.manifests(NAMESPACE, paths, Quiet()))
-    sssd = {"image": image.slurm_image("slurmd")}
     named = {"sssdConfSecretRefName": directory_service.SSSD_SECRET}
-    both = {"sssd": sssd, **named}
-    slurm.patch("slurmclusters", CLUSTER, {"slurmNodes": {"login": both, "controller": both}})
+    wanted = {
+        part: {"sssd": {"image": image.slurm_image(daemon)}, **named}
+        for part, daemon in (("login", "login"), ("controller", "slurmctld"))
+    }
+    slurm.patch("slurmclusters", CLUSTER, {"slurmNodes": wanted})
     beside = slurm.manifests()[2]["spec"]["munge"]
     slurm.patch("nodesets", NODESET, {"sssd": beside, **named})
 
@@ -375,7 +434,7 @@ def test_a_job_starts_only_its_own_ephemeral_worker_and_idle_time_removes_it(slu
     off = {FIRST: "idle", SECOND: "idle", **every}
     until(lambda: slurm.node_states() == off, 300, lambda: f"{slurm.node_states()} {slurm.told()}")
     # slurmctld starts again once, with programs to call, and power-manager beside it.
-    until(lambda: "power_resume.sh" in slurm.beside_slurmctld("scontrol", "show", "config"), 300, slurm.told)
+    until(lambda: _has_programs(slurm), 300, slurm.told)
 
     job = slurm.submit("burst-3", "sleep 5")
     until(lambda: "burst-3" in slurm.pods(), 60, slurm.power)
