@@ -333,6 +333,7 @@ CHECKS: dict[str, tuple[dict[str, Any], str, str, str, Any]] = {
     "jail": ({}, CHECK, _G, "spec.slurmJobSpec.jobContainer.volumeMounts", [{"name": "jail", "mountPath": "/mnt/jail"}]),
     "another jail": ({"jobContainer": {"volumes": [{"name": "jail", "persistentVolumeClaim": {"claimName": "x"}}]}}, CHECK, _G, "spec.slurmJobSpec.jobContainer.volumes.0.persistentVolumeClaim.claimName", "x"),
     "environment of all": ({"jobContainer": {"env": [{"name": "A", "value": "b"}]}}, CHECK, _N, "spec.k8sJobSpec.jobContainer.env.2", {"name": "A", "value": "b"}),
+    "where a check runs": ({}, CHECK, "slurm1-retrigger-checks", "spec.k8sJobSpec.jobContainer.env.1", {"name": "CLUSTER", "value": "slurm1"}),
     "environment of one": ({}, CHECK, _N, "spec.k8sJobSpec.jobContainer.env.0", {"name": "USER_NAME", "value": "nebius"}),
     "script": (checks(create_user_nebius={"script": "echo {{ .Values.slurmClusterRefName }}"}), "ConfigMap", _N, "data", {"script.sh": "echo slurm1"}),
     "scriptRefName": (checks(create_user_nebius={"k8sJobSpec": {"scriptRefName": "mine"}}), CHECK, _N, "spec.k8sJobSpec.scriptRefName", "mine"),
