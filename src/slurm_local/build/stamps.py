@@ -1,6 +1,7 @@
 """Directories that are filled once. A stamp, written last, tells a finished one from an interrupted one."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from slurm_local.machine.locks import exclusive
@@ -22,3 +23,12 @@ def once(directory: Path, fill: Callable[[Path], None]) -> Path:
 
 def is_complete(directory: Path) -> bool:
     return (directory / STAMP).exists()
+
+
+def latest_first(directories: Iterable[Path]) -> list[Path]:
+    """Those that are complete, by their stamps. Another start may remove one at any moment."""
+    found = []
+    for directory in directories:
+        with suppress(FileNotFoundError):
+            found.append(((directory / STAMP).stat().st_mtime_ns, directory))
+    return [directory for _, directory in sorted(found, reverse=True)]

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import slurm_operator
-from slurm_local.build.stamps import is_complete, once
+from slurm_local.build.stamps import latest_first, once
 from slurm_local.image.accounts import accounts_layer
 from slurm_local.image.archive import Image, write_archive
 from slurm_local.image.dependencies import dependencies
@@ -172,7 +172,6 @@ def _contents(layer: Mapping[str, Entry]) -> list[list[str]]:
 
 
 def _prune(archives: Path, name: str, keep: Path) -> None:
-    others = [path for path in archives.glob(f"{name}-*") if path != keep and is_complete(path)]
-    others.sort(key=lambda path: path.stat().st_mtime, reverse=True)
+    others = latest_first(path for path in archives.glob(f"{name}-*") if path != keep)
     for path in others[_KEPT_ARCHIVES - 1 :]:
         shutil.rmtree(path, ignore_errors=True)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from slurm_local.build import builds
-from slurm_local.build.stamps import STAMP, is_complete, once
+from slurm_local.build.stamps import STAMP, latest_first, once
 from slurm_local.errors import LocalError
 from slurm_local.image import PAUSE_IMAGE
 from slurm_local.machine.cell import Cell, Newborn, wait_until
@@ -132,8 +132,6 @@ def _unpack(directory: Path, archives: Sequence[Path], paths: Paths, progress: P
 
 
 def _prune(seeds: Path) -> None:
-    complete = [path for path in seeds.iterdir() if is_complete(path)]
-    complete.sort(key=lambda path: (path / STAMP).stat().st_mtime, reverse=True)
-    for old in complete[_SEEDS_KEPT:]:
+    for old in latest_first(seeds.iterdir())[_SEEDS_KEPT:]:
         (old / STAMP).unlink(missing_ok=True)
         shutil.rmtree(old, ignore_errors=True)

@@ -1,14 +1,17 @@
 """Builds: pinned, stamped, never trusted half done."""
 
+import os
 import re
+import shutil
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from slurm_local.build import builds, versions
 from slurm_local.build.builds import GoBuild, directory_of
-from slurm_local.build.stamps import is_complete, once
+from slurm_local.build.stamps import STAMP, is_complete, latest_first, once
 from slurm_local.build.toolchain import Go, go_version
 from slurm_local.paths import Paths, module_files
 
@@ -113,3 +116,21 @@ def test_two_who_want_the_same_build_make_it_once(tmp_path: Path) -> None:
         each.join()
 
     assert len(made) == 1
+
+
+def test_one_that_another_start_removes_meanwhile_is_left_out(tmp_path: Path) -> None:
+    """Each start removes what is old, and two may run on one machine."""
+    for age, name in enumerate(("new", "old", "older")):
+        stamp = tmp_path / name / STAMP
+        stamp.parent.mkdir()
+        stamp.touch()
+        os.utime(stamp, (1000 - age, 1000 - age))
+    (tmp_path / "half").mkdir()
+
+    def while_somebody_removes() -> Iterator[Path]:
+        for name in ("older", "old", "half", "new"):
+            if name == "old":
+                shutil.rmtree(tmp_path / name)
+            yield tmp_path / name
+
+    assert [path.name for path in latest_first(while_somebody_removes())] == ["new", "older"]
