@@ -29,6 +29,6 @@ def latest_first(directories: Iterable[Path]) -> list[Path]:
     """Those that are complete, by their stamps. Another start may remove one at any moment."""
     found = []
     for directory in directories:
-        with suppress(FileNotFoundError):
+        with suppress(FileNotFoundError, NotADirectoryError):  # Locks are files beside them.
             found.append(((directory / STAMP).stat().st_mtime_ns, directory))
     return [directory for _, directory in sorted(found, reverse=True)]

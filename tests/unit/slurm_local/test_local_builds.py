@@ -126,9 +126,10 @@ def test_one_that_another_start_removes_meanwhile_is_left_out(tmp_path: Path) ->
         stamp.touch()
         os.utime(stamp, (1000 - age, 1000 - age))
     (tmp_path / "half").mkdir()
+    (tmp_path / ".lock").touch()
 
     def while_somebody_removes() -> Iterator[Path]:
-        for name in ("older", "old", "half", "new"):
+        for name in ("older", "old", "half", ".lock", "new"):
             if name == "old":
                 shutil.rmtree(tmp_path / name)
             yield tmp_path / name
