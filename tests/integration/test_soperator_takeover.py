@@ -195,10 +195,17 @@ def owners(plane: Plane, ns: str, kind: str, name: str) -> list[tuple[str, str]]
     return [(one["kind"], one["name"]) for one in found]
 
 
+LOST_RACE = "the server rejected our request due to an error in our request"
+"""All that the server says when the `test` of a JSON patch fails: the object changed first, and the next pass
+decides again."""
+
+
 def refused(plane: Plane, user: str) -> list[str]:
-    """Writes that the API server did not take."""
+    """Writes that the API server did not take, apart from patches that lost a race."""
     return [
         f"{one['requestURI']}: {one['responseStatus']}"
         for one in changes_by(plane.audit_log, user)
-        if one["responseStatus"]["code"] >= 400 and "leases" not in one["requestURI"]
+        if one["responseStatus"]["code"] >= 400
+        and "leases" not in one["requestURI"]
+        and one["responseStatus"].get("message") != LOST_RACE
     ]
