@@ -2,7 +2,12 @@
 
 import asyncio
 import selectors
-from typing import Any
+from collections.abc import Callable
+from concurrent.futures import Executor
+from typing import Any, TypeVar, TypeVarTuple
+
+Given = TypeVarTuple("Given")
+Result = TypeVar("Result")
 
 # Bytes on loopback need a moment; only when none came in this time does the clock move.
 _REAL_PATIENCE_SECONDS = 0.004
@@ -33,7 +38,9 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def time(self) -> float:
         return self.now
 
-    def run_in_executor(self, executor: Any, func: Any, *args: Any) -> Any:
+    def run_in_executor(
+        self, executor: Executor | None, func: Callable[[*Given], Result], *args: *Given
+    ) -> asyncio.Future[Result]:
         self.threads_at_work += 1
         future = super().run_in_executor(executor, func, *args)
         future.add_done_callback(self._thread_is_done)
