@@ -15,7 +15,7 @@ from slurm_operator.slurmrest.client import SlurmRest
 from slurm_operator.slurmsync import poller as slurm_poller
 from slurm_operator.slurmsync.lists import ASKED_EARLIER_SECONDS, WHOLE_EVERY_SECONDS
 from slurm_operator.slurmsync.pending_writes import MESSAGE_TIMEOUT_SECONDS, Ledger
-from slurm_operator.slurmsync.poller import SlurmPoller, backoff_seconds, pause_seconds
+from slurm_operator.slurmsync.poller import SlurmPoller, failed_pause_seconds, pause_seconds
 
 EARLIER = str(1000 - ASKED_EARLIER_SECONDS)  # Before the mark of most lists here.
 
@@ -468,11 +468,11 @@ def test_the_dearer_a_look_the_rarer_it_is(cost_s: float, soon: bool, pause_s: f
 
 
 def test_after_failures_it_waits_longer_but_never_long() -> None:
-    assert [backoff_seconds(failures) for failures in range(1, 7)] == [1, 2, 4, 8, 10, 10]
+    assert [failed_pause_seconds(failures) for failures in range(1, 7)] == [1, 2, 4, 8, 10, 10]
 
 
 def test_a_slurm_that_is_away_for_hours_is_asked_as_often_as_after_a_minute() -> None:
-    assert backoff_seconds(2_000) == backoff_seconds(7)
+    assert failed_pause_seconds(2_000) == failed_pause_seconds(7)
 
 
 async def test_it_looks_every_second_while_somebody_waits(
