@@ -1,6 +1,6 @@
 """A World made by hand: what a reconciler sees when these objects exist."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, TypeVar
@@ -20,8 +20,40 @@ from slurm_operator.slurm.snapshot import Snapshot, Unreachable
 N = TypeVar("N", Secret, ConfigMap, Child)
 
 
+class WorldOfThings:
+    """A World's answers to what is asked by type, kind and name, for whoever can list what there is."""
+
+    slurms: dict[ObjectKey, Snapshot | Unreachable]
+    alone_since = datetime(2026, 1, 1, tzinfo=UTC)  # Where nothing is known of Slurm.
+
+    def of_type(self, type_: type[T]) -> Iterable[T]:
+        raise NotImplementedError
+
+    def of_kind(self, kind: Kind) -> Iterable[Child]:
+        raise NotImplementedError
+
+    def get(self, type_: type[T], namespace: str, name: str) -> T | None:
+        return next((t for t in self.all(type_, namespace) if t.metadata.name == name), None)
+
+    def all(self, type_: type[T], namespace: str = "") -> Sequence[T]:
+        found = (thing for thing in self.of_type(type_) if namespace in ("", thing.metadata.namespace))
+        return sorted(found, key=key_of)
+
+    def find(self, type_: type[T], index: str, value: str) -> Sequence[T]:
+        by = POD_INDEXES[index]
+        return [thing for thing in self.all(type_) if value in by(thing)]
+
+    def child(self, kind: Kind, namespace: str, name: str) -> Child | None:
+        key = ObjectKey(namespace, name)
+        return next((child for child in self.of_kind(kind) if key_of(child) == key), None)
+
+    def slurm(self, namespace: str, controller: str) -> Snapshot | Unreachable:
+        nothing = Unreachable(since=self.alone_since, why="there is no RestApi")
+        return self.slurms.get(ObjectKey(namespace, controller), nothing)
+
+
 @dataclass
-class HandmadeWorld:
+class HandmadeWorld(WorldOfThings):
     """Answers as the real one would, from lists."""
 
     things: list[Any] = field(default_factory=list)
@@ -35,25 +67,14 @@ class HandmadeWorld:
     storage_uses: dict[str, StorageUse] = field(default_factory=dict)  # By the uid of the pod.
     now: datetime = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
-    def get(self, type_: type[T], namespace: str, name: str) -> T | None:
-        return next((t for t in self.all(type_, namespace) if t.metadata.name == name), None)
+    def of_type(self, type_: type[T]) -> Iterable[T]:
+        return [thing for thing in self.things if type(thing) is type_]
 
-    def all(self, type_: type[T], namespace: str = "") -> Sequence[T]:
-        found: Iterator[T] = (
-            t for t in self.things if type(t) is type_ and namespace in ("", t.metadata.namespace)
-        )
-        return sorted(found, key=key_of)
+    def of_kind(self, kind: Kind) -> Iterable[Child]:
+        return self.children_.get(kind, ())
 
     def unreadable(self, type_: type[T], namespace: str) -> Sequence[str]:
         return sorted(key.name for kind, key in self.undecoded if (kind, key.namespace) == (type_, namespace))
-
-    def find(self, type_: type[T], index: str, value: str) -> Sequence[T]:
-        by = POD_INDEXES[index]
-        return [thing for thing in self.all(type_) if value in by(thing)]
-
-    def child(self, kind: Kind, namespace: str, name: str) -> Child | None:
-        key = ObjectKey(namespace, name)
-        return next((c for c in self.children_.get(kind, ()) if key_of(c) == key), None)
 
     def children(self, kind: Kind, owner_uid: str) -> Sequence[Child]:
         owned = (
@@ -75,10 +96,6 @@ class HandmadeWorld:
         found = self.named.get((type_, ObjectKey(namespace, name)))
         assert found is None or isinstance(found, type_ | Unread)
         return found
-
-    def slurm(self, namespace: str, controller: str) -> Snapshot | Unreachable:
-        nothing = Unreachable(since=datetime(2026, 1, 1, tzinfo=UTC), why="there is no RestApi")
-        return self.slurms.get(ObjectKey(namespace, controller), nothing)
 
     def job_end(self, namespace: str, controller: str, job_id: int) -> Sequence[EndedJob] | Unread:
         return self.job_ends.get(job_id, ())

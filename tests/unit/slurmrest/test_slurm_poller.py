@@ -5,7 +5,6 @@ from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
-from fake_clock import FakeClock
 from fake_slurmrestd import FakeSlurmrestd, answer, body_of, http
 from slurmrest_replies import CONF, JOBS, NODES, PING, RESERVATIONS, jobs, nodes, reservations, serve
 from structlog.testing import capture_logs
@@ -16,6 +15,7 @@ from slurm_operator.slurmsync import poller as slurm_poller
 from slurm_operator.slurmsync.lists import ASKED_EARLIER_SECONDS, WHOLE_EVERY_SECONDS
 from slurm_operator.slurmsync.pending_writes import MESSAGE_TIMEOUT_SECONDS, Ledger
 from slurm_operator.slurmsync.poller import SlurmPoller, failed_pause_seconds, pause_seconds
+from testing.virtual_time import FakeClock
 
 EARLIER = str(1000 - ASKED_EARLIER_SECONDS)  # Before the mark of most lists here.
 
@@ -409,7 +409,7 @@ async def test_it_waits_no_longer_when_its_clock_is_set_back(
     await poller.poll()
     clock.advance(after)
     await poller.poll()
-    clock.set_back = 3600
+    clock.ahead = timedelta(hours=-1)
     clock.advance(MESSAGE_TIMEOUT_SECONDS)
 
     await poller.poll()
