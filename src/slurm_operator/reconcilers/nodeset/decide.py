@@ -52,7 +52,7 @@ from slurm_operator.reconcilers.nodeset.worker.removal import Stages, retire
 from slurm_operator.reconcilers.nodeset.worker.staying import stages_of_staying_worker
 from slurm_operator.reconcilers.nodeset.workers import Worker
 from slurm_operator.reconcilers.shared.partition_removal import UNREACHABLE
-from slurm_operator.safety.gate import PROOF_LIFETIME, Shut, gate
+from slurm_operator.safety.gate import PROOF_LIFETIME, Shut, ShutFor, gate
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
 
 A_SECOND = timedelta(seconds=1)
@@ -62,7 +62,7 @@ NAMES_FREE_AFTER = timedelta(seconds=10)
 
 # How soon something is looked at again whose end nobody tells us of: a claim that nobody owns wakes nobody.
 ENDS_UNTOLD = {
-    "OldAnswer": A_SECOND,
+    ShutFor.OLD_ANSWER: A_SECOND,
     VOLUME_TERMINATING: timedelta(seconds=2),
     AUTH_CHANGING: timedelta(seconds=2),
 }
