@@ -11,6 +11,7 @@ from slurm_operator.manifests.meta import Child
 from slurm_operator.plan.actions import Apply, Create, PatchObject, WriteSlurm
 from slurm_operator.plan.plan import Outcome, Plan
 from slurm_operator.reconcilers.nebius import activecheck
+from slurm_operator.reconcilers.nebius.activecheck.observe import Seen
 from slurm_operator.runtime.report.reporter import full_status
 from slurm_operator.slurm.jobs.ended import EndedJob
 from slurm_operator.slurm.node import SlurmNode
@@ -31,16 +32,16 @@ def check(name: str = "gpus", type_: str = "slurmJob", **spec: Any) -> dict[str,
     """A check that drains the nodes of jobs that fail, unless told otherwise."""
     container = {"image": "registry.example/slurm_check_job:1"}
     jobs = {"jobContainer": container, "mungeContainer": {"image": "m:1"}, "sbatchScript": "true\n"}
-    by_type = {
+    by_type: dict[str, dict[str, Any]] = {
         "slurmJob": {"slurmJobSpec": jobs, "failureReactions": DRAIN},
         "k8sJob": {"k8sJobSpec": {"jobContainer": container, "scriptRefName": "script"}},
-    }[type_]
+    }
     base = {"name": name, "slurmClusterRefName": CLUSTER, "checkType": type_, "suspend": False}
     return {
         "apiVersion": "slurm.nebius.ai/v1alpha1",
         "kind": "ActiveCheck",
         "metadata": {"name": name},
-        "spec": {**base, **by_type, **spec},
+        "spec": {**base, **by_type[type_], **spec},
     }
 
 
@@ -48,7 +49,9 @@ def node(name: str, *states: str, **fields: Any) -> SlurmNode:
     return SlurmNode(name=name, state=NodeState.of(*(states or ("IDLE",))), **fields)
 
 
-def world(*checks: dict[str, Any], workers: int = 10, phase: str = "Available", **nodes: SlurmNode):
+def world(
+    *checks: dict[str, Any], workers: int = 10, phase: str = "Available", **nodes: SlurmNode
+) -> HandmadeWorld:
     """A cluster that works, with a NodeSet `cpu` of so many workers."""
     cluster = codec.plain(read(manifest("SlurmCluster", CLUSTER)))
     nodeset = read(manifest("NodeSet", "cpu", spec__clusterName=CLUSTER))
@@ -92,6 +95,7 @@ def with_run(
 ) -> HandmadeWorld:
     """A Job of the check in this state, whose pod noted these Slurm jobs."""
     owner = there.get(ActiveCheck, "ns", name)
+    assert owner is not None
     annotations = {"slurm-job-id": ids, "unhandled-slurm-job-id": ids} if ids else {}
     meta = {
         "name": run or f"{name}-initial-run",
@@ -122,7 +126,7 @@ def with_run(
     return there
 
 
-def decide(there: HandmadeWorld, name: str = "gpus"):
+def decide(there: HandmadeWorld, name: str = "gpus") -> tuple[Seen, Plan]:
     seen = RECONCILER.observe(ObjectKey("ns", name), there)
     assert seen is not None
     return seen, RECONCILER.decide(seen, there.now)
@@ -139,12 +143,17 @@ def waits(plan: Plan) -> dict[str, str]:
 def patched(plan: Plan, kind: Any = kinds.JOB) -> list[dict[str, Any]]:
     """The annotations that Jobs get."""
     return [
-        operation["value"]
+        _object(operation["value"])
         for action in plan.actions()
         if isinstance(action, PatchObject) and action.kind == kind
         for operation in action.operations
         if operation["path"] == "/metadata/annotations"
     ]
+
+
+def _object(value: object) -> dict[str, Any]:
+    assert isinstance(value, dict)
+    return value
 
 
 def made(plan: Plan, kind: str) -> list[dict[str, Any]]:

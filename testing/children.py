@@ -1,5 +1,7 @@
 """What tests of reconcilers with children share: facts by hand, and the world after a plan was carried out."""
 
+from typing import Any, TypeVar
+
 from slurm_operator.api.schema import codec
 from slurm_operator.api.shared.meta import Meta, ObjectKey
 from slurm_operator.manifests import kinds
@@ -9,10 +11,16 @@ from slurm_operator.manifests.objects import ConfigMap, Pod, Secret
 from slurm_operator.manifests.secrets import CONTENT_DIGEST, content_digest
 from slurm_operator.plan.actions import Apply, GenerateSecret
 from slurm_operator.plan.plan import Outcome, Plan
+from slurm_operator.plan.reconciler import Reconciler
 from testing.world import HandmadeWorld
 
+T = TypeVar("T")
+Seen = TypeVar("Seen")
 
-def read(cls, spec: dict, *, name="slurm", uid="uid-1", **metadata):
+
+def read(
+    cls: type[T], spec: dict[str, Any], *, name: str = "slurm", uid: str = "uid-1", **metadata: Any
+) -> T:
     """One of our objects in namespace `ns`."""
     meta = {"name": name, "namespace": "ns", "uid": uid, "generation": 1, "resourceVersion": "7", **metadata}
     return codec.read(cls, {"metadata": meta, "spec": spec})
@@ -71,7 +79,9 @@ def put(world: HandmadeWorld, manifest: Manifest) -> None:
     world.children_[kind] = [*others, Child(metadata=_meta(meta), body=dict(manifest))]
 
 
-def running(world: HandmadeWorld, kind: kinds.Kind, name: str, *, ready: int = 1, **status) -> HandmadeWorld:
+def running(
+    world: HandmadeWorld, kind: kinds.Kind, name: str, *, ready: int = 1, **status: Any
+) -> HandmadeWorld:
     """The same, with so many pods of a workload ready."""
     child = world.child(kind, "ns", name)
     assert child is not None
@@ -80,14 +90,16 @@ def running(world: HandmadeWorld, kind: kinds.Kind, name: str, *, ready: int = 1
     return world
 
 
-def pod(name: str, app: str, instance: str, **status) -> Pod:
+def pod(name: str, app: str, instance: str, **status: Any) -> Pod:
     labels = {"app.kubernetes.io/name": app, "app.kubernetes.io/instance": instance}
     return codec.read(
         Pod, {"metadata": {"name": name, "namespace": "ns", "labels": labels}, "status": status}
     )
 
 
-def report(reconciler, seen, plan, outcome=None) -> dict:
+def report(
+    reconciler: Reconciler[Seen], seen: Seen, plan: Plan, outcome: Outcome | None = None
+) -> dict[str, Any]:
     """Conditions by type as (status, reason, message), and the other fields."""
     told = reconciler.status(seen, plan, outcome or Outcome(done=tuple(plan.actions())))
     found = {c.type: (str(c.status), c.reason, c.message) for c in told.conditions}

@@ -1,6 +1,8 @@
 """What tests of Clusters share: one made by hand, and the world after its plan was carried out."""
 
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from typing import Any, TypeVar
 
 from slurm_operator.api import KINDS
 from slurm_operator.api.schema import codec
@@ -11,6 +13,7 @@ from slurm_operator.manifests.platform import StorageClass
 from slurm_operator.plan.actions import Apply, Create, DeleteObject, PatchObject
 from slurm_operator.plan.plan import Plan
 from slurm_operator.reconcilers.cluster import RECONCILER
+from slurm_operator.reconcilers.cluster.observe import Seen
 from slurm_operator.slurm.jobs.job import SlurmJob
 from slurm_operator.slurm.node import SlurmNode
 from slurm_operator.slurm.partition import Partition
@@ -21,10 +24,18 @@ from testing.world import HandmadeWorld
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 KEY = ObjectKey("ns", "demo")
-BY_KIND = {kind.KIND: kind for kind in KINDS}
+T = TypeVar("T")
+
+BY_KIND: dict[Any, type[Any]] = {kind.KIND: kind for kind in KINDS}
 
 
-def cluster(spec: dict | None = None, *, status: dict | None = None, name="demo", **meta) -> Cluster:
+def cluster(
+    spec: dict[str, Any] | None = None,
+    *,
+    status: dict[str, Any] | None = None,
+    name: str = "demo",
+    **meta: Any,
+) -> Cluster:
     whole = {
         "metadata": {"name": name, "namespace": "ns", "uid": "uid-1", "generation": 1, "resourceVersion": "7", **meta},
         "spec": {"nodeSets": [{"name": "cpu", "replicas": 2}]} if spec is None else spec,
@@ -38,7 +49,7 @@ def storage_class(*, default: bool = True) -> StorageClass:
     return codec.read(StorageClass, {"metadata": {"name": "disk", "annotations": note}})
 
 
-def world(made: Cluster, *more, storage: bool | None = True) -> HandmadeWorld:
+def world(made: Cluster, *more: Any, storage: bool | None = True) -> HandmadeWorld:
     """A Kubernetes with, or without, a default StorageClass; None: nobody may look."""
     there = HandmadeWorld(things=[made, *more])
     if storage is not None:
@@ -48,7 +59,7 @@ def world(made: Cluster, *more, storage: bool | None = True) -> HandmadeWorld:
     return there
 
 
-def decide(there: HandmadeWorld, key=KEY):
+def decide(there: HandmadeWorld, key: ObjectKey = KEY) -> tuple[Seen, Plan]:
     seen = RECONCILER.observe(key, there)
     assert seen is not None
     return seen, RECONCILER.decide(seen, NOW)
@@ -80,7 +91,7 @@ def settled(there: HandmadeWorld) -> HandmadeWorld:
     return carried_out(there, decide(there)[1])
 
 
-def edited(there: HandmadeWorld, kind, name: str, **spec) -> HandmadeWorld:
+def edited(there: HandmadeWorld, kind: type[Any], name: str, **spec: Any) -> HandmadeWorld:
     """Somebody changed fields of one part."""
     part = there.get(kind, "ns", name)
     _replace(there, kind, name, {**codec.plain(part), "spec": {**codec.plain(part)["spec"], **spec}})
@@ -88,8 +99,9 @@ def edited(there: HandmadeWorld, kind, name: str, **spec) -> HandmadeWorld:
 
 
 def saying(
-    there: HandmadeWorld, kind, name: str, ready: str, reason="", message="", degraded="False", **status
-):
+    there: HandmadeWorld, kind: type[Any], name: str, ready: str, reason: str = "", message: str = "",
+    degraded: str = "False", **status: Any,
+) -> HandmadeWorld:  # fmt: skip
     """A part that says this about itself."""
     conditions = [
         {"type": "Ready", "status": ready, "reason": reason or "Because", "message": message},
@@ -103,7 +115,7 @@ def saying(
     return there
 
 
-def leaving(there: HandmadeWorld, kind, name: str) -> HandmadeWorld:
+def leaving(there: HandmadeWorld, kind: type[Any], name: str) -> HandmadeWorld:
     """A part that is deleted, and held on to by its own finalizer."""
     part = codec.plain(there.get(kind, "ns", name))
     part["metadata"]["deletionTimestamp"] = "2026-01-01T11:00:00Z"
@@ -112,7 +124,7 @@ def leaving(there: HandmadeWorld, kind, name: str) -> HandmadeWorld:
 
 
 def slurm(*, nodes: dict[str, str] | None = None, jobs: dict[int, str] | None = None,
-          partitions: dict[str, str] | None = None, in_partition="all") -> Snapshot:  # fmt: skip
+          partitions: dict[str, str] | None = None, in_partition: str = "all") -> Snapshot:  # fmt: skip
     """What slurmctld says: nodes and jobs by their state, `IDLE+DRAIN`."""
     return Snapshot(
         nodes={
@@ -132,7 +144,7 @@ def slurm(*, nodes: dict[str, str] | None = None, jobs: dict[int, str] | None = 
     )
 
 
-def _put(there: HandmadeWorld, manifest: dict) -> None:
+def _put(there: HandmadeWorld, manifest: dict[str, Any]) -> None:
     kind = kinds.kind_of(manifest)
     if kind not in BY_KIND:
         put(there, manifest)
@@ -151,7 +163,9 @@ def _put(there: HandmadeWorld, manifest: dict) -> None:
     _replace(there, BY_KIND[kind], name, whole)
 
 
-def _patched(there: HandmadeWorld, kind, name: str, operations) -> None:
+def _patched(
+    there: HandmadeWorld, kind: type[Any], name: str, operations: Sequence[Mapping[str, Any]]
+) -> None:
     part = codec.plain(there.get(kind, "ns", name))
     for operation in operations:
         field = str(operation["path"]).removeprefix("/spec/")
@@ -161,11 +175,11 @@ def _patched(there: HandmadeWorld, kind, name: str, operations) -> None:
     _replace(there, kind, name, part)
 
 
-def _replace(there: HandmadeWorld, kind, name: str, whole: dict) -> None:
+def _replace(there: HandmadeWorld, kind: type[Any], name: str, whole: dict[str, Any]) -> None:
     others = [t for t in there.things if (type(t), t.metadata.name) != (kind, name)]
     there.things = [*others, codec.read(kind, whole)]
 
 
-def stranger(kind, name: str, spec: dict | None = None):
+def stranger(kind: type[T], name: str, spec: dict[str, Any] | None = None) -> T:
     """An object that no Cluster made."""
     return read(kind, spec or {}, name=name, uid="uid-else")

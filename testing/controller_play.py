@@ -3,7 +3,7 @@
 One call of `round` is one pass and what follows from it. What was decided is kept as a transcript.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 from slurm_operator import wire
 from slurm_operator.api.schema import codec
 from slurm_operator.api.shared import names
+from slurm_operator.api.shared.conditions import Condition
 from slurm_operator.api.shared.meta import Meta, ObjectKey
 from slurm_operator.api.slinky.controller import Controller
 from slurm_operator.api.slinky.controller_status import ControllerStatus
@@ -30,9 +31,10 @@ from slurm_operator.manifests.objects import (
 )
 from slurm_operator.plan import actions
 from slurm_operator.plan.actions import Action, subject
-from slurm_operator.plan.plan import Outcome
+from slurm_operator.plan.plan import Outcome, Plan
 from slurm_operator.reconcilers.controller import RECONCILER
 from slurm_operator.reconcilers.controller.configuration.files import Files, files_of
+from slurm_operator.reconcilers.controller.observe import Seen
 from slurm_operator.slurm.conf.lines import parse
 from slurm_operator.slurm.health import ControllerPing
 from slurm_operator.slurm.jobs.job import SlurmJob
@@ -108,7 +110,9 @@ class Play:
 
     @property
     def controller(self) -> Controller:
-        return self.world.get(Controller, NS, NAME)
+        found = self.world.get(Controller, NS, NAME)
+        assert found is not None
+        return found
 
     def pods(self, app: str = "slurmctld") -> list[Pod]:
         return [p for p in self.world.all(Pod) if p.metadata.labels.get(names.APP_NAME) == app]
@@ -116,7 +120,7 @@ class Play:
     def mounted(self) -> Files | None:
         return files_of(self.world.child(kinds.CONFIG_MAP, NS, names.controller_config(NAME)))
 
-    def condition(self, type_: str):
+    def condition(self, type_: str) -> Condition:
         return next(c for c in self.controller.status.conditions if c.type == type_)
 
     def _tell(self, done: list[Action]) -> None:
@@ -162,8 +166,14 @@ class Play:
                 made = Secret(metadata=Meta(name=name, namespace=NS), digests={entry: f"made-{name}"})
                 self.world.named[Secret, ObjectKey(NS, name)] = made
             case actions.WriteSlurm():
-                if self.mounted() is not None and self.takes(self.mounted()):
-                    self.running = self.mounted()
+                if (files := self.mounted()) is not None and self.takes(files):
+                    self.running = files
+            case actions.Wait() | actions.Tell():
+                pass
+            case actions.PatchObject():
+                pass  # Of others nothing is kept here.
+            case other:
+                raise AssertionError(f"nobody taught this cluster about {type(other).__name__}")
 
     def _new_pod(self, manifest: Manifest) -> None:
         whole = child(manifest).body
@@ -174,6 +184,7 @@ class Play:
 
     def _patch_pod(self, key: ObjectKey, operations: tuple[dict[str, object], ...]) -> None:
         pod = self.world.get(Pod, *key)
+        assert pod is not None
         for operation in operations:
             _, _, where, name = str(operation["path"]).split("/", 3)
             values = dict(getattr(pod.metadata, where))
@@ -189,6 +200,7 @@ class Play:
         for pod in self.pods("slurm-rehearsal"):
             if not pod.has_ended:
                 files = files_of(self.world.child(kinds.CONFIG_MAP, NS, pod.metadata.name))
+                assert files is not None
                 self._replace(ended(pod, self.rehearse(files)))
         workload = self.world.child(kinds.STATEFUL_SET, NS, names.controller_workload(NAME))
         if workload is None:
@@ -231,7 +243,7 @@ class Play:
             pings=pings, slurmctld_parameters=parameters(self.running), release="26.05.5",
         )  # fmt: skip
 
-    def _report(self, seen, plan, done) -> None:
+    def _report(self, seen: Seen, plan: Plan, done: Sequence[Action]) -> None:
         report = RECONCILER.status(seen, plan, Outcome(done=tuple(done)))
         status = codec.read(
             ControllerStatus,
@@ -250,10 +262,10 @@ class Play:
 
 def running(pod: Pod, at: datetime, *, is_ready: bool) -> Pod:
     state = ContainerState(running=ContainerStateRunning(started_at=at))
-    conditions = [PodCondition(type="Ready", status="True" if is_ready else "False")]
+    conditions = (PodCondition(type="Ready", status="True" if is_ready else "False"),)
     container = ContainerStatus(name="slurmctld", ready=is_ready, state=state)
     return wire.replace(
-        pod, status=PodStatus(phase="Running", conditions=conditions, container_statuses=[container])
+        pod, status=PodStatus(phase="Running", conditions=conditions, container_statuses=(container,))
     )
 
 
@@ -261,7 +273,7 @@ def crashing(pod: Pod, said: str, began: datetime | None = None) -> Pod:
     state = ContainerState(waiting=ContainerStateWaiting(reason="CrashLoopBackOff"))
     last = ContainerState(terminated=ContainerStateTerminated(exit_code=1, message=said, started_at=began))
     container = ContainerStatus(name="slurmctld", restart_count=3, state=state, last_state=last)
-    return wire.replace(pod, status=PodStatus(phase="Running", container_statuses=[container]))
+    return wire.replace(pod, status=PodStatus(phase="Running", container_statuses=(container,)))
 
 
 def ended(pod: Pod, said: str) -> Pod:
@@ -269,7 +281,7 @@ def ended(pod: Pod, said: str) -> Pod:
     state = ContainerState(terminated=ContainerStateTerminated(exit_code=code, message=said))
     container = ContainerStatus(name="slurmctld", state=state)
     phase = "Failed" if code else "Succeeded"
-    return wire.replace(pod, status=PodStatus(phase=phase, container_statuses=[container]))
+    return wire.replace(pod, status=PodStatus(phase=phase, container_statuses=(container,)))
 
 
 def _belongs(thing: Any, uid: str) -> bool:

@@ -36,7 +36,9 @@ def thing(kind: str, name: str, spec: dict[str, Any] | None = None, **metadata: 
 
 def controller(spec: dict[str, Any] | None = None, **metadata: Any) -> Controller:
     whole = {"slurmctld": {"image": "slurmctld:26.05"}, **(spec or {})}
-    return thing("Controller", NAME, whole, **metadata)
+    made = thing("Controller", NAME, whole, **metadata)
+    assert isinstance(made, Controller)
+    return made
 
 
 def files(name: str, data: dict[str, str], binary: dict[str, str] | None = None) -> ConfigMap:

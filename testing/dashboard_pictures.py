@@ -72,8 +72,9 @@ def picture(path: Path, ask: Asked) -> str:
 def _curves(panel: dict[str, Any], ask: Asked) -> Iterator[Curve]:
     for target in panel["targets"]:
         for labels, points in ask(dashboards.with_every_cluster(target["expr"])):
-            legend = re.sub(
-                r"\{\{(\w+)\}\}", lambda found, has=labels: has.get(found[1], ""), target["legendFormat"]
+            words = re.split(r"\{\{(\w+)\}\}", target["legendFormat"])
+            legend = "".join(
+                labels.get(word, "") if number % 2 else word for number, word in enumerate(words)
             )
             # A quotient of nothing by nothing is no number, and what was never read is infinitely old: no point.
             yield Curve(legend.strip(), [point for point in points if math.isfinite(point[1])])

@@ -1,6 +1,7 @@
 """The manifests in docs/examples, so that tests show what readers copy."""
 
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -13,6 +14,8 @@ def example_lines(name: str) -> list[str]:
     return [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
 
 
-def example(name: str) -> dict:
+def example(name: str) -> dict[str, Any]:
     """The spec of an example."""
-    return yaml.safe_load((EXAMPLES / f"{name}.yaml").read_text())["spec"]
+    spec = yaml.safe_load((EXAMPLES / f"{name}.yaml").read_text())["spec"]
+    assert isinstance(spec, dict)
+    return spec

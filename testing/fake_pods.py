@@ -1,11 +1,13 @@
 """Pods and machines in memory: a scheduler, a kubelet and an API server, as far as workers notice them."""
 
 import copy
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Any
 
 from slurm_operator import wire
-from slurm_operator.manifests.objects import Pod
+from slurm_operator.manifests.objects import KubeNode, Pod
 from testing.workers import machine
 
 
@@ -19,7 +21,7 @@ class Machine:
     is_cordoned: bool = False
     annotations: dict[str, str] = field(default_factory=dict)
 
-    def kube_node(self):
+    def kube_node(self) -> KubeNode:
         return machine(self.name, cordoned=self.is_cordoned, annotations=self.annotations)
 
 
@@ -27,7 +29,7 @@ class Machine:
 class FakePods:
     now: datetime
     machines: list[Machine]
-    pods: dict[str, dict] = field(default_factory=dict)
+    pods: dict[str, dict[str, Any]] = field(default_factory=dict)
     waiting: set[str] = field(
         default_factory=set
     )  # Uids of pods whose own grace period waits for their jobs.
@@ -38,7 +40,7 @@ class FakePods:
 
     # ---- What the API server takes
 
-    def create(self, manifest: dict) -> None:
+    def create(self, manifest: dict[str, Any]) -> None:
         name = manifest["metadata"]["name"]
         if name in self.pods:
             raise Rejected(f"pods {name!r} already exists")
@@ -49,7 +51,7 @@ class FakePods:
         self.pods[name] = pod
         self._touch(pod)
 
-    def patch(self, name: str, uid: str, operations) -> None:
+    def patch(self, name: str, uid: str, operations: Sequence[Mapping[str, Any]]) -> None:
         """A JSON patch: all of it or nothing."""
         pod = self.pods.get(name)
         if pod is None or pod["metadata"]["uid"] != uid:
@@ -113,7 +115,7 @@ class FakePods:
         status["conditions"] = [_ready(True, self.now), *status["conditions"][1:]]
         self._touch(pod)
 
-    def running(self) -> dict[str, dict]:
+    def running(self) -> dict[str, dict[str, Any]]:
         """Pods whose slurmd runs, by name."""
         there = {name: pod for name, pod in self.pods.items() if name not in self.dead}
         return {name: pod for name, pod in there.items() if pod["status"]["containerStatuses"]}
@@ -137,7 +139,7 @@ class FakePods:
         self.pods[name]["status"]["conditions"][0] = _ready(False, self.now)
         self.delete(name, self.pods[name]["metadata"]["uid"], grace=30)
 
-    def _touch(self, pod: dict) -> None:
+    def _touch(self, pod: dict[str, Any]) -> None:
         self.made += 1
         pod["metadata"]["resourceVersion"] = str(self.made)
 
@@ -146,13 +148,13 @@ def _text(moment: datetime) -> str:
     return f"{moment:%Y-%m-%dT%H:%M:%SZ}"
 
 
-def _ready(is_ready: bool, now: datetime) -> dict:
+def _ready(is_ready: bool, now: datetime) -> dict[str, Any]:
     return {"type": "Ready", "status": "True" if is_ready else "False", "lastTransitionTime": _text(now)}
 
 
-def _carry_out(pod: dict, operation: dict) -> None:
+def _carry_out(pod: dict[str, Any], operation: Mapping[str, Any]) -> None:
     *path, last = [p.replace("~1", "/").replace("~0", "~") for p in operation["path"].split("/")[1:]]
-    where = pod
+    where: Any = pod
     for part in path:
         where = where[int(part)] if isinstance(where, list) else where[part]
     key = last if isinstance(where, dict) else len(where) if last == "-" else int(last)
@@ -168,13 +170,15 @@ def _carry_out(pod: dict, operation: dict) -> None:
             where.insert(key, operation["value"])
         case "add" | "replace":
             where[key] = operation["value"]
+        case other:
+            raise AssertionError(f"nobody taught these pods about {other}")
 
 
-def _bound_to(spec: dict) -> str:
+def _bound_to(spec: dict[str, Any]) -> str:
     """The one machine that a pod may be on; empty when it may be anywhere."""
     affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
     terms = (affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}).get(
         "nodeSelectorTerms", []
     )
     rules = [rule for term in terms for rule in term.get("matchFields", [])]
-    return rules[0]["values"][0] if rules else ""
+    return str(rules[0]["values"][0]) if rules else ""

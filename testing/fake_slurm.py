@@ -6,6 +6,7 @@ alive for a while, a node with a job cannot be deleted, and after a loss of its 
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Any
 
 from slurm_operator.safety.write_screening import screen
 from slurm_operator.slurm.jobs.job import SlurmJob
@@ -18,9 +19,15 @@ from slurm_operator.slurm.writes import (
     DeleteNodes,
     DrainNodes,
     ExplainNodes,
+    NodeWrite,
     PowerNodes,
+    Reconfigure,
     RequeueJob,
+    Reserve,
     ResumeNodes,
+    SignalJob,
+    SlurmWrite,
+    Unreserve,
     UpdateJob,
     UpdateNodes,
 )
@@ -167,7 +174,7 @@ class FakeSlurm:
         if not record.is_down:
             record.reason, record.changed_at = "", self.now
 
-    def write(self, write) -> None:
+    def write(self, write: SlurmWrite) -> None:
         """As the one writer would: screened against the nodes as they are. Raises Refused."""
         if isinstance(write, UpdateJob | RequeueJob | CancelJob) and write.job_id not in self.jobs:
             raise Refused(f"there is no job {write.job_id}")
@@ -180,6 +187,8 @@ class FakeSlurm:
             case CancelJob(address=address):
                 for job in self._addressed(address):
                     job.state = "CANCELLED"
+            case SignalJob() | Reconfigure() | Reserve() | Unreserve():
+                raise AssertionError(f"nobody taught this Slurm about {type(write).__name__}")
             case _:
                 self._write_nodes(write)
 
@@ -191,7 +200,7 @@ class FakeSlurm:
             return [job for job in tasks if job.array_task_id == int(task)]
         return tasks or [self.jobs[int(head)]]
 
-    def _write_nodes(self, write) -> None:
+    def _write_nodes(self, write: NodeWrite) -> None:
         send, answers = screen(write, {record.name: self._node(record) for record in self.records.values()})
         for name in send:
             self._write_node(write, name)
@@ -199,7 +208,7 @@ class FakeSlurm:
         if bad:
             raise Refused("; ".join(bad))
 
-    def _write_node(self, write, name: str) -> None:
+    def _write_node(self, write: NodeWrite, name: str) -> None:
         self.clock += 1
         self.written_at[name] = self.clock
         match write:
@@ -260,7 +269,7 @@ class FakeSlurm:
         )  # fmt: skip
 
 
-def _sizes(conf: str) -> dict[str, int]:
+def _sizes(conf: str) -> dict[str, Any]:
     said = dict(word.split("=", 1) for word in conf.split())
     cpus, memory = int(said.get("CPUs", 0)), int(said.get("RealMemory", 0))
     return {"cpus": cpus, "effective_cpus": cpus, "real_memory_mb": memory}

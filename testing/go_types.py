@@ -38,7 +38,7 @@ class Field(NamedTuple):
 
     def within(self, **fields: Any) -> dict[str, Any]:
         """A whole spec in which the struct of this field has these; nothing above it is empty."""
-        found: Any = {"unlike": "others", **fields}
+        found: dict[str, Any] = {"unlike": "others", **fields}
         for name, kind in reversed(self.above):
             found = {"unlike": "others", name: [found] if kind == "list" else found}
         return found
@@ -49,7 +49,9 @@ def fields(struct: str) -> list[Field]:
     return list(_fields(struct, (), {"time", "bytes", "?FieldsV1"}, set()))
 
 
-def _fields(struct: str, above: tuple, untold: set[str], told: set[str]) -> Iterator[Field]:
+def _fields(
+    struct: str, above: tuple[tuple[str, str], ...], untold: set[str], told: set[str]
+) -> Iterator[Field]:
     told.add(struct)
     for name, said in STRUCTS[struct].items():
         kind, always, of = _read(said)

@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -13,7 +14,7 @@ GOLDEN = Path(__file__).parents[1] / "tests" / "unit" / "reconcilers" / "golden"
 class _Dumper(yaml.SafeDumper):
     """Without aliases, and texts of several lines as people write them."""
 
-    def ignore_aliases(self, data):
+    def ignore_aliases(self, data: Any) -> bool:
         return True
 
 
@@ -24,14 +25,14 @@ def _text(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
 _Dumper.add_representer(str, _text)
 
 
-def as_yaml(manifests: list[dict]) -> str:
+def as_yaml(manifests: list[dict[str, Any]]) -> str:
     plain = [wire.plain(manifest) for manifest in manifests]
     return yaml.dump_all(
         plain, Dumper=_Dumper, sort_keys=True, explicit_start=True, width=110, allow_unicode=True
     )
 
 
-def assert_golden(kind: str, name: str, manifests: list[dict]) -> None:
+def assert_golden(kind: str, name: str, manifests: list[dict[str, Any]]) -> None:
     """These are the manifests in `golden/KIND/NAME.yaml`, byte for byte."""
     path = GOLDEN / kind / f"{name}.yaml"
     text = as_yaml(manifests)
@@ -43,7 +44,7 @@ def assert_golden(kind: str, name: str, manifests: list[dict]) -> None:
     )
 
 
-def golden_manifests(kind: str) -> dict[str, list[dict]]:
+def golden_manifests(kind: str) -> dict[str, list[dict[str, Any]]]:
     """Everything in `golden/KIND`, by the name of the file."""
     return {
         path.stem: list(yaml.safe_load_all(path.read_text()))

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +16,7 @@ from pathlib import Path
 def free_port() -> int:
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
+        return int(one.getsockname()[1])
 
 
 @dataclass
@@ -83,7 +83,7 @@ def running_manager(
             process.wait()
 
 
-def until(condition, *, seconds: float = 60, what: str = "it") -> None:
+def until(condition: Callable[[], object], *, seconds: float = 60, what: str = "it") -> None:
     """Wait for a condition; how long it takes is not what is tested.
 
     Most looks are processes of kubectl, so it rests four times as long as a look took: who waits leaves the

@@ -1,8 +1,12 @@
 """What people and bad days do to a cluster, at random: for stories in which nothing may go wrong all the same."""
 
+from typing import TypeVar
+
 from slurm_operator.api.shared import names
 from slurm_operator.api.slinky.nodeset_updates import UpdateType
 from testing.story import Story
+
+T = TypeVar("T")
 
 HUMAN = "bad disk, ask Ada"
 
@@ -123,5 +127,5 @@ class Mischief:
         if image in story.pods.bad_images or kind != UpdateType.ROLLING_UPDATE:
             story.change(slurmd={"image": "slurmd:good"})
 
-    def _some(self, choices: list) -> list:
+    def _some(self, choices: list[T]) -> list[T]:
         return [self.chance.choice(choices)] if choices else []

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from slurm_operator import wire
 from slurm_operator.api import registry
@@ -65,17 +66,18 @@ def empty() -> Picture:
     return made
 
 
-def cluster(spec: dict | None = None, name: str = "demo") -> Cluster:
+def cluster(spec: dict[str, Any] | None = None, name: str = "demo") -> Cluster:
     meta = {"name": name, "namespace": NS, "uid": f"uid-of-{name}", "generation": 1, "resourceVersion": "1"}
     return codec.read(Cluster, {"metadata": meta, "spec": spec or SPEC})
 
 
-def working(spec: dict | None = None) -> Picture:
+def working(spec: dict[str, Any] | None = None) -> Picture:
     """The picture some seconds after somebody made this Cluster."""
     made = empty()
     made.put(cluster(spec))
     Play(made, RECONCILERS).run()
     snapshot = made.slurms[SLURM]
+    assert isinstance(snapshot, Snapshot)
     partitioned = {
         name: wire.replace(node, partitions=("all",), cpus=4, effective_cpus=4, version="26.05.5")
         for name, node in snapshot.nodes.items()
@@ -101,7 +103,7 @@ def working_slurmcluster(nodeset: Manifest, cluster: Manifest, *, is_populated: 
 def retold(
     made: Picture,
     refused: dict[tuple[str, str], str] | None = None,
-    reconcilers_: Sequence[Reconciler] = RECONCILERS,
+    reconcilers_: Sequence[Reconciler[Any]] = RECONCILERS,
 ) -> Picture:
     """After the operator has looked at everything twice. What it tried is done, unless `refused` says why not."""
     for _ in range(2):
@@ -124,7 +126,7 @@ def explanation(
     made: Picture,
     what: str,
     jobs: tuple[JobDetail, ...] = (),
-    reconcilers_: Sequence[Reconciler] = RECONCILERS,
+    reconcilers_: Sequence[Reconciler[Any]] = RECONCILERS,
 ) -> Explanation:
     """With `jobs`, all that Slurm says of jobs when somebody asks for one."""
     kind, _, name = what.partition("/")
@@ -144,7 +146,7 @@ def one_of(made: Picture, prefix: str) -> str:
     return next(one.metadata.name for one in made.all(Pod) if one.metadata.name.startswith(prefix))
 
 
-def unready(made: Picture, name: str, **status) -> None:
+def unready(made: Picture, name: str, **status: Any) -> None:
     """A pod that is not ready; its workload counts one less."""
     old = pod(made, name)
     ready = PodCondition(type="Ready", status="False", last_transition_time=made.now)
@@ -189,7 +191,11 @@ def waiting(
 
 
 def slurm(
-    made: Picture, *, nodes: dict[str, dict] | None = None, jobs: tuple[SlurmJob, ...] = (), **fields
+    made: Picture,
+    *,
+    nodes: dict[str, dict[str, Any] | None] | None = None,
+    jobs: tuple[SlurmJob, ...] = (),
+    **fields: Any,
 ) -> None:
     """Change what Slurm says: fields of nodes by name (None drops one), and these jobs."""
     snapshot = made.slurms[SLURM]
@@ -210,7 +216,9 @@ def state(*words: str) -> NodeState:
     return NodeState.of(*words, "DYNAMIC_NORM")
 
 
-def job(job_id: int, *nodes: str, words=("RUNNING",), minutes: int | None = 60, **fields) -> SlurmJob:
+def job(
+    job_id: int, *nodes: str, words: Sequence[str] = ("RUNNING",), minutes: int | None = 60, **fields: Any
+) -> SlurmJob:
     """A job of ada in partition all, that began at noon."""
     limit = timedelta(minutes=minutes) if minutes is not None else None
     begun = NOON if nodes else None

@@ -42,23 +42,17 @@ def _constants() -> dict[tuple[str, str], str]:
     found: dict[tuple[str, str], str] = {}
     for path, tree in _trees():
         for node in ast.walk(tree):
-            targets = (
-                node.targets
-                if isinstance(node, ast.Assign)
-                else [node.target]
-                if isinstance(node, ast.AnnAssign)
-                else []
-            )
-            if (
-                targets
-                and isinstance(getattr(node, "value", None), ast.Constant)
-                and isinstance(node.value.value, str)
-            ):
-                for target in targets:
-                    if isinstance(target, ast.Name):
-                        found[str(path), target.id] = node.value.value
-                        if path.name != ELSEWHERE:
-                            found.setdefault(("", target.id), node.value.value)
+            match node:
+                case ast.Assign(targets=targets, value=ast.Constant(value=str(text))):
+                    named = [target.id for target in targets if isinstance(target, ast.Name)]
+                case ast.AnnAssign(target=ast.Name(id=name), value=ast.Constant(value=str(text))):
+                    named = [name]
+                case _:
+                    continue
+            for name in named:
+                found[str(path), name] = text
+                if path.name != ELSEWHERE:
+                    found.setdefault(("", name), text)
     return found
 
 

@@ -13,6 +13,7 @@ from slurm_operator.manifests import kinds
 from slurm_operator.manifests.objects import Pod, Secret
 from slurm_operator.plan.actions import Apply, Create, DeleteObject, GenerateSecret, PatchObject
 from slurm_operator.plan.plan import Plan, lane, plan
+from slurm_operator.plan.reconciler import Reconciler
 from slurm_operator.reconcilers.nebius import nodeset as nodeset_reconciler
 from slurm_operator.reconcilers.nebius import slurmcluster as cluster_reconciler
 from testing import children
@@ -21,8 +22,11 @@ from testing.world import HandmadeWorld
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 OURS = "ghcr.io/slinkyproject/{daemon}:26.05-ubuntu26.04"
-BY_KIND = {one.kind: one.model for one in registry.ALL}
-RECONCILERS = {SlurmCluster: cluster_reconciler.RECONCILER, NodeSet: nodeset_reconciler.RECONCILER}
+BY_KIND: dict[Any, type[Any]] = {one.kind: one.model for one in registry.ALL}
+RECONCILERS: dict[type, Reconciler[Any]] = {
+    SlurmCluster: cluster_reconciler.RECONCILER,
+    NodeSet: nodeset_reconciler.RECONCILER,
+}
 
 
 def manifest(kind: str, name: str, **changes: Any) -> dict[str, Any]:
@@ -59,7 +63,7 @@ def world(*bodies: dict[str, Any]) -> HandmadeWorld:
     return HandmadeWorld(things=[read(body) for body in bodies])
 
 
-def decide(there: HandmadeWorld, type_: type, name: str):
+def decide(there: HandmadeWorld, type_: type, name: str) -> tuple[Any, Plan]:
     """What the reconciler of a kind sees and decides."""
     reconciler = RECONCILERS[type_]
     seen = reconciler.observe(ObjectKey("ns", name), there)
@@ -98,8 +102,9 @@ def carried_out(there: HandmadeWorld, decided: Plan) -> HandmadeWorld:
     return there
 
 
-def _noted(there: HandmadeWorld, key: ObjectKey, operations: tuple) -> None:
-    found = there.named[Secret, ObjectKey(*key)]
+def _noted(there: HandmadeWorld, key: ObjectKey, operations: tuple[dict[str, Any], ...]) -> None:
+    found = there.secret(*key)
+    assert isinstance(found, Secret)
     [notes] = [one["value"] for one in operations if one["path"] == "/metadata/annotations"]
     there.named[Secret, ObjectKey(*key)] = wire.replace(
         found, metadata=wire.replace(found.metadata, annotations=notes)
@@ -123,7 +128,7 @@ def _put(there: HandmadeWorld, body: dict[str, Any]) -> None:
     there.things.append(codec.read(type_, {**body, "metadata": meta, "status": status}))
 
 
-def _annotated(there: HandmadeWorld, name: str, operations: tuple) -> None:
+def _annotated(there: HandmadeWorld, name: str, operations: tuple[dict[str, Any], ...]) -> None:
     job = there.child(kinds.JOB, "ns", name)
     assert job is not None
     for operation in operations:
@@ -140,7 +145,9 @@ def _annotated(there: HandmadeWorld, name: str, operations: tuple) -> None:
         )
 
 
-def with_job(there: HandmadeWorld, cluster: str, *, purpose: str = "populate", digest: str = "", **status):
+def with_job(
+    there: HandmadeWorld, cluster: str, *, purpose: str = "populate", digest: str = "", **status: Any
+) -> HandmadeWorld:
     """The Job that populates the root, in this state."""
     body = {
         "apiVersion": "batch/v1",
@@ -165,7 +172,7 @@ def populated(there: HandmadeWorld, cluster: str) -> HandmadeWorld:
     return there
 
 
-def pod(name: str, cluster: str, component: str, *, owner: str = "", **status) -> Pod:
+def pod(name: str, cluster: str, component: str, *, owner: str = "", **status: Any) -> Pod:
     labels = {
         "app.kubernetes.io/name": "slurmcluster",
         "app.kubernetes.io/instance": cluster,
@@ -188,7 +195,7 @@ def pod(name: str, cluster: str, component: str, *, owner: str = "", **status) -
     return codec.read(Pod, {"metadata": meta, "status": status})
 
 
-def job_pod(cluster: str, name: str = "populate-1", **container) -> Pod:
+def job_pod(cluster: str, name: str = "populate-1", **container: Any) -> Pod:
     """The pod of the Job, with its container in this state."""
     phase = container.pop("phase", "Running")
     state = {"name": "populate-jail", "state": container}
@@ -196,7 +203,9 @@ def job_pod(cluster: str, name: str = "populate-1", **container) -> Pod:
     return pod(name, cluster, "populate-jail", owner=uid, phase=phase, containerStatuses=[state])
 
 
-def saying(there: HandmadeWorld, type_: type, name: str, ready: str = "True", message: str = "", **status):
+def saying(
+    there: HandmadeWorld, type_: type[Any], name: str, ready: str = "True", message: str = "", **status: Any
+) -> HandmadeWorld:
     """A part that says this about itself."""
     part = codec.plain(there.get(type_, "ns", name))
     told = [

@@ -14,7 +14,7 @@ PLACE = "soperator-system"
 KRUISE = "apps.kruise.io/v1beta1"
 CLAIM = f"controller-spool-{names.controller(CLUSTER)}-0"
 DEPLOYMENTS = (names.sconfigcontroller(CLUSTER), names.exporter(CLUSTER))
-SERVICES = {
+SERVICES: dict[str, dict[str, Any]] = {
     names.controller_service(CLUSTER): {"type": "ClusterIP", "port": 6817},
     names.login_service(CLUSTER): {"type": "LoadBalancer", "port": 22},
     names.login_headless_service(CLUSTER): {"clusterIP": "None", "port": 22},
@@ -84,8 +84,13 @@ def owner(body: dict[str, Any], uid: str) -> dict[str, Any]:
 
 
 def thing(
-    version: str, kind: str, name: str, component: str, owners: list[dict] | None = None, **more
-) -> dict:
+    version: str,
+    kind: str,
+    name: str,
+    component: str,
+    owners: list[dict[str, Any]] | None = None,
+    **more: Any,
+) -> dict[str, Any]:
     meta = {"name": name, "labels": labels(component), **({"ownerReferences": owners} if owners else {})}
     return {"apiVersion": version, "kind": kind, "metadata": meta, **more}
 
@@ -100,7 +105,7 @@ def workers(**changes: Any) -> dict[str, Any]:
     return manifest("NodeSet", WORKERS, spec__clusterName=CLUSTER, spec__replicas=2, **changes)
 
 
-def around(of_cluster: dict, of_workers: dict) -> list[dict]:
+def around(of_cluster: dict[str, Any], of_workers: dict[str, Any]) -> list[dict[str, Any]]:
     """What belongs to the SlurmCluster or the NodeSet, and makes no pods of Kruise."""
     mine = [of_cluster]
     made = [_service(name, "controller", mine, **wished) for name, wished in SERVICES.items()]
@@ -123,21 +128,21 @@ def around(of_cluster: dict, of_workers: dict) -> list[dict]:
     return made
 
 
-def claim() -> dict:
+def claim() -> dict[str, Any]:
     """Kruise gives a claim the labels that its StatefulSet selects pods by, and no owner."""
     spec = SPOOL["volumeClaimTemplateSpec"]
     meta = {"name": CLAIM, "labels": match("controller")}
     return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": meta, "spec": spec}
 
 
-def populated(of_cluster: dict) -> dict:
+def populated(of_cluster: dict[str, Any]) -> dict[str, Any]:
     """The Job that has populated the root."""
     pod = {"restartPolicy": "Never", "containers": [{"name": "populate-jail", "image": "populate:x"}]}
     spec = {"parallelism": 1, "completions": 1, "template": {"metadata": {}, "spec": pod}}
     return thing("batch/v1", "Job", names.populate_jail(CLUSTER), "populate-jail", [of_cluster], spec=spec)
 
 
-def stateful_sets(of_cluster: dict, of_workers: dict) -> list[dict]:
+def stateful_sets(of_cluster: dict[str, Any], of_workers: dict[str, Any]) -> list[dict[str, Any]]:
     return [
         thing(
             KRUISE, "StatefulSet", name, component, [of_workers if name == WORKERS else of_cluster],
@@ -147,7 +152,7 @@ def stateful_sets(of_cluster: dict, of_workers: dict) -> list[dict]:
     ]  # fmt: skip
 
 
-def pods(of_workload: dict[str, dict]) -> list[dict]:
+def pods(of_workload: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
     return [
         thing(
             "v1", "Pod", f"{name}-{number}", component, [of_workload[name]],
@@ -158,7 +163,7 @@ def pods(of_workload: dict[str, dict]) -> list[dict]:
     ]  # fmt: skip
 
 
-def manager(replicas: int = 1, image: str = "cr.example/soperator/slurm-operator:5.0.0") -> dict:
+def manager(replicas: int = 1, image: str = "cr.example/soperator/slurm-operator:5.0.0") -> dict[str, Any]:
     container = {"name": "manager", "image": image, "command": ["/usr/bin/slurm_operator"]}
     return {
         "apiVersion": "apps/v1",
@@ -175,7 +180,7 @@ def manager(replicas: int = 1, image: str = "cr.example/soperator/slurm-operator
     }
 
 
-def webhook() -> dict:
+def webhook() -> dict[str, Any]:
     """Guards Secrets and SlurmClusters; the manager itself answers."""
     service = {"name": "soperator-webhook-service", "namespace": PLACE, "path": "/validate"}
     rule = {
@@ -194,14 +199,16 @@ def webhook() -> dict:
     }
 
 
-def _service(name: str, component: str, owners: list[dict], port: int, **spec: str) -> dict:
+def _service(
+    name: str, component: str, owners: list[dict[str, Any]], port: int, **spec: Any
+) -> dict[str, Any]:
     ports = [{"name": "port", "port": port, "protocol": "TCP"}]
     return thing(
         "v1", "Service", name, component, owners, spec={**spec, "selector": match(component), "ports": ports}
     )
 
 
-def _deployment(name: str, owners: list[dict]) -> dict:
+def _deployment(name: str, owners: list[dict[str, Any]]) -> dict[str, Any]:
     component = name.removeprefix(f"{CLUSTER}-").removeprefix("slurm-")
     pod = {"containers": [{"name": "program", "image": "program:x"}]}
     spec = {

@@ -149,7 +149,9 @@ def generated() -> dict[str, str]:
 
 def values(chart: str) -> dict[str, Any]:
     """The defaults of a chart."""
-    return yaml.safe_load((CHARTS / FOLDER / chart / "values.yaml").read_text()) or {}
+    found = yaml.safe_load((CHARTS / FOLDER / chart / "values.yaml").read_text()) or {}
+    assert isinstance(found, dict)
+    return found
 
 
 def fields(model: Any) -> dict[str, Any]:
@@ -188,9 +190,13 @@ def known(chart: str) -> dict[str, Any]:
         case "soperator-activechecks":
             tree["checks"] = {"*": _a_check()}
         case "slurm-cluster-storage":
-            one = ("name", "size", "type", "filestoreDeviceName", "glusterfsHostName", "storageClassName")
-            tree["volume"]["jailSubMounts"] = [dict.fromkeys(one, True)]
-    return _merged(tree, SAID[chart])
+            named = ("name", "size", "type", "filestoreDeviceName", "glusterfsHostName", "storageClassName")
+            tree["volume"]["jailSubMounts"] = [dict.fromkeys(named, True)]
+        case _:
+            pass
+    found = _merged(tree, SAID[chart])
+    assert isinstance(found, dict)
+    return found
 
 
 def _a_check() -> dict[str, Any]:

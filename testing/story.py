@@ -7,15 +7,18 @@ from the seed, so a play that went wrong can be watched again.
 
 import random
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
+from typing import Any
 
 from slurm_operator import wire
 from slurm_operator.api.schema import codec
+from slurm_operator.api.schema.kind import Kind
 from slurm_operator.api.shared import names
 from slurm_operator.api.slinky.nodeset import NodeSet
 from slurm_operator.manifests import kinds
-from slurm_operator.manifests.meta import Child, Meta
+from slurm_operator.manifests.meta import Child, Manifest, Meta
 from slurm_operator.plan.actions import (
+    Action,
     Apply,
     Create,
     DeleteObject,
@@ -29,12 +32,15 @@ from slurm_operator.plan.actions import (
 )
 from slurm_operator.plan.plan import Failure, Outcome, Plan
 from slurm_operator.reconcilers.nodeset import RECONCILER
+from slurm_operator.reconcilers.nodeset.observe import Seen
 from slurm_operator.safety.gate import Candidate, version_to_delete, why_no_longer, why_not_fenced
 from slurm_operator.slurm.reasons import OUR_REASON_PREFIX
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
+from slurm_operator.slurm.writes import SlurmWrite, subjects
 from testing.fake_pods import FakePods, Machine, Rejected
 from testing.fake_slurm import FakeSlurm, Job, Refused
 from testing.workers import KEY, NOTES, NOW, controller, world
+from testing.world import HandmadeWorld
 
 ENDS_AFTER = timedelta(seconds=2)  # How long a pod takes to end that waits for nothing.
 RETURNS_AFTER = timedelta(seconds=5)  # How long a slurmd takes to notice that slurmctld has forgotten it.
@@ -44,7 +50,7 @@ RETURNS_AFTER = timedelta(seconds=5)  # How long a slurmd takes to notice that s
 class Story:
     """`fails` is the share of actions that fail; of those, some were carried out all the same."""
 
-    spec: dict
+    spec: dict[str, Any]
     seed: int = 0
     machines: int = 6
     fails: float = 0.0
@@ -58,23 +64,24 @@ class Story:
         self.now = NOW
         self.pods = FakePods(NOW, [Machine(f"m{n}") for n in range(self.machines)])
         self.slurm = FakeSlurm(NOW)
-        self.children: dict = {
+        self.children: dict[Kind, list[Child]] = {
             kinds.CONTROLLER_REVISION: [],
             kinds.CONFIG_MAP: [],
             kinds.PERSISTENT_VOLUME_CLAIM: [],
         }
-        self.meta = {
+        self.meta: dict[str, Any] = {
             "name": "gpu",
             "namespace": "ns",
             "uid": "set-uid",
             "generation": 1,
             "resourceVersion": "1",
         }
-        self.status: dict = {}
+        self.status: dict[str, Any] = {}
         self.read: tuple[Snapshot, int] = self.slurm.snapshot()
         self.away_since = NOW
-        self.unknown_since: dict = {}
-        self.seen, self.plan = None, Plan()
+        self.unknown_since: dict[str, datetime] = {}
+        self.seen: Seen | None = None
+        self.plan = Plan()
         self.said: set[str] = set()
         self.jobs_made = 0
 
@@ -108,7 +115,7 @@ class Story:
             else:
                 self.pods.start(name)
 
-    def _register(self, pod: dict) -> None:
+    def _register(self, pod: dict[str, Any]) -> None:
         """A new slurmd registers at once; one that was forgotten needs a while to notice."""
         uid, name = pod["metadata"]["uid"], pod["metadata"]["labels"][names.LABEL_POD_HOSTNAME]
         record = self.slurm.records.get(name)
@@ -117,7 +124,7 @@ class Story:
         elif self.unknown_since.get(uid, self.now) <= self.now:
             self.slurm.register(name, uid, pod["status"]["podIP"])
 
-    def _end(self, name: str, pod: dict) -> None:
+    def _end(self, name: str, pod: dict[str, Any]) -> None:
         """Asked to end: whoever was deleted by hand drains itself and waits for its jobs."""
         meta, record = (
             pod["metadata"],
@@ -130,6 +137,7 @@ class Story:
             if self.jobs_in(meta["uid"]):
                 return
         ends_at = codec.read(Meta, {"creationTimestamp": meta["deletionTimestamp"]}).creation_timestamp
+        assert ends_at is not None
         asked_at = ends_at - timedelta(seconds=meta["deletionGracePeriodSeconds"])
         if self.now - asked_at >= ENDS_AFTER or not pod["status"]["containerStatuses"]:
             self.broken += [
@@ -144,12 +152,12 @@ class Story:
 
     # ---- What people do
 
-    def submit(self, seconds: int, width: int = 1, **fields) -> Job:
+    def submit(self, seconds: int, width: int = 1, **fields: Any) -> Job:
         self.jobs_made += 1
         job = self.slurm.jobs[self.jobs_made] = Job(self.jobs_made, width, seconds, **fields)
         return job
 
-    def change(self, **spec) -> "Story":
+    def change(self, **spec: Any) -> "Story":
         self.spec = {**self.spec, **spec}
         self.meta["generation"] += 1
         return self
@@ -170,7 +178,7 @@ class Story:
         found, clock = self.read
         return wire.replace(found, behind=self.slurm.behind(clock))
 
-    def world(self):
+    def world(self) -> HandmadeWorld:
         kube_nodes = [machine.kube_node() for machine in self.pods.machines]
         made = world(self.nodeset(), controller(), *self.pods.typed(), *kube_nodes, slurm_=self.facts())
         made.now = self.now
@@ -189,7 +197,8 @@ class Story:
 
     def _act(self, plan: Plan) -> Outcome:
         """Lanes in any order, their stages one after the other; a failure stops its own lane only."""
-        done, failed = [], []
+        done: list[Action] = []
+        failed: list[Failure] = []
         lanes = [[list(stage) for stage in lane.stages] for lane in plan.lanes]
         while lanes:
             lane = self.chance.choice(lanes)
@@ -203,7 +212,7 @@ class Story:
                 lanes.remove(lane)
         return Outcome(done=tuple(done), failed=tuple(failed))
 
-    def _try(self, action) -> str | None:
+    def _try(self, action: Action) -> str | None:
         fails = not isinstance(action, Wait | Tell) and self.chance.random() < self.fails
         if fails and self.chance.random() < 0.7:
             return "it was not sent"
@@ -213,7 +222,7 @@ class Story:
             return str(error)
         return "no answer, though it was carried out" if fails else None
 
-    def perform(self, action) -> None:
+    def perform(self, action: Action) -> None:
         match action:
             case Create(manifest=manifest) | Apply(manifest=manifest):
                 self._put(manifest)
@@ -235,8 +244,10 @@ class Story:
                 self.slurm.write(write)
             case Wait() | Tell():
                 pass
+            case other:
+                raise AssertionError(f"nobody taught this story about {type(other).__name__}")
 
-    def _put(self, manifest: dict) -> None:
+    def _put(self, manifest: Manifest) -> None:
         kind, meta = kinds.kind_of(manifest), manifest["metadata"]
         if kind == kinds.POD:
             self.pods.create(manifest)
@@ -245,14 +256,14 @@ class Story:
         known = codec.read(Meta, {**wire.plain(meta), "uid": f"uid-{meta['name']}"})
         self.children[kind].append(Child(metadata=known, body=dict(manifest)))
 
-    def _check(self, fence: Fence | None, write) -> None:
+    def _check(self, fence: Fence | None, write: SlurmWrite) -> None:
         """As the performer does it: Slurm is read again before a record goes, and the gate asked."""
         pod = next((p for p in self.pods.typed() if fence and p.metadata.uid == fence.proof.pod_uid), None)
         if fence is not None:
             self.read = self.slurm.snapshot()
-            why = "its pod has gone"
+            why: str | None = "its pod has gone"
             if pod is not None:
-                why = why_not_fenced(Candidate(pod, write.nodes[0], self.facts()), self.now)
+                why = why_not_fenced(Candidate(pod, subjects(write)[0], self.facts()), self.now)
             if why is not None:
                 raise Rejected(why)
 
@@ -293,7 +304,7 @@ class Story:
         self.said = waits
 
     @staticmethod
-    def _was_done(action, outcome: Outcome) -> bool:
+    def _was_done(action: Action, outcome: Outcome) -> bool:
         return any(action is done for done in outcome.done)
 
     @property

@@ -1,8 +1,19 @@
-"""An event loop in which waiting costs nothing: hours pass when there is nothing else to do."""
+"""Event loops in which waiting costs nothing: hours pass when there is nothing else to do. And clocks for them."""
 
 import asyncio
 import selectors
-from typing import Any
+from collections.abc import Callable
+from concurrent.futures import Executor
+from datetime import UTC, datetime, timedelta
+from typing import Any, TypeVar, TypeVarTuple
+
+Given = TypeVarTuple("Given")
+Result = TypeVar("Result")
+
+EPOCH = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+# Who would wait so long waits for news, not for the time.
+IDLE_SECONDS = 3600.0
 
 # Bytes on loopback need a moment; only when none came in this time does the clock move.
 _REAL_PATIENCE_SECONDS = 0.004
@@ -33,7 +44,9 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def time(self) -> float:
         return self.now
 
-    def run_in_executor(self, executor: Any, func: Any, *args: Any) -> Any:
+    def run_in_executor(
+        self, executor: Executor | None, func: Callable[[*Given], Result], *args: *Given
+    ) -> asyncio.Future[Result]:
         self.threads_at_work += 1
         future = super().run_in_executor(executor, func, *args)
         future.add_done_callback(self._thread_is_done)
@@ -41,3 +54,87 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     def _thread_is_done(self, _: object) -> None:
         self.threads_at_work -= 1
+
+
+class SimulatedLoop(asyncio.BaseEventLoop):
+    """No sockets, no threads, no waiting; so the order of everything follows from what was asked for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.passed = 0.0
+        self._selector = self
+
+    def time(self) -> float:
+        return self.passed
+
+    def select(self, timeout: float | None) -> list[Any]:
+        if timeout is None:
+            raise RuntimeError("everybody waits, and nobody will ever wake them")
+        self.passed += max(timeout, 0.0)
+        return []
+
+    def _process_events(self, events: list[Any]) -> None:
+        pass
+
+    def _write_to_self(self) -> None:
+        pass
+
+
+class VirtualClock:
+    """What follows from the seconds that have `passed`. Whoever sets the machine's clock changes `ahead`."""
+
+    ahead = timedelta(0)
+
+    @property
+    def passed(self) -> float:
+        raise NotImplementedError
+
+    def now(self) -> datetime:
+        return self.steady() + self.ahead
+
+    def steady(self) -> datetime:
+        return EPOCH + timedelta(seconds=self.passed)
+
+    def monotonic(self) -> float:
+        return self.passed
+
+    async def wait(self, event: asyncio.Event, seconds: float) -> None:
+        try:
+            async with asyncio.timeout(seconds):
+                await event.wait()
+        except TimeoutError:
+            pass
+
+
+class LoopClock(VirtualClock):
+    """The clock of whoever lives in a simulated loop."""
+
+    def __init__(self, loop: SimulatedLoop) -> None:
+        self._loop = loop
+
+    @property
+    def passed(self) -> float:
+        return self._loop.passed
+
+
+class FakeClock(VirtualClock):
+    """A test moves it by hand. Waiting takes no time: the clock is simply put forward."""
+
+    def __init__(self) -> None:
+        self._passed = 0.0
+        self.waits: list[float] = []
+
+    @property
+    def passed(self) -> float:
+        return self._passed
+
+    def advance(self, seconds: float) -> None:
+        self._passed += seconds
+
+    async def wait(self, event: asyncio.Event, seconds: float) -> None:
+        await asyncio.sleep(0)
+        if seconds >= IDLE_SECONDS:
+            await event.wait()
+        if not event.is_set():
+            self.waits.append(seconds)
+            self.advance(seconds)

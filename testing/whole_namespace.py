@@ -9,6 +9,7 @@ from slurm_operator.api.slinky.controller import Controller
 from slurm_operator.api.slinky.loginset import LoginSet
 from slurm_operator.api.slinky.nodeset import NodeSet
 from slurm_operator.api.slinky.restapi import RestApi
+from slurm_operator.manifests import kinds
 from slurm_operator.manifests.builders.key_ring import Ring
 from slurm_operator.manifests.meta import Manifest
 from slurm_operator.plan.actions import Apply, GenerateSecret
@@ -63,7 +64,7 @@ class WholeNamespace:
         files = wanted_files(seen)
         held = rehearsal.config_map(seen, files)
         put(self.world, held)
-        child = self.world.child(rehearsal.kinds.CONFIG_MAP, "ns", held["metadata"]["name"])
+        child = self.world.child(kinds.CONFIG_MAP, "ns", held["metadata"]["name"])
         assert child is not None
         return [
             *desired(seen, files),
@@ -92,7 +93,7 @@ class WholeNamespace:
         for _ in range(ROUNDS):
             for reconciler, name in ((accounting, "books"), (restapi, "rest"), (loginset, "login")):
                 seen = reconciler.RECONCILER.observe(ObjectKey("ns", name), self.world)
-                plan = reconciler.RECONCILER.decide(seen, NOW)  # type: ignore[arg-type]
+                plan = reconciler.RECONCILER.decide(seen, NOW)
                 for action in plan.actions():
                     if isinstance(action, Apply | GenerateSecret):
                         metadata = action.manifest["metadata"]

@@ -1,7 +1,9 @@
 """Workers, machines and a Slurm cluster in a few words, for tests of decisions."""
 
 import hashlib
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from slurm_operator.api.schema import codec
 from slurm_operator.api.shared import names
@@ -23,7 +25,7 @@ from slurm_operator.manifests.objects import (
     PodStatus,
     Taint,
 )
-from slurm_operator.plan.actions import Create, DeleteWorker, PatchObject, Wait, WriteSlurm
+from slurm_operator.plan.actions import Action, Create, DeleteWorker, PatchObject, Wait, WriteSlurm
 from slurm_operator.plan.plan import Plan
 from slurm_operator.reconcilers.nodeset import RECONCILER
 from slurm_operator.reconcilers.nodeset.creation import revisions
@@ -31,7 +33,8 @@ from slurm_operator.reconcilers.nodeset.creation.pod import RESOURCES_DIGEST, re
 from slurm_operator.slurm.jobs.job import SlurmJob
 from slurm_operator.slurm.node import SlurmNode
 from slurm_operator.slurm.reasons import OurReason
-from slurm_operator.slurm.snapshot import Snapshot, jobs_by_node
+from slurm_operator.slurm.reservation import Reservation
+from slurm_operator.slurm.snapshot import Snapshot, Unreachable, jobs_by_node
 from slurm_operator.slurm.states import JobState, NodeState
 from slurm_operator.slurm.writes import DeleteNodes, DrainNodes, ResumeNodes, subjects
 from testing.world import HandmadeWorld
@@ -43,8 +46,8 @@ CONTROLLER = ObjectKey("ns", "slurm")
 NOTES = ("facts of", "traits of")  # Lanes that change no worker, only what is written about it.
 
 
-def nodeset(**spec) -> NodeSet:
-    meta = {"name": "gpu", "namespace": "ns", "uid": "set-uid", "generation": 1, "resourceVersion": "1",
+def nodeset(**spec: Any) -> NodeSet:
+    meta: dict[str, Any] = {"name": "gpu", "namespace": "ns", "uid": "set-uid", "generation": 1, "resourceVersion": "1",
             "finalizers": [names.WORKERS_FINALIZER]}  # fmt: skip
     if spec.pop("deleted", False):
         meta["deletionTimestamp"] = "2026-01-01T11:00:00Z"
@@ -62,7 +65,7 @@ def revision_of(nodeset_: NodeSet, *others: Child) -> Child:
     return Child(
         metadata=Meta(
             name=meta["name"], namespace="ns", uid=meta["name"], labels=meta["labels"], annotations=meta["annotations"],
-            owner_references=[_owner()],
+            owner_references=(_owner(),),
         ),
         body=body,
     )  # fmt: skip
@@ -74,15 +77,17 @@ def _owner() -> OwnerReference:
     )
 
 
-def worker(ordinal, *, on="n1", ready=True, revision="r1", phase="Running", started=True, age=timedelta(hours=1),
-           mode="StatefulSet", name="", hostname="", annotations=None, protected=True, terminating=False, grace=3600, ready_for=None, unready_for=None) -> Pod:  # fmt: skip
+def worker(ordinal: int | str, *, on: str = "n1", ready: bool = True, revision: str = "r1", phase: str = "Running",
+           started: bool = True, age: timedelta = timedelta(hours=1), mode: str = "StatefulSet", name: str = "", hostname: str = "",
+           annotations: dict[str, str] | None = None, protected: bool = True, terminating: bool = False, grace: int = 3600,
+           ready_for: timedelta | None = None, unready_for: timedelta | None = None) -> Pod:  # fmt: skip
     name = name or f"gpu-{ordinal}"
     labels = {
         names.APP_NAME: "slurmd", names.LABEL_SCALING_MODE: mode, names.LABEL_REVISION: revision, names.LABEL_HASH: "theirs",
         names.LABEL_POD_HOSTNAME: hostname or name, **({names.LABEL_POD_PROTECT: "true"} if protected else {}),
     }  # fmt: skip
     running = ContainerState(running=ContainerStateRunning(started_at=STARTED))
-    statuses = [ContainerStatus(name="slurmd", ready=ready, state=running)] if started else []
+    statuses = (ContainerStatus(name="slurmd", ready=ready, state=running),) if started else ()
     condition = PodCondition(
         type="Ready",
         status="True" if ready else "False",
@@ -91,12 +96,12 @@ def worker(ordinal, *, on="n1", ready=True, revision="r1", phase="Running", star
     return Pod(
         metadata=Meta(
             name=name, namespace="ns", uid=uid_of(name), resource_version="5", labels=labels,
-            annotations={RESOURCES_DIGEST: resources_digest(nodeset())} | (annotations or {}), creation_timestamp=NOW - age, owner_references=[_owner()],
+            annotations={RESOURCES_DIGEST: resources_digest(nodeset())} | (annotations or {}), creation_timestamp=NOW - age, owner_references=(_owner(),),
             deletion_timestamp=NOW + timedelta(seconds=grace) if terminating else None,
             deletion_grace_period_seconds=grace if terminating else None,
         ),
         spec=PodSpec(node_name=on, hostname=hostname or name),
-        status=PodStatus(phase=phase, pod_ip=ip_of(name), conditions=[condition], container_statuses=statuses),
+        status=PodStatus(phase=phase, pod_ip=ip_of(name), conditions=(condition,), container_statuses=statuses),
     )  # fmt: skip
 
 
@@ -108,7 +113,9 @@ def ip_of(name: str) -> str:
     return f"10.0.0.{sum(name.encode()) % 250}"
 
 
-def slurm_node(pod: Pod, *words: str, reason: str = "", changed_at=None, **fields) -> SlurmNode:
+def slurm_node(
+    pod: Pod, *words: str, reason: str = "", changed_at: datetime | None = None, **fields: Any
+) -> SlurmNode:
     return SlurmNode(
         name=pod.metadata.labels[names.LABEL_POD_HOSTNAME], state=NodeState.of(*words, "DYNAMIC_NORM"),
         address=pod.status.pod_ip, reason=reason, reason_changed_at=changed_at,
@@ -117,7 +124,12 @@ def slurm_node(pod: Pod, *words: str, reason: str = "", changed_at=None, **field
 
 
 def job(
-    job_id: int, *nodes: str, words=("RUNNING",), minutes: int | None = 60, required=(), **fields
+    job_id: int,
+    *nodes: str,
+    words: Sequence[str] = ("RUNNING",),
+    minutes: int | None = 60,
+    required: Iterable[str] = (),
+    **fields: Any,
 ) -> SlurmJob:
     limit = timedelta(minutes=minutes) if minutes is not None else None
     return SlurmJob(
@@ -126,7 +138,9 @@ def job(
     )  # fmt: skip
 
 
-def slurm(*nodes: SlurmNode, jobs=(), reservations=()) -> Snapshot:
+def slurm(
+    *nodes: SlurmNode, jobs: Sequence[SlurmJob] = (), reservations: Iterable[Reservation] = ()
+) -> Snapshot:
     return Snapshot(
         nodes={node.name: node for node in nodes}, jobs={job.job_id: job for job in jobs},
         jobs_by_node=jobs_by_node(jobs), nodes_asked_at=NOW, jobs_asked_at=NOW,
@@ -135,18 +149,26 @@ def slurm(*nodes: SlurmNode, jobs=(), reservations=()) -> Snapshot:
 
 
 def machine(
-    name: str, *, cordoned=False, taints=(), labels=None, annotations=None, conditions=()
+    name: str,
+    *,
+    cordoned: bool = False,
+    taints: Iterable[tuple[str, str]] = (),
+    labels: dict[str, str] | None = None,
+    annotations: dict[str, str] | None = None,
+    conditions: Iterable[PodCondition] = (),
 ) -> KubeNode:
     return KubeNode(
         metadata=Meta(name=name, uid=name, labels=labels or {}, annotations=annotations or {}),
         spec=KubeNodeSpec(
-            unschedulable=cordoned, taints=[Taint(key=key, effect=effect) for key, effect in taints]
+            unschedulable=cordoned, taints=tuple(Taint(key=key, effect=effect) for key, effect in taints)
         ),
-        status=KubeNodeStatus(conditions=list(conditions)),
+        status=KubeNodeStatus(conditions=tuple(conditions)),
     )
 
 
-def world(*things, slurm_=None, revisions_=()) -> HandmadeWorld:
+def world(
+    *things: Any, slurm_: Snapshot | Unreachable | None = None, revisions_: Iterable[Child] = ()
+) -> HandmadeWorld:
     made = HandmadeWorld(things=list(things), now=NOW)
     made.children_[kinds.CONTROLLER_REVISION] = list(revisions_)
     if slurm_ is not None:
@@ -154,17 +176,19 @@ def world(*things, slurm_=None, revisions_=()) -> HandmadeWorld:
     return made
 
 
-def planned(made) -> Plan:
-    return RECONCILER.decide(RECONCILER.observe(KEY, made), NOW)
+def planned(made: HandmadeWorld) -> Plan:
+    seen = RECONCILER.observe(KEY, made)
+    assert seen is not None
+    return RECONCILER.decide(seen, NOW)
 
 
-def told(made) -> list[str]:
+def told(made: HandmadeWorld) -> list[str]:
     """The plan as a short story: one line per action, stages in order. Without what is only noted somewhere."""
     lanes = (lane for lane in planned(made).lanes if not lane.name.startswith(NOTES))
     return [line(action) for lane in lanes for action in lane.actions()]
 
 
-def line(action) -> str:
+def line(action: Action) -> str:
     """One action in a few words."""
     match action:
         case Create(manifest=manifest):
@@ -172,7 +196,8 @@ def line(action) -> str:
         case DeleteWorker(key=key, proof=proof):
             return f"delete {key.name} ({type(proof).__name__})"
         case WriteSlurm(write=DrainNodes(nodes=nodes, reason=reason)):
-            return f"drain {','.join(nodes)} for {OurReason.read(reason).cause}"
+            said = OurReason.read(reason)
+            return f"drain {','.join(nodes)} for {said.cause if said is not None else reason}"
         case WriteSlurm(write=ResumeNodes(nodes=nodes)):
             return f"resume {','.join(nodes)}"
         case WriteSlurm(write=DeleteNodes(nodes=nodes)):
@@ -187,5 +212,5 @@ def line(action) -> str:
             return type(action).__name__
 
 
-def ours(pod, cause: str) -> str:
+def ours(pod: Pod, cause: str) -> str:
     return str(OurReason(cause=cause, text="x", pod_uid=pod.metadata.uid))

@@ -13,6 +13,8 @@ HERE = Path(__file__).parent
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 Manifest = dict[str, Any]
+Line = tuple[str, str, list[str]]  # A path, a type and what else is said of it.
+Sections = dict[tuple[str, str], list[Line]]
 
 
 class Fact(NamedTuple):
@@ -24,7 +26,8 @@ class Fact(NamedTuple):
 
 def fields() -> dict[str, dict[str, Fact]]:
     """Kind to path to facts, with the blocks written out."""
-    sections: dict[tuple[str, str], list[tuple[str, str, list[str]]]] = {}
+    sections: Sections = {}
+    here: list[Line] = []
     for line in (HERE / "fields.txt").read_text().splitlines():
         words = re.findall(r'\S+="[^"]*"|\S+', line) if not line.startswith("#") else []
         if words[:1] in (["block"], ["kind"]):
@@ -38,7 +41,7 @@ def fields() -> dict[str, dict[str, Fact]]:
     }
 
 
-def _written_out(lines: list, sections: dict) -> Iterator[tuple[str, Fact]]:
+def _written_out(lines: list[Line], sections: Sections) -> Iterator[tuple[str, Fact]]:
     for path, type_, facts in lines:
         if not type_.startswith("@"):
             yield path, Fact(type_, dict(map(_fact, facts)))
@@ -103,7 +106,7 @@ def _type(schema: dict[str, Any]) -> str:
     match schema["type"], schema:
         case "string", {"format": "date-time"}:
             return "time"
-        case "integer", {"format": size}:
+        case "integer", {"format": str(size)}:
             return size
         case "object", {"additionalProperties": inner}:
             return f"map/{_type(inner)}"
@@ -114,7 +117,7 @@ def _type(schema: dict[str, Any]) -> str:
         case "boolean", _:
             return "bool"
         case word, _:
-            return word
+            return str(word)
 
 
 def documents(name: str) -> list[Any]:
@@ -128,7 +131,7 @@ def accepted() -> dict[str, Manifest]:
 
 def warnings_of(thing: Manifest) -> list[str]:
     """What is said to whoever applies the manifest, as its annotation lists it."""
-    return thing["metadata"].get("annotations", {}).get("warns", "").splitlines()
+    return str(thing["metadata"].get("annotations", {}).get("warns", "")).splitlines()
 
 
 def changed(thing: Manifest, changes: dict[str, Any]) -> Manifest:
@@ -200,4 +203,5 @@ def _value(table: dict[str, Fact], path: str) -> Any:
 def refused() -> list[Manifest]:
     """Rows of `refused.yaml`: which manifest, what is changed, who refuses it, in which words."""
     [rows] = documents("refused")
+    assert isinstance(rows, list)
     return rows

@@ -34,12 +34,12 @@ from slurm_operator.plan.actions import (
 )
 from slurm_operator.plan.plan import Failure, Outcome, Plan
 from slurm_operator.plan.reconciler import Reconciler, StatusReport
-from slurm_operator.plan.world import Protection
+from slurm_operator.plan.world import Protection, T
 from slurm_operator.reconcilers.shared import spec_refusal
 from slurm_operator.runtime.report.reporter import full_status
 from slurm_operator.runtime.settings import Settings
-from slurm_operator.runtime.world.sources import POD_INDEXES
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
+from testing.world import WorldOfThings
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 PROGRAM = operator.program(Settings())
@@ -54,8 +54,10 @@ class Clock:
 
 
 @dataclass
-class Stage:
+class Stage(WorldOfThings):
     """Everything there is: objects in a server, and what is known of Slurm. Answers as the real World does."""
+
+    alone_since = NOW
 
     chance: random.Random
     clock: Clock = field(default_factory=Clock)
@@ -75,26 +77,11 @@ class Stage:
     def now(self) -> datetime:
         return self.clock.now()
 
-    def get(self, type_, namespace, name):
-        return next((t for t in self.all(type_, namespace) if t.metadata.name == name), None)
-
-    def all(self, type_, namespace=""):
-        found = (t for t in self._of(type_) if namespace in ("", t.metadata.namespace))
-        return sorted(found, key=key_of)
-
     def unreadable(self, type_, namespace):
         return []
 
-    def find(self, type_, index, value):
-        by = POD_INDEXES[index]
-        return [t for t in self.all(type_) if value in by(t)]
-
-    def child(self, kind, namespace, name):
-        key = ObjectKey(namespace, name)
-        return next((child for child in self._children(kind) if key_of(child) == key), None)
-
     def children(self, kind, owner_uid):
-        found = (child for child in self._children(kind) if owner_uid in _owners(child.metadata))
+        found = (child for child in self.of_kind(kind) if owner_uid in _owners(child.metadata))
         return sorted(found, key=key_of)
 
     def secret(self, namespace, name):
@@ -106,10 +93,6 @@ class Stage:
     def revision(self, namespace, name):
         return self._named(kinds.CONTROLLER_REVISION, ObjectKey(namespace, name), decode_child)
 
-    def slurm(self, namespace, controller):
-        nothing = Unreachable(since=NOW, why="there is no RestApi")
-        return self.slurms.get(ObjectKey(namespace, controller), nothing)
-
     def job_end(self, namespace, controller, job_id):
         return Unread(why="nobody is asked here")
 
@@ -119,7 +102,7 @@ class Stage:
     def serves(self, kind):
         return kind not in self.hidden
 
-    def _of(self, type_: type) -> Iterator[Any]:
+    def of_type(self, type_: type[T]) -> Iterator[T]:
         source = self._sources[type_]
         if source.kind in self.hidden:
             return
@@ -129,7 +112,7 @@ class Stage:
             ):
                 yield self._decoded(type_, source.decode, found)
 
-    def _children(self, kind: Kind) -> Iterator[Child]:
+    def of_kind(self, kind: Kind) -> Iterator[Child]:
         source = PROGRAM.sources.child_source(kind)
         if kind in self.hidden:
             return

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 from typing import Any
 
-from simulation.virtual_time import VirtualClock
 from slurm_operator import wire
 from slurm_operator.api.schema.kind import Kind
 from slurm_operator.api.shared.meta import ObjectKey
@@ -14,6 +13,7 @@ from slurm_operator.kube import errors
 from slurm_operator.kube.request import Selection
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.labels import matches
+from testing.virtual_time import VirtualClock
 
 Object = dict[str, Any]
 

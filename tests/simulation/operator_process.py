@@ -5,7 +5,6 @@ from collections.abc import Callable
 
 from simulation.client import SimulatedClient
 from simulation.slurmrest import SimulatedRest
-from simulation.virtual_time import VirtualClock
 from slurm_operator.kube.served_schemas import ServedSchemas
 from slurm_operator.plan.reconciler import SlurmServer
 from slurm_operator.runtime.loop.queue import WorkQueue
@@ -22,6 +21,7 @@ from slurm_operator.slurmsync.connections import SlurmClusters
 from slurm_operator.slurmsync.pending_writes import Ledger
 from slurm_operator.slurmsync.poller import SlurmPoller
 from slurm_operator.slurmsync.writer import SlurmWriter
+from testing.virtual_time import VirtualClock
 
 METRICS = Metrics()  # Nobody looks at them here.
 

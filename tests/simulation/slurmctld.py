@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from simulation.jobs import Job
-from simulation.virtual_time import EPOCH
 from simulation.weather import Weather
 from slurm_operator.slurm.node import SlurmNode
 from slurm_operator.slurm.partition import Partition
 from slurm_operator.slurm.reservation import Reservation
 from slurm_operator.slurm.states import NodeState
 from slurm_operator.slurmrest import errors
+from testing.virtual_time import EPOCH
 
 SILENT_AFTER = timedelta(seconds=8)
 DOWN_AFTER = timedelta(seconds=15)

@@ -10,11 +10,11 @@ from simulation.jobs import Job
 from simulation.machines import SLURMD, Process
 from simulation.promises import UNREPORTED_SECONDS, Promises
 from simulation.scenes import WORKERS_ONLY
-from simulation.virtual_time import EPOCH, VirtualLoop
 from simulation.whole_promises import UNSEEN_SECONDS, forgotten
 from simulation.world import World
 from slurm_operator.api.shared.meta import ObjectKey
 from slurm_operator.manifests import kinds
+from testing.virtual_time import EPOCH, SimulatedLoop
 
 
 def job(submitted_at: float = 0.0, **fields) -> Job:
@@ -51,7 +51,7 @@ def test_only_a_job_that_nobody_could_see_may_go_with_slurmctld(one, replaced_at
     ],
 )
 def test_only_a_job_that_no_kubelet_reported_may_be_in_a_pod_that_is_asked_to_end(grace, ran_for, is_broken):
-    loop = VirtualLoop()
+    loop = SimulatedLoop()
     loop.close()  # No time passes here.
     world, key = World(loop, 1, 0.0, WORKERS_ONLY), ObjectKey("ns", "gpu-0")
     Promises(world, Deeds(world, ObjectKey("ns", "gpu")))

@@ -8,11 +8,11 @@ from simulation.mutants import mutated
 from simulation.refusing import ANSWERS, WRITES, Refusing
 from simulation.runs import Story, play
 from simulation.scenes import PARTS, Scene
-from simulation.virtual_time import VirtualClock, VirtualLoop
 from slurm_operator.api.shared.meta import ObjectKey
 from slurm_operator.api.slinky.nodeset import NodeSet
 from slurm_operator.manifests import kinds
 from slurm_operator.runtime.act.refused_writes import Refusals
+from testing.virtual_time import LoopClock, SimulatedLoop
 
 ALONE = Scene(PARTS, has_login=False, has_token=False)
 WORKERS = Scene(nodeset=(("replicas", 3),))
@@ -71,8 +71,8 @@ def test_a_refusal_that_nobody_hears_any_more_is_not_counted():
     ],
 )
 def test_a_refused_write_counts_as_another_one_when_its_owner_is_being_deleted(deleted, is_another):
-    loop = VirtualLoop()
-    server, said, now = ApiServer(VirtualClock(loop)), [], [0.0]
+    loop = SimulatedLoop()
+    server, said, now = ApiServer(LoopClock(loop)), [], [0.0]
     refusing = Refusing(server, lambda: now[0], said.append)
     for name in ("gpu", "cpu"):
         meta = {"name": name, "namespace": "ns", "finalizers": ["x"]}

@@ -15,9 +15,9 @@ from simulation.operator_process import OperatorProcess
 from simulation.refusing import Refusing
 from simulation.slurmctld import Slurmctld
 from simulation.slurmrest import SimulatedRest
-from simulation.virtual_time import SteppedClock, VirtualClock, VirtualLoop
 from simulation.weather import Weather
 from slurm_operator.runtime.manager import Program
+from testing.virtual_time import LoopClock, SimulatedLoop
 
 TOLD = 60  # How many of the last lines a report shows.
 LIVELY_SECONDS, QUIET_STEP_SECONDS = 120.0, 10.0
@@ -27,11 +27,11 @@ class World:
     """Everything there is. `violation` is the first promise that was broken, or None."""
 
     def __init__(
-        self, loop: VirtualLoop, seed: int, roughness: float, program: Program, late: float = 0.0
+        self, loop: SimulatedLoop, seed: int, roughness: float, program: Program, late: float = 0.0
     ) -> None:
         self.loop = loop
-        self.clock = VirtualClock(loop)
-        self.operator_clock = SteppedClock(loop)
+        self.clock = LoopClock(loop)
+        self.operator_clock = LoopClock(loop)
         self.weather = Weather(seed, roughness, late)
         self.program = program
         self.server = ApiServer(self.clock)
@@ -174,7 +174,7 @@ def live(
     seed: int, roughness: float, program: Program, story: Callable[[World], object], late: float = 0.0
 ) -> World:
     """A world, when its story is over."""
-    loop = VirtualLoop()
+    loop = SimulatedLoop()
     world = World(loop, seed, roughness, program, late)
     random.seed(seed)  # Backoffs and jitter of the operator itself.
 
@@ -191,7 +191,7 @@ def live(
     return world
 
 
-def _tidy(loop: VirtualLoop) -> None:
+def _tidy(loop: SimulatedLoop) -> None:
     tasks = asyncio.all_tasks(loop)
     for task in tasks:
         task.cancel()

@@ -30,7 +30,7 @@ IN_LOCAL = {
 }  # fmt: skip
 
 IN_OPERATOR = {
-    "__init__.py", "agents", "api", "cli", "clock.py", "conditions.py", "exporter", "http", "insight", "install", "kube", "listing.py", "manifests", "operator.py",
+    "__init__.py", "agents", "api", "backoff.py", "certificates.py", "cli", "clock.py", "conditions.py", "exporter", "http", "insight", "install", "kube", "listing.py", "manifests", "operator.py",
     "plan", "printable.py", "py.typed", "reconcilers", "redaction", "runtime", "safety", "slurm", "slurmrest", "slurmsync", "startup.py", "webhook",
     "wire.py",
 }  # fmt: skip

@@ -11,6 +11,7 @@ from urllib.parse import quote, urlencode, urlsplit
 import aiohttp
 
 from slurm_operator import __version__, wire
+from slurm_operator.backoff import backoff_seconds
 from slurm_operator.http import messages
 from slurm_operator.http.connection import Address, CannotConnect, connect
 from slurm_operator.http.messages import Answer, NotHttp, TooLarge
@@ -328,5 +329,7 @@ def _pause(refusal: errors.ApiError, attempt: int) -> float | None:
         return None  # Not about load: only a change of the pods will help.
     if refusal.retry_after is None and not isinstance(refusal, errors.TooManyRequests):
         return None
-    least: float = min(_SHORTEST_PAUSE_SECONDS * 2**attempt, _LONGEST_PAUSE_SECONDS)
+    least = backoff_seconds(
+        attempt, first_seconds=_SHORTEST_PAUSE_SECONDS, longest_seconds=_LONGEST_PAUSE_SECONDS
+    )
     return max(refusal.retry_after or 0.0, least) * random.uniform(1.0, 1.25)  # noqa: S311  No secret in it.

@@ -1,7 +1,6 @@
 """Who may read `/metrics` when it is served over HTTPS: whoever the API server says may."""
 
 import asyncio
-import os
 import ssl
 from datetime import UTC, datetime, timedelta
 
@@ -62,35 +61,11 @@ class MetricsGuard:
 def self_signed_context() -> ssl.SSLContext:
     """TLS with a certificate made for this process, as nobody gave us one."""
     # Megabytes, and a tenth of the start-up, that most operators never need.
-    from cryptography import x509
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
-    from cryptography.x509.oid import NameOID
+    from slurm_operator import certificates
 
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "slurm-operator-metrics")])
-    now = datetime.now(UTC)
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - timedelta(hours=1))
-        .not_valid_after(now + timedelta(days=3650))
-        .sign(key, hashes.SHA256())
-    )
+    key = certificates.new_key()
+    subject = certificates.Subject("slurm-operator-metrics")
+    certificate = certificates.signed(subject, key, None, datetime.now(UTC), timedelta(days=3650))
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    # `ssl` reads files only. This one is in memory: the root of the container is read-only.
-    with os.fdopen(os.memfd_create("metrics.pem"), "wb") as file:
-        file.write(
-            key.private_bytes(
-                serialization.Encoding.PEM,
-                serialization.PrivateFormat.PKCS8,
-                serialization.NoEncryption(),
-            )
-            + certificate.public_bytes(serialization.Encoding.PEM)
-        )
-        file.flush()
-        context.load_cert_chain(f"/proc/self/fd/{file.fileno()}")
+    certificates.load(context, certificates.pem(certificate), certificates.private_pem(key))
     return context

@@ -6,6 +6,7 @@ that Slurm does not know: the gate stays shut, and says why in words that reach 
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from enum import StrEnum
 
 from slurm_operator import wire
 from slurm_operator.api.shared.meta import Meta
@@ -97,10 +98,24 @@ Proof = Drained | NeverStarted | Unreported | NotRunning | Forgotten | Ended
 OF_ONE_VERSION = (NeverStarted, Unreported, NotRunning, Forgotten)
 
 
+class ShutFor(StrEnum):
+    """Why the gate is shut. Whoever asks what to do then has an answer for each, or does not type-check."""
+
+    SLURM_UNREACHABLE = "SlurmUnreachable"
+    OLD_ANSWER = "OldAnswer"
+    UNKNOWN_TO_SLURM = "UnknownToSlurm"
+    STATE_LOST = "StateLost"
+    ANOTHER_WORKER = "AnotherWorker"  # Slurm's record is about another pod.
+    STARTING = "Starting"  # Slurm counts jobs there, and no kubelet has said that slurmd runs.
+    CRASHED = "Crashed"  # With jobs.
+    NOT_DRAINING = "NotDraining"
+    DRAINING = "Draining"
+
+
 class Shut(wire.Record, tag="Shut"):
     """Why a worker may not be removed now. `jobs` are those that hold it up, as far as we know."""
 
-    reason: str
+    reason: ShutFor
     message: str
     jobs: tuple[int, ...] = ()
 
@@ -143,7 +158,7 @@ def gate(worker: Candidate, now: datetime) -> Proof | Shut:
     match worker.slurm:
         case Unreachable(since=since, why=why):
             return Shut(
-                reason="SlurmUnreachable",
+                reason=ShutFor.SLURM_UNREACHABLE,
                 message=f"cannot see its jobs since {since:%H:%M:%S} UTC: {why}",
             )
         case Snapshot() as snapshot:
@@ -162,7 +177,7 @@ def _not_started(worker: Candidate, now: datetime) -> NeverStarted | Unreported 
             return old
         if jobs := [job for job in jobs_on(worker.slurm_node, slurm) if _may_be_in(job, worker.pod, slurm)]:
             return Shut(
-                reason="Starting",
+                reason=ShutFor.STARTING,
                 message="its kubelet has not said that slurmd runs, "
                 f"but Slurm counts {jobs_text(jobs)} there",
                 jobs=tuple(job.job_id for job in jobs),
@@ -184,9 +199,11 @@ def old_answer(name: str, snapshot: Snapshot, now: datetime) -> Shut | None:
     if not snapshot.is_fresh(now, PROOF_LIFETIME):
         age_s = (now - snapshot.asked_at).total_seconds()
         told = f"is {age_s:.0f} s old" if age_s > 0 else "was read before the clock was set back"
-        return Shut(reason="OldAnswer", message=f"what is known of Slurm {told}; it is read again")
+        return Shut(reason=ShutFor.OLD_ANSWER, message=f"what is known of Slurm {told}; it is read again")
     if not snapshot.is_current(name):
-        return Shut(reason="OldAnswer", message="Slurm has not been read since our last write to the node")
+        return Shut(
+            reason=ShutFor.OLD_ANSWER, message="Slurm has not been read since our last write to the node"
+        )
     return None
 
 
@@ -205,19 +222,19 @@ def _ask_slurm(
         return Forgotten(pod_uid=meta.uid, resource_version=meta.resource_version, asked_at=snapshot.asked_at)
     if slurm_node is None:
         return Shut(
-            reason="UnknownToSlurm",
+            reason=ShutFor.UNKNOWN_TO_SLURM,
             message=f"Slurm does not know {name}, though slurmd has run: a job may still be there. "
             "The worker registers again automatically",
         )
     if worker.state_lost_since is not None:
         return Shut(
-            reason="StateLost",
+            reason=ShutFor.STATE_LOST,
             message=f"slurmctld lost its state at {worker.state_lost_since:%H:%M:%S} UTC, its jobs with it: "
             "one may still run here. Nothing is removed until every worker has registered again",
         )
     if not is_record_of(slurm_node, worker.pod):
         return Shut(
-            reason="AnotherWorker",
+            reason=ShutFor.ANOTHER_WORKER,
             message=f"Slurm's record of {name} is about another pod ({slurm_node.address or 'no address'}); "
             "this one has not registered yet",
         )
@@ -231,7 +248,7 @@ def _crashed(
     meta = worker.pod.metadata
     if jobs:
         return Shut(
-            reason="Crashed",
+            reason=ShutFor.CRASHED,
             message=f"slurmd is down and restarts automatically; Slurm still counts {jobs_text(jobs)} there",
             jobs=tuple(job.job_id for job in jobs),
         )
@@ -241,7 +258,7 @@ def _crashed(
         and is_record_of_crashed_worker(slurm_node, worker)
     ):
         return Shut(
-            reason="NotDraining",
+            reason=ShutFor.NOT_DRAINING,
             message="slurmd is down and restarts automatically; then new jobs may start there",
         )
     return NotRunning(pod_uid=meta.uid, resource_version=meta.resource_version, asked_at=asked_at)
@@ -252,11 +269,11 @@ def _drained(
 ) -> Drained | Shut:
     job_ids = tuple(job.job_id for job in jobs)
     if not slurm_node.state.is_drain:
-        return Shut(reason="NotDraining", message="new jobs may still start there", jobs=job_ids)
+        return Shut(reason=ShutFor.NOT_DRAINING, message="new jobs may still start there", jobs=job_ids)
     if jobs:
-        return Shut(reason="Draining", message=f"waiting for {jobs_text(jobs)}", jobs=job_ids)
+        return Shut(reason=ShutFor.DRAINING, message=f"waiting for {jobs_text(jobs)}", jobs=job_ids)
     if not slurm_node.state.is_drained:
-        return Shut(reason="Draining", message=f"Slurm still calls it {slurm_node.state}")
+        return Shut(reason=ShutFor.DRAINING, message=f"Slurm still calls it {slurm_node.state}")
     return Drained(pod_uid=worker.pod.metadata.uid, slurm_node=worker.slurm_node, asked_at=asked_at)
 
 

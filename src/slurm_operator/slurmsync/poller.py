@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 import structlog
 
 from slurm_operator import wire
+from slurm_operator.backoff import backoff_seconds
 from slurm_operator.clock import Clock
 from slurm_operator.slurm.jobs.ended import EndedJob
 from slurm_operator.slurm.node import SlurmNode
@@ -46,9 +47,9 @@ def pause_seconds(cost_s: float, *, soon: bool) -> float:
     return max(SOON_SECONDS if soon else IDLE_SECONDS, COST_FACTOR * cost_s)
 
 
-def backoff_seconds(failures: int) -> float:
+def failed_pause_seconds(failures: int) -> float:
     """How long to leave Slurm alone after so many failures in a row."""
-    return min(LONGEST_BACKOFF_SECONDS, 2.0 ** min(failures - 1, 20))
+    return backoff_seconds(failures - 1, first_seconds=1.0, longest_seconds=LONGEST_BACKOFF_SECONDS)
 
 
 class SlurmPoller:
@@ -293,6 +294,6 @@ class SlurmPoller:
         if self._at_once and not self._failures:
             return 0.0
         # Reading what cannot be used takes no more of our time than reading what can.
-        failed_pause_s = max(backoff_seconds(self._failures), COST_FACTOR * self._failed_cost_s)
+        failed_pause_s = max(failed_pause_seconds(self._failures), COST_FACTOR * self._failed_cost_s)
         pause_s = failed_pause_s if self._failures else self._pause_s()
         return self._ended_at + pause_s - self._clock.monotonic()

@@ -1,12 +1,12 @@
 """The certificate in use: loaded without a file of ours on disk, and changed under running connections."""
 
-import os
 import ssl
 from datetime import UTC, datetime
 from pathlib import Path
 
 from cryptography import x509
 
+from slurm_operator import certificates
 from slurm_operator.webhook.authority import Unusable
 
 # In a PEM of any kind of private key, and in no certificate.
@@ -34,8 +34,8 @@ class Served:
         if self._loaded == (certificate, key):
             return False
         try:
-            _load(_context(), certificate, key)  # A bad pair must not spoil the good one.
-            _load(self.context, certificate, key)
+            certificates.load(_context(), certificate, key)  # A bad pair must not spoil the good one.
+            certificates.load(self.context, certificate, key)
             self.expires_at = x509.load_pem_x509_certificate(certificate).not_valid_after_utc
         except (ssl.SSLError, ValueError) as error:
             raise Unusable(f"no certificate and key that belong together: {error}") from error
@@ -65,15 +65,3 @@ def _context() -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     return context
-
-
-def _load(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
-    """OpenSSL wants a file; one in memory works with a read-only root, and ends with its descriptor."""
-    descriptor = os.memfd_create("certificate", os.MFD_CLOEXEC)
-    try:
-        with os.fdopen(os.dup(descriptor), "wb") as file:
-            file.write(key + b"\n" + certificate)
-        # Without a password to ask for, an encrypted key is refused instead of read from a terminal.
-        context.load_cert_chain(f"/proc/self/fd/{descriptor}", password=lambda: b"")
-    finally:
-        os.close(descriptor)

@@ -2,8 +2,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from testing.virtual_time import FakeClock
 from unit.exporter.pages import serve_recorded
-from unit.slurmrest.fake_clock import FakeClock
 from unit.slurmrest.fake_slurmrestd import FakeSlurmrestd
 
 

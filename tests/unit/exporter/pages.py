@@ -22,7 +22,7 @@ from slurm_operator.slurmrest.answers.lists import diagnosis
 from slurm_operator.slurmrest.session import Session
 from slurm_operator.slurmrest.tokens import TokenSource
 from slurm_operator.slurmrest.transport import Transport
-from unit.slurmrest.fake_clock import FakeClock
+from testing.virtual_time import FakeClock
 from unit.slurmrest.fake_slurmrestd import KEY, FakeSlurmrestd, answer, body_of
 
 GOLDEN = Path(__file__).parent / "golden"

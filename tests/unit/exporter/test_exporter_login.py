@@ -14,7 +14,7 @@ from slurm_operator.exporter.login import (
     key_file,
 )
 from slurm_operator.slurmrest.errors import SlurmUnauthorised
-from unit.slurmrest.fake_clock import FakeClock
+from testing.virtual_time import FakeClock
 
 # The clock of these tests is not that of the machine.
 FIRST, SECOND = b"1" * 32, b"2" * 32

@@ -15,10 +15,10 @@ from slurm_operator.exporter.options import Compat, Options
 from slurm_operator.exporter.page import table
 from slurm_operator.exporter.table import Family, Table
 from slurm_operator.exporter.tallies import DURATIONS, Tallies
+from testing.virtual_time import FakeClock
 from unit.exporter.pages import NOW, diag, jobs, nodes, of, page, series
 from unit.exporter.test_exporter_flags import settings
 from unit.exporter.test_exporter_pages import COMMENT, tallied
-from unit.slurmrest.fake_clock import FakeClock
 
 STATE = "node_name state_base state_is_drain state_is_maintenance state_is_reserved"
 FLAGS = "completing fail planned not_responding invalid cloud power_down power_drain powered_down powering_down powering_up power_up"

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from slurm_operator.exporter.options import Compat, Options
+from testing.virtual_time import FakeClock
 from unit.exporter.pages import (
     BOOKS,
     CONF,
@@ -19,7 +20,6 @@ from unit.exporter.pages import (
     series,
 )
 from unit.kube.eventually import eventually
-from unit.slurmrest.fake_clock import FakeClock
 from unit.slurmrest.fake_slurmrestd import DROP, HANG, FakeSlurmrestd, answer, body_of, http
 
 

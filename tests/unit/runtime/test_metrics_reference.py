@@ -16,9 +16,9 @@ from slurm_operator.runtime.metrics import Metrics
 from slurm_operator.webhook.metrics import Metrics as WebhookMetrics
 from testing import dashboards
 from testing.metrics_page import page
+from testing.virtual_time import FakeClock
 from unit.exporter.pages import NOW, diag, jobs, nodes
 from unit.exporter.test_exporter_pages import COMMENT
-from unit.slurmrest.fake_clock import FakeClock
 
 ROOT = Path(__file__).parents[3]
 NAME = re.compile(r"\bslurm_operator_\w+")

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from slurm_operator.api.shared.meta import ObjectKey
-from slurm_operator.runtime.loop.queue import LONGEST_BACKOFF_SECONDS, backoff_seconds
+from slurm_operator.runtime.loop.queue import LONGEST_BACKOFF_SECONDS, retry_seconds
 from slurm_operator.runtime.loop.schedule import LIVE_IN_A_ROW, Schedule
 
 KEYS = [ObjectKey(namespace, name) for namespace in ("a", "b") for name in ("x", "y")]
@@ -93,7 +93,7 @@ def test_a_key_of_the_first_list_that_changes_becomes_a_live_one():
 
 @pytest.mark.parametrize("jitter", [0.0, 0.5, 1.0])
 def test_backoff_grows_to_its_limit_and_never_past_it(jitter):
-    delays = [backoff_seconds(failures, jitter) for failures in range(1, 200)]
+    delays = [retry_seconds(failures, jitter) for failures in range(1, 200)]
 
     assert delays == sorted(delays)
     assert LONGEST_BACKOFF_SECONDS / 2 <= delays[-1] <= LONGEST_BACKOFF_SECONDS

@@ -4,13 +4,13 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
-from fake_clock import FakeClock
 from fake_slurmrestd import KEY, FakeSlurmrestd
 from slurmrest_replies import IDLE4, serve
 from writing_cluster import Cluster
 
 from slurm_operator.slurmrest.client import SlurmRest
 from slurm_operator.slurmsync.connection import SlurmCluster
+from testing.virtual_time import FakeClock
 
 
 @pytest.fixture

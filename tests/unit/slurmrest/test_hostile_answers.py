@@ -9,7 +9,6 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from fake_clock import FakeClock
 from fake_slurmrestd import KEY, FakeSlurmrestd, answer, body_of, http
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -21,6 +20,7 @@ from slurm_operator.slurmrest.client import SlurmRest
 from slurm_operator.slurmrest.list_split import MAX_ENTRY_BYTES, ListSplit
 from slurm_operator.slurmsync.pending_writes import Ledger
 from slurm_operator.slurmsync.poller import COST_FACTOR, SlurmPoller
+from testing.virtual_time import FakeClock
 
 JOBS = "GET /slurm/{v}/jobs/"
 NODES = "GET /slurm/{v}/nodes/"

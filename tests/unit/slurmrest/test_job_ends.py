@@ -4,7 +4,6 @@ import asyncio
 import copy
 
 import pytest
-from fake_clock import FakeClock
 from fake_slurmrestd import FakeSlurmrestd, body_of, http
 
 from slurm_operator.slurm.accounting import AccountedJob
@@ -12,6 +11,7 @@ from slurm_operator.slurm.states import JobState
 from slurm_operator.slurmrest.client import SlurmRest
 from slurm_operator.slurmrest.errors import NotServed, SlurmUnreachable
 from slurm_operator.slurmsync.books import AGAIN_SECONDS, Books
+from testing.virtual_time import FakeClock
 
 JOBS = "GET /slurm/{v}/jobs/"
 

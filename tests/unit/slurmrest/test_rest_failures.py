@@ -6,7 +6,6 @@ from typing import Any
 
 import jwt
 import pytest
-from fake_clock import FakeClock
 from fake_slurmrestd import DROP, HANG, FakeSlurmrestd, answer, body_of, http
 
 from slurm_operator.slurm.writes import Reserve
@@ -14,6 +13,7 @@ from slurm_operator.slurmrest import errors
 from slurm_operator.slurmrest.client import SlurmRest
 from slurm_operator.slurmrest.tokens import ReadyToken
 from slurm_operator.slurmrest.versions import Capability
+from testing.virtual_time import FakeClock
 
 pytestmark = pytest.mark.both_loops
 

@@ -3,7 +3,6 @@
 import asyncio
 
 import pytest
-from fake_clock import FakeClock
 from fake_slurmrestd import HANG, FakeSlurmrestd, answer
 from slurmrest_replies import NODES, OK, RECONFIGURE, jobs, serve
 from slurmrest_replies import nodes as node_list
@@ -13,6 +12,7 @@ from slurm_operator.slurm.snapshot import Snapshot, Unreachable
 from slurm_operator.slurm.writes import CancelJob, Reconfigure, RequeueJob, Verdict
 from slurm_operator.slurmsync.pending_writes import MESSAGE_TIMEOUT_SECONDS, SETTLE_SECONDS
 from slurm_operator.slurmsync.remove_nodes import Guard
+from testing.virtual_time import FakeClock
 
 BUSY = node_list(a="MIXED+DRAIN")
 RUNNING = {f"j{number}": "a" for number in range(1, 31)}

@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 import pytest
-from fake_clock import FakeClock
 from fake_slurmrestd import FakeSlurmrestd, Heard, answer
 from slurmrest_replies import JOBS, NODES, OK, jobs, nodes
 from writing_cluster import Cluster, verdicts
@@ -12,6 +11,7 @@ from writing_cluster import Cluster, verdicts
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
 from slurm_operator.slurm.writes import DeleteNodes, Verdict
 from slurm_operator.slurmsync.remove_nodes import RECORDS_PER_REQUEST, Guard
+from testing.virtual_time import FakeClock
 
 REASON = "slurm-operator: ScaleIn: leaving"
 DRAINED = ("IDLE+DRAIN", REASON)

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
-from fake_clock import FakeClock
 from fake_slurmrestd import FakeSlurmrestd, answer, body_of, http
 from slurmrest_replies import CONF, JOBS, NODES, PING, RESERVATIONS, jobs, nodes, reservations, serve
 from structlog.testing import capture_logs
@@ -15,7 +14,8 @@ from slurm_operator.slurmrest.client import SlurmRest
 from slurm_operator.slurmsync import poller as slurm_poller
 from slurm_operator.slurmsync.lists import ASKED_EARLIER_SECONDS, WHOLE_EVERY_SECONDS
 from slurm_operator.slurmsync.pending_writes import MESSAGE_TIMEOUT_SECONDS, Ledger
-from slurm_operator.slurmsync.poller import SlurmPoller, backoff_seconds, pause_seconds
+from slurm_operator.slurmsync.poller import SlurmPoller, failed_pause_seconds, pause_seconds
+from testing.virtual_time import FakeClock
 
 EARLIER = str(1000 - ASKED_EARLIER_SECONDS)  # Before the mark of most lists here.
 
@@ -409,7 +409,7 @@ async def test_it_waits_no_longer_when_its_clock_is_set_back(
     await poller.poll()
     clock.advance(after)
     await poller.poll()
-    clock.set_back = 3600
+    clock.ahead = timedelta(hours=-1)
     clock.advance(MESSAGE_TIMEOUT_SECONDS)
 
     await poller.poll()
@@ -468,11 +468,11 @@ def test_the_dearer_a_look_the_rarer_it_is(cost_s: float, soon: bool, pause_s: f
 
 
 def test_after_failures_it_waits_longer_but_never_long() -> None:
-    assert [backoff_seconds(failures) for failures in range(1, 7)] == [1, 2, 4, 8, 10, 10]
+    assert [failed_pause_seconds(failures) for failures in range(1, 7)] == [1, 2, 4, 8, 10, 10]
 
 
 def test_a_slurm_that_is_away_for_hours_is_asked_as_often_as_after_a_minute() -> None:
-    assert backoff_seconds(2_000) == backoff_seconds(7)
+    assert failed_pause_seconds(2_000) == failed_pause_seconds(7)
 
 
 async def test_it_looks_every_second_while_somebody_waits(

@@ -3,7 +3,6 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from fake_clock import FakeClock
 from fake_slurmrestd import HANG, KEY, FakeSlurmrestd, answer
 from slurmrest_replies import IDLE4, NODES, OK, RECONFIGURE, UPDATE, nodes, serve
 from writing_cluster import Cluster, verdicts
@@ -26,6 +25,7 @@ from slurm_operator.slurm.writes import (
 from slurm_operator.slurmsync.connection import SlurmCluster
 from slurm_operator.slurmsync.lists import ASKED_EARLIER_SECONDS
 from slurm_operator.slurmsync.remove_nodes import RECORDS_PER_REQUEST
+from testing.virtual_time import FakeClock
 
 REASON = "slurm-operator: ScaleIn: leaving"
 

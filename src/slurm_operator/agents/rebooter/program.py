@@ -32,11 +32,11 @@ from slurm_operator.agents.rebooter.metrics import Metrics
 from slurm_operator.agents.rebooter.node import Memo, Node
 from slurm_operator.agents.rebooter.pods import Pod, remaining
 from slurm_operator.api.shared.meta import ObjectKey
+from slurm_operator.backoff import Backoff
 from slurm_operator.kube import errors
 from slurm_operator.kube.auth.access import Access
 from slurm_operator.kube.client import Client
 from slurm_operator.kube.errors import Conflict, KubeError
-from slurm_operator.kube.watch.backoff import Backoff
 from slurm_operator.kube.watch.cache import Cache
 from slurm_operator.manifests.kinds import KUBE_NODE
 from slurm_operator.manifests.meta import Manifest

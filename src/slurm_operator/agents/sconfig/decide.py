@@ -8,6 +8,7 @@ from typing import Final
 from slurm_operator.agents.sconfig.files import Batch, Fate, Result, held_back
 from slurm_operator.agents.sconfig.groups import ACTIONS_COMPLETED, Group, GroupKey, Reason
 from slurm_operator.api.shared.conditions import Truth
+from slurm_operator.backoff import backoff_seconds
 
 # A ConfigMap and its JailedConfig change by two requests, a whole group by several: one write for all.
 QUIET_SECONDS: Final = 1.0
@@ -54,7 +55,9 @@ def succeeded(pace: Pace) -> Pace:
 
 
 def failed(pace: Pace, now: float) -> Pace:
-    seconds = min(FIRST_RETRY_SECONDS * 2**pace.failures, LONGEST_RETRY_SECONDS)
+    seconds = backoff_seconds(
+        pace.failures, first_seconds=FIRST_RETRY_SECONDS, longest_seconds=LONGEST_RETRY_SECONDS
+    )
     return replace(pace, is_settled=True, failures=min(pace.failures + 1, 10), retry_at=now + seconds)
 
 

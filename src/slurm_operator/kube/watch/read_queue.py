@@ -8,6 +8,7 @@ import structlog
 
 from slurm_operator import wire
 from slurm_operator.api.shared.meta import ObjectKey
+from slurm_operator.backoff import backoff_seconds
 from slurm_operator.kube.errors import KubeError
 
 _READERS = 4
@@ -52,7 +53,11 @@ class ReadQueue:
             await self._read(key)
             self._failures.pop(key, None)
         except (KubeError, wire.DecodeError) as error:
-            pause = min(_FIRST_PAUSE_SECONDS * 2.0 ** min(self._failures[key], 20), _LONGEST_PAUSE_SECONDS)
+            pause = backoff_seconds(
+                self._failures[key],
+                first_seconds=_FIRST_PAUSE_SECONDS,
+                longest_seconds=_LONGEST_PAUSE_SECONDS,
+            )
             self._failures[key] += 1
             log.info("could not read by name; trying again", name=str(key), why=str(error))
             asyncio.get_running_loop().call_later(pause, self.soon, key)

@@ -8,10 +8,10 @@ from typing import Generic, TypeVar
 import structlog
 
 from slurm_operator.api.shared.meta import HasMeta, ObjectKey, key_of
+from slurm_operator.backoff import Backoff
 from slurm_operator.kube import envelope, errors
 from slurm_operator.kube.client import Client, Decode
 from slurm_operator.kube.request import Selection
-from slurm_operator.kube.watch.backoff import Backoff
 from slurm_operator.kube.watch.listeners import WatchListener
 
 T = TypeVar("T", bound=HasMeta)

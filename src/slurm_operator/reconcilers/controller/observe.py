@@ -1,8 +1,10 @@
 """Choose the facts about one Controller: what its spec names, what we made for it, what slurmctld reports."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import wraps
+from typing import Any, TypeVar
 
 from slurm_operator.api.shared import keys, names
 from slurm_operator.api.shared.auth import AuthType, type_of, with_munge
@@ -37,6 +39,8 @@ from slurm_operator.reconcilers.shared.partition_removal import (
     unread_nodesets,
 )
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -81,6 +85,10 @@ class Seen:
     is_last_with_key: bool = True  # Nobody else needs the ring any more.
     is_going: bool = False  # It is being deleted, or the Cluster is that it belongs to.
     sharing: Sharing | None = None  # Only for the one Controller that looks after the ring.
+    # What has been worked out from all this. A copy with other facts begins without.
+    known: dict[Callable[["Seen"], object], Any] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     @property
     def name(self) -> str:
@@ -118,6 +126,19 @@ class Seen:
     @property
     def workload(self) -> Child | None:
         return self.children.get((kinds.STATEFUL_SET, self.controller.child_names.workload))
+
+
+def once(work: Callable[[Seen], T]) -> Callable[[Seen], T]:
+    """Worked out when first asked for, and the same for all who ask in this pass; nobody may change it."""
+
+    @wraps(work)
+    def found(seen: Seen) -> T:
+        if work not in seen.known:
+            seen.known[work] = work(seen)
+        result: T = seen.known[work]
+        return result
+
+    return found
 
 
 def observe(key: ObjectKey, world: World) -> Seen | None:

@@ -33,8 +33,8 @@ from slurm_operator.reconcilers.nodeset.creation.volumes import (
 )
 from slurm_operator.reconcilers.nodeset.departures.canary import times_until_reassessed
 from slurm_operator.reconcilers.nodeset.departures.maintenance import reservation_actions
-from slurm_operator.reconcilers.nodeset.departures.replica_plan import Choices, choose
-from slurm_operator.reconcilers.nodeset.departures.rollout import replaced
+from slurm_operator.reconcilers.nodeset.departures.replica_plan import Choices
+from slurm_operator.reconcilers.nodeset.departures.rules import departures
 from slurm_operator.reconcilers.nodeset.observe import Seen
 from slurm_operator.reconcilers.nodeset.records.attributes import traits
 from slurm_operator.reconcilers.nodeset.records.created_records import is_created, without_pods
@@ -52,7 +52,7 @@ from slurm_operator.reconcilers.nodeset.worker.removal import Stages, retire
 from slurm_operator.reconcilers.nodeset.worker.staying import stages_of_staying_worker
 from slurm_operator.reconcilers.nodeset.workers import Worker
 from slurm_operator.reconcilers.shared.partition_removal import UNREACHABLE
-from slurm_operator.safety.gate import PROOF_LIFETIME, Shut, gate
+from slurm_operator.safety.gate import PROOF_LIFETIME, Shut, ShutFor, gate
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
 
 A_SECOND = timedelta(seconds=1)
@@ -62,7 +62,7 @@ NAMES_FREE_AFTER = timedelta(seconds=10)
 
 # How soon something is looked at again whose end nobody tells us of: a claim that nobody owns wakes nobody.
 ENDS_UNTOLD = {
-    "OldAnswer": A_SECOND,
+    ShutFor.OLD_ANSWER: A_SECOND,
     VOLUME_TERMINATING: timedelta(seconds=2),
     AUTH_CHANGING: timedelta(seconds=2),
 }
@@ -110,8 +110,8 @@ def _decide(seen: Seen, now: datetime, settled: Settled | None) -> Plan:
     revision = seen.revision
     settled = settled or Settled()
     at_rest = settled.among(seen)
-    choices = choose(seen, now, at_rest)
-    leaving = {**choices.leaving, **replaced(seen, choices, revision, now)}
+    found = departures(seen, now, at_rest)
+    choices, leaving = found.choices, found.leaving
     # Who deletes a NodeSet without a finalizer leaves its workers behind, and nobody to look after them.
     coming = arrivals(seen, choices, revision) if _is_guarded(seen) else []
     lanes_of_workers = list(_workers(seen, leaving, settled, at_rest, now))

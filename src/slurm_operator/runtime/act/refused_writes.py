@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from slurm_operator import wire
 from slurm_operator.api.shared.meta import HasMeta, ObjectKey
+from slurm_operator.backoff import backoff_seconds, spread
 from slurm_operator.kube.errors import (
     AlreadyExists,
     ApiError,
@@ -57,11 +58,6 @@ def is_passing(error: KubeError) -> bool:
     return "exceeded quota" in str(error)
 
 
-def backoff_seconds(refusals: int, longest: float, jitter: float) -> float:
-    """How long a write that was refused so often in a row is not repeated; `jitter` is between 0 and 1."""
-    return min(longest, FIRST_SECONDS * 2.0 ** min(refusals - 1, 20)) * (0.5 + jitter / 2)
-
-
 class Asked(NamedTuple):
     """A write: whom it is about, and what it depends on: its content, the object and the spec behind it."""
 
@@ -100,7 +96,8 @@ class Refusals:
         before, content = refused.get(asked.subject), asked.content()
         times = before.times + 1 if before is not None and before.content == content else 1
         longest = LONGEST_PASSING_SECONDS if passing else LONGEST_SECONDS
-        seconds = backoff_seconds(times, longest, self.jitter())
+        pause = backoff_seconds(times - 1, first_seconds=FIRST_SECONDS, longest_seconds=longest)
+        seconds = spread(pause, self.jitter())
         refused[asked.subject] = Refused(error, content, times, _now() + seconds)
         return seconds
 

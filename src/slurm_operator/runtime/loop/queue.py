@@ -5,16 +5,19 @@ import random
 from collections.abc import Awaitable, Callable
 
 from slurm_operator.api.shared.meta import ObjectKey
+from slurm_operator.backoff import backoff_seconds, spread
 from slurm_operator.runtime.loop.schedule import Schedule
 
 FIRST_BACKOFF_SECONDS = 0.1
 LONGEST_BACKOFF_SECONDS = 60.0
 
 
-def backoff_seconds(failures: int, jitter: float) -> float:
+def retry_seconds(failures: int, jitter: float) -> float:
     """How long to leave a key alone after so many failures in a row; `jitter` is between 0 and 1."""
-    longest = min(LONGEST_BACKOFF_SECONDS, FIRST_BACKOFF_SECONDS * 2.0 ** min(failures - 1, 20))
-    return longest * (0.5 + jitter / 2)
+    pause = backoff_seconds(
+        failures - 1, first_seconds=FIRST_BACKOFF_SECONDS, longest_seconds=LONGEST_BACKOFF_SECONDS
+    )
+    return spread(pause, jitter)
 
 
 class WorkQueue:
@@ -39,7 +42,7 @@ class WorkQueue:
     def retry(self, key: ObjectKey, at_least: float = 0.0) -> float:
         """Look at `key` again after a failure, later each time. Gives the delay."""
         self._failures[key] = self._failures.get(key, 0) + 1
-        delay = max(at_least, backoff_seconds(self._failures[key], self._jitter()))
+        delay = max(at_least, retry_seconds(self._failures[key], self._jitter()))
         self.add(key, delay)
         return delay
 

@@ -13,7 +13,7 @@ from slurm_operator.plan.actions import PatchObject
 from slurm_operator.reconcilers.controller.annotations import FILES_SENT, RECONFIGURE_ASKED, WRITTEN_AT
 from slurm_operator.reconcilers.controller.configuration.files import Files, digest_in, files_of, with_mounted
 from slurm_operator.reconcilers.controller.daemon.readiness import CONTAINER
-from slurm_operator.reconcilers.controller.observe import Seen
+from slurm_operator.reconcilers.controller.observe import Seen, once
 from slurm_operator.slurm.conf.changes import Change, changes, restarts
 from slurm_operator.slurm.conf.costs import Daemon
 from slurm_operator.slurm.conf.grammar import TABLES
@@ -26,12 +26,14 @@ def config_child(seen: Seen) -> Child | None:
     return seen.children.get((kinds.CONFIG_MAP, seen.controller.child_names.config))
 
 
+@once
 def held(seen: Seen) -> Files | None:
     """The files that slurmctld mounts, and would read if it started now."""
     files = files_of(config_child(seen))
     return with_mounted(files, seen) if files is not None else None
 
 
+@once
 def good(seen: Seen) -> Files | None:
     """The last files that slurmctld reported to have read."""
     return files_of(seen.children.get((kinds.CONFIG_MAP, good_config(seen.controller))))
@@ -42,12 +44,14 @@ def held_since(seen: Seen) -> datetime:
     return _time(child.metadata.annotations.get(WRITTEN_AT, "")) if child is not None else _LONG_AGO
 
 
+@once
 def is_proven(seen: Seen) -> bool:
     """slurmctld has once reported exactly the files that it mounts."""
     proven, now = good(seen), held(seen)
     return proven is not None and now is not None and proven.digest == now.digest
 
 
+@once
 def applied(seen: Seen) -> str | None:
     """The digest of the files that slurmctld has read; empty if it tells none, None if it did not answer."""
     if not isinstance(seen.slurm, Snapshot) or not seen.slurm.is_config_known:
@@ -98,6 +102,7 @@ def has_begun_with_files(seen: Seen) -> bool:
     return bool(running) and not any(is_behind(seen, pod) for pod in running)
 
 
+@once
 def restarts_due(seen: Seen) -> list[Pod]:
     """Pods whose slurmctld has to restart, because it cannot take the new files while it runs."""
     former, files = good(seen), held(seen)

@@ -27,7 +27,7 @@ from slurm_operator.reconcilers.controller.configuration.slurm_conf import (
     slurm_conf,
 )
 from slurm_operator.reconcilers.controller.daemon.workload import ETC_VOLUME
-from slurm_operator.reconcilers.controller.observe import Seen
+from slurm_operator.reconcilers.controller.observe import Seen, once
 from slurm_operator.reconcilers.shared.dependencies import Need
 from slurm_operator.reconcilers.shared.partition_lines import CLUSTER_BEGIN, CLUSTER_END
 from slurm_operator.slurm.conf import grammar
@@ -122,6 +122,7 @@ def _mounted(seen: Seen) -> Iterator[tuple[ConfigMap, Mapping[str, str]]]:
                 yield found, {one["key"]: one["path"] for one in mounted.get("items") or ()}
 
 
+@once
 def missing(seen: Seen) -> list[Need]:
     """What must be there before the files can be made."""
     spec = seen.controller.spec
@@ -146,13 +147,14 @@ def missing(seen: Seen) -> list[Need]:
     return found
 
 
+@once
 def wanted_files(seen: Seen) -> Files:
     """The files that the spec asks for. Only when nothing is missing."""
     texts, binaries = _referenced(seen)
     if not seen.controller.spec.external and "cgroup.conf" not in {*texts, *binaries}:
         texts["cgroup.conf"] = CGROUP_CONF
     listed = scripts(seen)
-    asked = {**texts, SLURM_CONF: slurm_conf(seen, listed)}
+    asked = {**texts, SLURM_CONF: _slurm_conf_as_asked(seen)}
     kept = _kept_lines(seen, asked)
     plain = {**asked, SLURM_CONF: slurm_conf(seen, listed, kept=kept)} if kept else asked
     stamp = digest([plain, binaries])
@@ -160,10 +162,17 @@ def wanted_files(seen: Seen) -> Files:
     return Files(dict(sorted({**texts, SLURM_CONF: conf}.items())), dict(sorted(binaries.items())))
 
 
+@once
 def partitions_kept(seen: Seen) -> list[str]:
     """Partitions that the spec no longer has, and that stay while jobs name them. Nothing may be missing."""
     texts, _ = _referenced(seen)
-    return _kept(seen, {**texts, SLURM_CONF: slurm_conf(seen, scripts(seen))})
+    return _kept(seen, {**texts, SLURM_CONF: _slurm_conf_as_asked(seen)})
+
+
+@once
+def _slurm_conf_as_asked(seen: Seen) -> str:
+    """Without what is kept for the jobs that name it, and not yet stamped."""
+    return slurm_conf(seen, scripts(seen))
 
 
 def _kept(seen: Seen, asked: Mapping[str, str]) -> list[str]:
@@ -213,6 +222,7 @@ def data(files: Files) -> Manifest:
     return {"data": dict(files.texts), **({"binaryData": dict(files.binaries)} if files.binaries else {})}
 
 
+@once
 def scripts(seen: Seen) -> Scripts:
     """File names by the key of slurm.conf that runs them, sorted."""
     spec = seen.controller.spec

@@ -24,7 +24,7 @@ from slurm_operator.reconcilers.controller.configuration.files import (
 )
 from slurm_operator.reconcilers.controller.configuration.jobs_at_risk import leaves_out
 from slurm_operator.reconcilers.controller.configuration.stakes import at_stake
-from slurm_operator.reconcilers.controller.observe import Seen
+from slurm_operator.reconcilers.controller.observe import Seen, once
 from slurm_operator.reconcilers.shared.children import missing_writes
 from slurm_operator.slurm.snapshot import Snapshot
 
@@ -68,6 +68,7 @@ def next_step(seen: Seen, now: datetime) -> Step:
     return _first_workers(seen, now) or _rehearse(seen, files, now)
 
 
+@once
 def refused(seen: Seen) -> Refusal | None:
     """Why the files that the spec asks for are not used; None while nothing speaks against them."""
     if missing(seen):

@@ -18,7 +18,7 @@ from slurm_operator.manifests.worker_names import registers_from, slurm_node_nam
 from slurm_operator.plan.world import KUBE_NODE_NAME, World
 from slurm_operator.reconcilers.nebius.kubenode.options import DEFAULTS, NodeOptions
 from slurm_operator.reconcilers.nebius.kubenode.troubles import Trouble, trouble
-from slurm_operator.safety.gate import SLURMD, Candidate, Shut, gate
+from slurm_operator.safety.gate import SLURMD, Candidate, Shut, ShutFor, gate
 from slurm_operator.slurm.node import SlurmNode
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
 
@@ -105,7 +105,11 @@ class Worker:
         """Whether nothing runs there and nothing will start: the gate would let it be removed."""
         verdict = gate(Candidate(self.pod, self.slurm_node, self.slurm, self.state_lost_since), now)
         if isinstance(verdict, Shut):
-            cannot_tell = verdict.reason in ("SlurmUnreachable", "OldAnswer", "StateLost")
+            cannot_tell = verdict.reason in (
+                ShutFor.SLURM_UNREACHABLE,
+                ShutFor.OLD_ANSWER,
+                ShutFor.STATE_LOST,
+            )
             return Tells.UNKNOWN if cannot_tell else Tells.NO
         return Tells.NO if self.takes_jobs else Tells.YES
 

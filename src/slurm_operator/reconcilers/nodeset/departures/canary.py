@@ -16,7 +16,7 @@ from slurm_operator.reconcilers.nodeset.records.outdated import FRESH_RECORD
 from slurm_operator.reconcilers.nodeset.worker.drain_causes import Leaving
 from slurm_operator.reconcilers.nodeset.worker.removal import GRACE_SECONDS, is_marked_by_others
 from slurm_operator.reconcilers.nodeset.workers import Worker
-from slurm_operator.safety.gate import Shut, gate
+from slurm_operator.safety.gate import Shut, ShutFor, gate
 from slurm_operator.slurm.reasons import OurReason
 from slurm_operator.slurm.snapshot import Unreachable
 
@@ -50,13 +50,16 @@ def is_held_up(worker: Worker, now: datetime) -> bool:
     """Drained or not, it would not go in the next moments: it has jobs, or nobody can tell."""
     if worker.jobs:
         return True
-    match gate(worker, now):
-        case Shut(reason="NotDraining" | "Draining" | "OldAnswer"):
+    verdict = gate(worker, now)
+    if not isinstance(verdict, Shut):
+        return False
+    match verdict.reason:
+        case ShutFor.NOT_DRAINING | ShutFor.DRAINING | ShutFor.OLD_ANSWER:
             return is_marked_by_others(worker)
-        case Shut():
+        case ShutFor.SLURM_UNREACHABLE | ShutFor.UNKNOWN_TO_SLURM | ShutFor.STATE_LOST:
             return True
-        case _:
-            return False
+        case ShutFor.ANOTHER_WORKER | ShutFor.STARTING | ShutFor.CRASHED:
+            return True
 
 
 def machine_takes_next(worker: Worker, seen: Seen) -> bool:

@@ -1,26 +1,21 @@
-"""Who has to go and who has to come: what the spec asks for, against what is there."""
+"""Who is too many and who has to come: what the spec asks for, against what is there."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from dataclasses import dataclass, field
+from enum import Enum, auto
 
 from slurm_operator.api.shared import names
 from slurm_operator.manifests.objects import KubeNode, Pod
 from slurm_operator.reconcilers.nodeset import identity
 from slurm_operator.reconcilers.nodeset.creation import placement
 from slurm_operator.reconcilers.nodeset.creation.pod import Slot
-from slurm_operator.reconcilers.nodeset.departures.pinning import node_accepts, pinned_but_unschedulable, pins
-from slurm_operator.reconcilers.nodeset.departures.replacements import asked_for
+from slurm_operator.reconcilers.nodeset.departures.pinning import node_accepts, pins
 from slurm_operator.reconcilers.nodeset.departures.scale_in_order import victims_first
 from slurm_operator.reconcilers.nodeset.observe import Seen
-from slurm_operator.reconcilers.nodeset.records import outdated
-from slurm_operator.reconcilers.nodeset.report import crash_backoff
 from slurm_operator.reconcilers.nodeset.worker.drain_causes import Cause, Leaving
 from slurm_operator.reconcilers.nodeset.workers import Worker
-from slurm_operator.safety.gate import has_no_steps
 from slurm_operator.slurm.conf.merge import says_topology
-from slurm_operator.slurm.snapshot import Snapshot
 from slurm_operator.slurm.topology import is_readable
 
 
@@ -32,29 +27,44 @@ class NameConflict:
     by: Pod | Slot
 
 
+class Surplus(Enum):
+    """Why a worker is not one of those that the spec asks for."""
+
+    FORMER_MODE = auto()  # Those of the scaling mode now are there instead.
+    TOO_MANY = auto()
+    UNLISTED = auto()  # Nobody wants its number.
+    LISTED_TWICE = auto()
+    UNFIT_NODE = auto()
+    LOST_NODE = auto()
+    OTHER_HOSTNAME = auto()  # Its machine asks for another one.
+    NOT_ALONE = auto()  # On its machine.
+
+
+# By pod uid; with the machine or the name that it is about, or nothing.
+Surpluses = Mapping[str, tuple[Surplus, str]]
+
+
 @dataclass(frozen=True)
 class Choices:
-    """`leaving` by pod uid; whoever is not named there stays. Who is `held` is created later.
+    """Who is in `surplus`, and who comes. Who is `held` is created later.
 
     On machines that are `misnamed` nobody comes: their annotation asks for a name that no worker can have.
+    `leaving`, by pod uid, is everybody who leaves for any cause but an update, once that is known.
     """
 
     desired: int
     create: tuple[Slot, ...] = ()
     held: tuple[NameConflict, ...] = ()
     misnamed: tuple[KubeNode, ...] = ()
+    surplus: Surpluses = field(default_factory=dict)
     leaving: Mapping[str, Cause] = field(default_factory=dict)
 
 
-def choose(seen: Seen, now: datetime, at_rest: frozenset[str] = frozenset()) -> Choices:
-    """Everything but updates: those replace workers that would otherwise stay. Whoever is `at_rest` can."""
+def choose(seen: Seen) -> Choices:
+    """What the spec asks for, whoever leaves for another reason."""
     if seen.nodeset.metadata.is_terminating:
-        text = "the NodeSet is gone" if seen.is_gone else "the NodeSet is being deleted"
-        gone = Cause(Leaving.DELETION, text)
-        return Choices(desired=0, leaving={worker.uid: gone for worker in seen.workers})
-    chosen = _daemons(seen) if seen.is_daemon else _numbered(seen)
-    of_single_ones = {**asked_for(seen, at_rest), **_beyond_help(seen, at_rest), **_ended(seen, now)}
-    return replace(chosen, leaving={**of_single_ones, **chosen.leaving})
+        return Choices(desired=0)
+    return _daemons(seen) if seen.is_daemon else _numbered(seen)
 
 
 def desired(seen: Seen) -> int:
@@ -80,80 +90,28 @@ def awaited(seen: Seen) -> set[str]:
     return {identity.pod_name(ordinal, nodeset) for ordinal in _free_ordinals(seen, missing)}
 
 
-def _beyond_help(seen: Seen, at_rest: frozenset[str]) -> dict[str, Cause]:
-    """Whoever can only go: retired before we were interrupted, deleted by somebody, or not what it claims."""
-    others = (worker for worker in seen.workers if worker.uid not in at_rest)
-    causes = {worker.uid: _cannot_stay(worker, seen) for worker in others}
-    unpinned = {uid: _unpinned(machine) for uid, machine in pinned_but_unschedulable(seen).items()}
-    return {**unpinned, **{uid: cause for uid, cause in causes.items() if cause is not None}}
-
-
-def _unpinned(machine: str) -> Cause:
-    return Cause(
-        Leaving.UNPINNED, f"Node {machine}, which it was made for, is gone, taken, or no place for it"
-    )
-
-
-def _cannot_stay(worker: Worker, seen: Seen) -> Cause | None:
-    if worker.is_retired:
-        return Cause(Leaving.RETIRED, "it was retired before")
-    if worker.is_terminating:
-        return Cause(Leaving.TERMINATING, "its pod was asked to end")
-    if outdated.has_outdated_record(worker, seen.reservation_name):
-        return Cause(Leaving.RESOURCES, "Slurm knows it with the resources of the worker before it")
-    if outdated.is_refused(worker):
-        return Cause(Leaving.RESOURCES, "Slurm refuses what it registered with")
-    if _is_forgotten(worker):
-        return Cause(Leaving.FORGOTTEN, "Slurm has forgotten it, and it does not register again")
-    return None
-
-
-def _is_forgotten(worker: Worker) -> bool:
-    """Slurm knows nothing of it, and somebody saw that no step runs there. One that is back again stays."""
-    slurm = worker.slurm
-    is_unknown = isinstance(slurm, Snapshot) and worker.slurm_node not in slurm.nodes
-    return is_unknown and has_no_steps(worker.pod)
-
-
-def _ended(seen: Seen, now: datetime) -> dict[str, Cause]:
-    """Pods whose containers ended for good make room for new ones, after a while.
-
-    One of the mode before does not come back under its name, so its record in Slurm goes with it.
-    """
-    mode = seen.nodeset.spec.scaling_mode
-    over = Cause(Leaving.ENDED, "its containers have ended")
-    switched = _switched(seen)
-    return {
-        worker.uid: over if worker.mode is mode else switched
-        for worker in seen.workers
-        if worker.pod.has_ended and crash_backoff.due_in(worker, seen, now) <= timedelta(0)
-    }
-
-
 def _numbered(seen: Seen) -> Choices:
     nodeset, desired = seen.nodeset, len(seen.nodeset.spec.numbers)
     own = [worker for worker in seen.workers if worker.mode is nodeset.spec.scaling_mode]
     is_listed = nodeset.spec.has_fixed_numbers
-    leaving = _unlisted(own, seen) if is_listed else _beyond(own, seen)
+    surplus = _unlisted(own, seen) if is_listed else _beyond(own, seen)
     machines = pins(seen)
     free = _missing_ordinals(seen) if is_listed else _free_ordinals(seen, desired - len(own))
     slots = [_slot(ordinal, machines.get(str(ordinal), ""), seen) for ordinal in free]
     create, held = _by_name(slots, seen)
-    leaving |= _other_mode(seen, own, are_all_there=not create)
-    return Choices(desired=desired, create=create, held=held, leaving=leaving)
+    surplus |= _other_mode(seen, own, are_all_there=not create)
+    return Choices(desired=desired, create=create, held=held, surplus=surplus)
 
 
-def _beyond(own: list[Worker], seen: Seen) -> dict[str, Cause]:
+def _beyond(own: list[Worker], seen: Seen) -> dict[str, tuple[Surplus, str]]:
     """Those who go because there are more than `replicas`, whoever costs least."""
     desired, staying = seen.nodeset.spec.replicas, _staying(own)
     too_many = len(staying) - desired
-    surplus = victims_first(staying)[:too_many] if too_many > 0 else []
-    name = seen.nodeset.metadata.name
-    cause = Cause(Leaving.SCALE_IN, f"leaving NodeSet {name}, which has {desired} workers")
-    return {worker.uid: cause for worker in surplus}
+    first = victims_first(staying)[:too_many] if too_many > 0 else []
+    return {worker.uid: (Surplus.TOO_MANY, "") for worker in first}
 
 
-def _unlisted(own: list[Worker], seen: Seen) -> dict[str, Cause]:
+def _unlisted(own: list[Worker], seen: Seen) -> dict[str, tuple[Surplus, str]]:
     """Those whose number is not wanted; of several with one number all but one.
 
     Nobody else goes, however many others come.
@@ -161,17 +119,15 @@ def _unlisted(own: list[Worker], seen: Seen) -> dict[str, Cause]:
     by_number: defaultdict[int | None, list[Worker]] = defaultdict(list)
     for worker in _staying(own):
         by_number[worker.ordinal].append(worker)
-    name, wanted = seen.nodeset.metadata.name, set(seen.nodeset.spec.numbers)
-    unlisted = Cause(Leaving.SCALE_IN, f"leaving NodeSet {name}, which has no worker of its number any more")
-    twice = Cause(Leaving.SCALE_IN, f"leaving NodeSet {name}, where another worker has its number")
-    leaving: dict[str, Cause] = {}
+    wanted = set(seen.nodeset.spec.numbers)
+    surplus: dict[str, tuple[Surplus, str]] = {}
     for number, there in by_number.items():
         if number not in wanted:
-            leaving |= {worker.uid: unlisted for worker in there}
+            surplus |= {worker.uid: (Surplus.UNLISTED, "") for worker in there}
         else:
             misnamed_first = sorted(victims_first(there), key=lambda worker: not worker.is_renamed)
-            leaving |= {worker.uid: twice for worker in misnamed_first[:-1]}
-    return leaving
+            surplus |= {worker.uid: (Surplus.LISTED_TWICE, "") for worker in misnamed_first[:-1]}
+    return surplus
 
 
 def _missing_ordinals(seen: Seen) -> list[int]:
@@ -228,21 +184,20 @@ def _slot(ordinal: int, pinned_to: str, seen: Seen) -> Slot:
     )
 
 
-def _other_mode(seen: Seen, own: list[Worker], *, are_all_there: bool) -> dict[str, Cause]:
+def _other_mode(seen: Seen, own: list[Worker], *, are_all_there: bool) -> dict[str, tuple[Surplus, str]]:
     """Workers of the mode before, once those of the new mode have come that can. Nobody is let go half-way.
 
     On their machines' network both have the same names: there the new ones come when the old ones are gone.
     """
     if len(own) == len(seen.workers):
         return {}
-    cause = _switched(seen)
     mine = {worker.uid for worker in own}
     others = [worker for worker in seen.workers if worker.uid not in mine]
-    return {worker.uid: cause for worker in others if are_all_there or _drains_for_the_switch(worker)}
-
-
-def _switched(seen: Seen) -> Cause:
-    return Cause(Leaving.MODE_SWITCH, f"the NodeSet is in {seen.nodeset.spec.scaling_mode} mode now")
+    return {
+        worker.uid: (Surplus.FORMER_MODE, "")
+        for worker in others
+        if are_all_there or _drains_for_the_switch(worker)
+    }
 
 
 def _drains_for_the_switch(worker: Worker) -> bool:
@@ -257,7 +212,7 @@ def _daemons(seen: Seen) -> Choices:
     if not seen.sees_machines:
         return Choices(desired=len(own))  # Not to see them is not the same as that there are none.
     by_node = _by_machine(seen, own)
-    leaving: dict[str, Cause] = {}
+    surplus: dict[str, tuple[Surplus, str]] = {}
     slots: list[Slot] = []
     misnamed: list[KubeNode] = []
     desired = 0
@@ -267,19 +222,17 @@ def _daemons(seen: Seen) -> Choices:
             there and placement.should_continue(kube_node, nodeset)
         ):
             desired += 1
-            leaving |= _unwanted_on(kube_node, there)
+            surplus |= _unwanted_on(kube_node, there)
             if not there and identity.override_problem(kube_node) is not None:
                 misnamed.append(kube_node)
             elif not there:
                 slots.append(_daemon_slot(kube_node, seen))
         else:
-            unfit = Cause(Leaving.NODE_UNFIT, f"Node {name} is no longer one for this NodeSet")
-            leaving |= {worker.uid: unfit for worker in there}
-    vanished = Cause(Leaving.NODE_UNFIT, "its Kubernetes node is gone")
-    leaving |= {worker.uid: vanished for there in by_node.values() for worker in there}
+            surplus |= {worker.uid: (Surplus.UNFIT_NODE, name) for worker in there}
+    surplus |= {worker.uid: (Surplus.LOST_NODE, "") for there in by_node.values() for worker in there}
     create, held = _by_name(slots, seen)
-    leaving |= _other_mode(seen, own, are_all_there=not create)
-    return Choices(desired=desired, create=create, held=held, misnamed=tuple(misnamed), leaving=leaving)
+    surplus |= _other_mode(seen, own, are_all_there=not create)
+    return Choices(desired=desired, create=create, held=held, misnamed=tuple(misnamed), surplus=surplus)
 
 
 def _by_machine(seen: Seen, own: list[Worker]) -> defaultdict[str, list[Worker]]:
@@ -291,20 +244,20 @@ def _by_machine(seen: Seen, own: list[Worker]) -> defaultdict[str, list[Worker]]
     return found
 
 
-def _unwanted_on(kube_node: KubeNode, there: list[Worker]) -> dict[str, Cause]:
+def _unwanted_on(kube_node: KubeNode, there: list[Worker]) -> dict[str, tuple[Surplus, str]]:
     """All but the one worth keeping: the last that victims would be chosen from, with the right name.
 
     For a name that nobody can have, nobody goes.
     """
     hostname = identity.daemon_hostname(kube_node)
-    leaving: dict[str, Cause] = {}
+    surplus: dict[str, tuple[Surplus, str]] = {}
     for worker in there if identity.override_problem(kube_node) is None else ():
         if worker.pod.metadata.labels.get(names.LABEL_POD_HOSTNAME, hostname) != hostname:
-            leaving[worker.uid] = Cause(Leaving.HOSTNAME, f"its node is called {hostname} now")
-    named = [worker for worker in there if worker.uid not in leaving and not worker.is_terminating]
+            surplus[worker.uid] = Surplus.OTHER_HOSTNAME, hostname
+    named = [worker for worker in there if worker.uid not in surplus and not worker.is_terminating]
     for worker in victims_first(named)[:-1]:
-        leaving[worker.uid] = Cause(Leaving.DUPLICATE, f"Node {kube_node.metadata.name} has another worker")
-    return leaving
+        surplus[worker.uid] = Surplus.NOT_ALONE, kube_node.metadata.name
+    return surplus
 
 
 def _daemon_slot(kube_node: KubeNode, seen: Seen) -> Slot:

@@ -6,6 +6,7 @@ nowhere but in the status.
 
 from datetime import datetime, timedelta
 
+from slurm_operator.backoff import backoff_seconds
 from slurm_operator.plan.actions import Create, DeleteWorker
 from slurm_operator.plan.plan import Outcome, Plan
 from slurm_operator.reconcilers.nodeset.observe import Seen
@@ -22,8 +23,10 @@ LIVED = 2 * LONGEST_PAUSE
 def due_in(worker: Worker, seen: Seen, now: datetime) -> timedelta:
     """How long until a pod that ended makes room for the next one."""
     failed = seen.nodeset.status.failures.get(worker.name, 0)
-    pause = min(FIRST_PAUSE * (1 << min(failed, 16)), LONGEST_PAUSE)
-    return pause - _age(worker, now)
+    pause = backoff_seconds(
+        failed, first_seconds=FIRST_PAUSE.total_seconds(), longest_seconds=LONGEST_PAUSE.total_seconds()
+    )
+    return timedelta(seconds=pause) - _age(worker, now)
 
 
 def remembered(seen: Seen, plan: Plan, outcome: Outcome) -> dict[str, int]:

@@ -6,8 +6,7 @@ from datetime import UTC, datetime
 from slurm_operator.api.shared.worker_parts import DrainType
 from slurm_operator.manifests.meta import Manifest
 from slurm_operator.plan.plan import Plan
-from slurm_operator.reconcilers.nodeset.departures.replica_plan import choose
-from slurm_operator.reconcilers.nodeset.departures.rollout import replaced
+from slurm_operator.reconcilers.nodeset.departures.rules import departures
 from slurm_operator.reconcilers.nodeset.observe import Seen
 from slurm_operator.reconcilers.nodeset.worker.drain_causes import Cause
 from slurm_operator.reconcilers.nodeset.worker.drain_policy import overdue_at
@@ -43,8 +42,7 @@ def _causes(seen: Seen, plan: Plan) -> Mapping[str, Cause]:
     others = {worker.slurm_node: worker.uid for worker in seen.workers if worker.slurm_node in waiting}
     if not others:
         return {}
-    choices = choose(seen, seen.now)
-    leaving = {**choices.leaving, **replaced(seen, choices, seen.revision, seen.now)}
+    leaving = departures(seen, seen.now).leaving
     return {uid: leaving[uid] for uid in others.values() if uid in leaving}
 
 

@@ -7,10 +7,7 @@ from slurm_operator.plan.actions import PatchObject
 from slurm_operator.reconcilers.nodeset.annotations import marked, stays
 from slurm_operator.reconcilers.nodeset.observe import Seen
 from slurm_operator.reconcilers.nodeset.workers import Worker
-from slurm_operator.safety.gate import Shut, gate
-
-# What the gate says where a job is, or may start. Where nobody can tell, the label stays as it is.
-MAY_HAVE_JOBS = {"Crashed", "Draining", "NotDraining", "Starting"}
+from slurm_operator.safety.gate import Shut, ShutFor, gate
 
 
 def release(worker: Worker) -> list[PatchObject]:
@@ -42,5 +39,12 @@ def protect_again(worker: Worker, seen: Seen, now: datetime) -> list[PatchObject
     verdict = gate(worker, now) if labelled or void else None
     if not isinstance(verdict, Shut):
         return []
-    has_jobs = verdict.reason in MAY_HAVE_JOBS
-    return [*(labelled if has_jobs else []), *([] if verdict.reason == "OldAnswer" else void)]
+    match verdict.reason:
+        case ShutFor.CRASHED | ShutFor.DRAINING | ShutFor.NOT_DRAINING | ShutFor.STARTING:
+            return [*labelled, *void]  # A job is there, or may start.
+        case ShutFor.SLURM_UNREACHABLE | ShutFor.UNKNOWN_TO_SLURM | ShutFor.STATE_LOST:
+            return void  # Nobody can tell, so the label stays as it is.
+        case ShutFor.ANOTHER_WORKER:
+            return void
+        case ShutFor.OLD_ANSWER:
+            return []

@@ -19,6 +19,7 @@ from slurm_operator.safety.gate import (
     NotRunning,
     Proof,
     Shut,
+    ShutFor,
     Unreported,
     gate,
     jobs_text,
@@ -56,13 +57,13 @@ def retire(
     if isinstance(verdict, NeverStarted | Unreported) and worker.has_created_record:
         return _not_yet_up(worker, cause, verdict, controller)
     match verdict:
-        case Shut(reason="NotDraining") if is_marked_by_others(worker):
+        case Shut(reason=ShutFor.NOT_DRAINING) if is_marked_by_others(worker):
             return [[told_to_drain(worker, "it goes")]]
-        case Shut(reason="NotDraining"):
+        case Shut(reason=ShutFor.NOT_DRAINING):
             return [[drain(worker, _do_not_spare_if_lost(worker, cause, now), controller)]]
         case _ if worker.ends_within(GRACE_SECONDS):
             return [[_wait(worker, "Terminating", "its pod is ending")]]
-        case Shut(reason="Draining") if is_drained_for_something_else(worker, cause):
+        case Shut(reason=ShutFor.DRAINING) if is_drained_for_something_else(worker, cause):
             return [[drain(worker, cause, controller)]]
         case Shut(reason=reason, message=message, jobs=jobs):
             return [[_wait(worker, reason, message, jobs)]]
@@ -128,7 +129,7 @@ def _verdict(worker: Worker, now: datetime) -> Proof | Shut:
     A proof that has run out is made again before anything relies on it, or nothing is removed.
     """
     verdict = gate(worker, now)
-    is_old = isinstance(verdict, Shut) and verdict.reason == "OldAnswer"
+    is_old = isinstance(verdict, Shut) and verdict.reason is ShutFor.OLD_ANSWER
     return (was_open(worker, now) if is_old else None) or verdict
 
 

@@ -17,7 +17,17 @@ from slurm_operator.reconcilers.nodeset.worker.removal import (
     told_to_drain,
 )
 from slurm_operator.reconcilers.nodeset.workers import Worker
-from slurm_operator.safety.gate import Drained, Ended, NotRunning, Shut, gate
+from slurm_operator.safety.gate import (
+    Drained,
+    Ended,
+    Forgotten,
+    NeverStarted,
+    NotRunning,
+    Shut,
+    ShutFor,
+    Unreported,
+    gate,
+)
 from slurm_operator.slurm.reasons import is_our_reason
 from slurm_operator.slurm.snapshot import Snapshot
 from slurm_operator.slurm.writes import ResumeNodes
@@ -51,29 +61,41 @@ def _held(worker: Worker, cause: Cause, seen: Seen, now: datetime) -> Stages:
     """
     is_silent = cause.kind is Staying.UNRESPONSIVE
     match gate(worker, now):
-        case Shut(reason="NotDraining" | "OldAnswer") if is_silent and _is_given_up(worker):
-            return _only(protect(worker, seen))
-        case Shut(reason="NotDraining" | "OldAnswer") if is_marked_by_others(worker):
-            told = told_to_drain(worker, "it may be evicted when its jobs are done")
-            return [[*protect(worker, seen), told]]
-        case Shut(reason="NotDraining"):
-            return [[*protect(worker, seen), drain(worker, cause, seen.controller_key)]]
-        case Shut(reason="OldAnswer") if _takes_jobs_still(worker):
-            return [[drain(worker, cause, seen.controller_key)]]
-        case Shut(reason="Draining") if is_drained_for_something_else(worker, cause):
-            return [[*protect(worker, seen), drain(worker, cause, seen.controller_key)]]
+        case Shut(reason=reason):
+            return _held_with_jobs(worker, cause, reason, seen)
         case Drained() if worker.drain is not None and not worker.is_drained_itself:
             return [[drain(worker, cause, seen.controller_key)]]
-        case Shut(reason="Draining" | "Crashed" | "Starting"):
-            return _only(protect(worker, seen))
         case Drained() if is_silent:
             return _only(protect(worker, seen))
         case Drained() | Ended():
             return _only(release(worker))
         case NotRunning() if worker.last_record is not None and worker.last_record.state.is_drain:
             return _only(release(worker))
-        case _:
-            return []  # Not known, or a job may start there in the next moment.
+        case NotRunning() | NeverStarted() | Unreported() | Forgotten():
+            return []  # A job may start there in the next moment.
+
+
+def _held_with_jobs(worker: Worker, cause: Cause, reason: ShutFor, seen: Seen) -> Stages:
+    """The gate is shut: it has jobs, may get some, or nobody can tell."""
+    is_open = reason in (ShutFor.NOT_DRAINING, ShutFor.OLD_ANSWER)
+    if is_open and cause.kind is Staying.UNRESPONSIVE and _is_given_up(worker):
+        return _only(protect(worker, seen))
+    if is_open and is_marked_by_others(worker):
+        told = told_to_drain(worker, "it may be evicted when its jobs are done")
+        return [[*protect(worker, seen), told]]
+    match reason:
+        case ShutFor.NOT_DRAINING:
+            return [[*protect(worker, seen), drain(worker, cause, seen.controller_key)]]
+        case ShutFor.OLD_ANSWER:
+            return [[drain(worker, cause, seen.controller_key)]] if _takes_jobs_still(worker) else []
+        case ShutFor.DRAINING if is_drained_for_something_else(worker, cause):
+            return [[*protect(worker, seen), drain(worker, cause, seen.controller_key)]]
+        case ShutFor.DRAINING | ShutFor.CRASHED | ShutFor.STARTING:
+            return _only(protect(worker, seen))
+        case ShutFor.SLURM_UNREACHABLE | ShutFor.UNKNOWN_TO_SLURM | ShutFor.STATE_LOST:
+            return []
+        case ShutFor.ANOTHER_WORKER:
+            return []
 
 
 def _only(actions: list[PatchObject]) -> Stages:
