@@ -12,7 +12,7 @@ ARGS ?=
 CODE := src images testing tests bench chaos
 SHARD ?= $(shell git rev-list --count HEAD 2>/dev/null || echo 0)/100
 
-.PHONY: help check test e2e chaos bench simulate up down lock docs changelog clean
+.PHONY: help check test e2e chaos bench simulate up down lock docs site-pictures changelog clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -87,6 +87,16 @@ docs: $(VENV)-docs/.ready ## the documentation as a site, in site/
 	  $(VENV)-docs/bin/mkdocs build --quiet
 	! grep -rlE '<(script|link|img|iframe)[^>]*(src|href)="?(https?:)?//' site --include='*.html' || { echo "these pages fetch something from elsewhere"; exit 1; }
 
+$(VENV)-browser/.ready: requirements/browser.txt
+	$(PYTHON) -m venv --clear $(VENV)-browser
+	$(VENV)-browser/bin/pip install --quiet --disable-pip-version-check --require-hashes --only-binary=:all: -r requirements/browser.txt
+	touch $@
+
+site-pictures: docs $(READY) $(VENV)-browser/.ready ## each page of the site in Chromium, wide and narrow: nothing is cut off; pictures in build/site
+	rm -rf build/site
+	$(BIN)/python -m testing.chromium
+	$(VENV)-browser/bin/python testing/site_in_browser.py site build/site
+
 changelog: $(READY) ## the notes of the next release; RELEASE=1 writes them into CHANGELOG.md
 	$(BIN)/towncrier build $(if $(RELEASE),--yes,--draft)
 
@@ -95,6 +105,7 @@ lock: $(READY) ## pin the dependencies of pyproject.toml again
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-annotate --no-header --python-version 3.11 pyproject.toml -o requirements/runtime.txt
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-annotate --no-header --python-version 3.11 pyproject.toml --group dev -o requirements/dev.txt
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-annotate --no-header --python-version 3.11 --group docs -o requirements/docs.txt
+	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-annotate --no-header --python-version 3.11 --group browser -o requirements/browser.txt
 
 clean: ## remove what the targets made in this directory
-	rm -rf $(VENV) $(VENV)-bench $(VENV)-docs build dist site .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-bench $(VENV)-docs $(VENV)-browser build dist site .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

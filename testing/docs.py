@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,6 +21,7 @@ class Block(NamedTuple):
     page: Path
     line: int
     text: str
+    shows: str = ""  # What the page says that it prints: a fenced block without a language, right below.
 
     def __str__(self) -> str:
         return f"{self.page.relative_to(ROOT)}:{self.line}"
@@ -29,15 +31,31 @@ def blocks(language: str, pages: tuple[Path, ...] = PAGES) -> Iterator[Block]:
     """Every fenced block of that language, in reading order."""
     for page in pages:
         text = page.read_text()
-        for found in FENCE.finditer(text):
+        fences = [*FENCE.finditer(text)]
+        for found, below in zip_longest(fences, fences[1:]):
             if found[1] == language:
-                yield Block(page, text.count("\n", 0, found.start()) + 1, found[2])
+                is_output = (
+                    below is not None and not below[1] and not text[found.end() : below.start()].strip()
+                )
+                line = text.count("\n", 0, found.start()) + 1
+                yield Block(page, line, found[2], below[2] if is_output else "")
 
 
 def commands(page: Path) -> list[Block]:
     """What a reader of this page types, command by command: whole `sh` blocks, and what follows `$ ` in a `console`."""
     typed = [*blocks("sh", (page,)), *(_prompted(block) for block in blocks("console", (page,)))]
     return [each for block in sorted(typed, key=lambda block: block.line) for each in _split(block)]
+
+
+def is_shown(shows: str, output: str) -> bool:
+    """Whether every line that a page shows is printed, in that order. `...` stands for anything, blanks for blanks."""
+    printed = iter(" ".join(line.split()) for line in output.splitlines())
+    patterns = [
+        re.compile(".*".join(re.escape(part) for part in " ".join(line.split()).split("...")))
+        for line in shows.splitlines()
+        if line.strip()
+    ]
+    return all(any(pattern.fullmatch(line) for line in printed) for pattern in patterns)
 
 
 def section(page: Path, title: str) -> list[Block]:
@@ -58,13 +76,16 @@ def _prompted(block: Block) -> Block:
 
 
 def _split(block: Block) -> Iterator[Block]:
+    """Command by command; what is shown below is what the last one prints."""
     begun: list[str] = []
-    for number, line in enumerate(block.text.splitlines(), block.line + 1):
+    lines = block.text.rstrip().splitlines()
+    for number, line in enumerate(lines, 1):
         begun.append(line)
         if _GOES_ON.search(line):
             continue
         if line.strip():
-            yield Block(block.page, number - len(begun) + 1, "\n".join(begun))
+            shows = block.shows if number == len(lines) else ""
+            yield Block(block.page, block.line + number - len(begun) + 1, "\n".join(begun), shows)
         begun = []
 
 

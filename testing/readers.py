@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from testing.docs import PAGES, ROOT, Block, Terminal, commands
+import yaml
+
+from testing.docs import PAGES, ROOT, Block, Terminal, blocks, commands, is_shown, section
 
 # On a cluster of this machine, with the Slurm of the tutorial on it; in this order.
 ON_A_CLUSTER = (
@@ -17,9 +19,25 @@ ON_A_CLUSTER = (
     "docs/guides/kubectl-slurm.md",
     "docs/guides/troubleshooting.md",
     "docs/guides/workers.md",
-    # The last one: a new key replaces login pods, while others would use them.
+    "docs/guides/high-availability.md",
+    "docs/guides/topology.md",
+    "docs/guides/accounting.md",
+    # The last ones: login pods are replaced, while others would use them.
+    "docs/guides/login-and-identity.md",
     "docs/guides/keys.md",
 )
+
+# Sections of pages whose other commands are typed on an API server, likewise.
+SECTIONS_ON_A_CLUSTER = {
+    "docs/guides/monitoring.md": "Try the exporter",
+    "docs/guides/upgrades.md": "Try it",
+}
+
+# Files that a reader writes: the first YAML of that page, or a file of the first ConfigMap in it.
+FILES = {
+    "ha.yaml": ("docs/guides/high-availability.md", ""),
+    "topology.yaml": ("docs/guides/topology.md", "topology.yaml"),
+}
 
 # On an API server without machines: whatever is installed is accepted there, and nothing has to start. In this order.
 ON_AN_API_SERVER = (
@@ -155,10 +173,30 @@ def as_typed(command: Block) -> str:
     return text
 
 
+def written_file(name: str) -> str:
+    """What a reader has in it: the first manifest of a page, or a file of its first ConfigMap."""
+    page, entry = FILES[name]
+    first = next(blocks("yaml", (ROOT / page,))).text
+    return next(yaml.safe_load_all(first))["data"][entry] if entry else first
+
+
 def type_page(page: str, terminal: Terminal) -> list[str]:
-    """Types every command of a page; what did not work as it stands."""
-    typed = [command for command in commands(ROOT / page) if not left_out(command)]
-    return [trouble for command in typed for trouble in type_one(command, terminal)]
+    """Types every command of a page but those that need machines; what did not work as it stands."""
+    apart = _apart(page)
+    return _type_all([command for command in commands(ROOT / page) if command not in apart], terminal)
+
+
+def type_section(page: str, terminal: Terminal) -> list[str]:
+    """Types those that need machines."""
+    return _type_all(_apart(page), terminal)
+
+
+def _apart(page: str) -> list[Block]:
+    return section(ROOT / page, SECTIONS_ON_A_CLUSTER[page]) if page in SECTIONS_ON_A_CLUSTER else []
+
+
+def _type_all(typed: list[Block], terminal: Terminal) -> list[str]:
+    return [trouble for command in typed if not left_out(command) for trouble in type_one(command, terminal)]
 
 
 def type_one(command: Block, terminal: Terminal, cwd: Path | None = None) -> list[str]:
@@ -166,18 +204,18 @@ def type_one(command: Block, terminal: Terminal, cwd: Path | None = None) -> lis
     twist = next((TWISTS[start] for start in TWISTS if text.startswith(start)), PLAIN)
     return [
         *_typed(f"before {command}", twist.before, terminal),
-        *_typed(str(command), f"{twist.prefix} {text}", terminal, cwd, twist),
+        *_typed(str(command), f"{twist.prefix} {text}", terminal, cwd, twist, command.shows),
         *_typed(f"after {command}", twist.after, terminal),
     ]
 
 
 def _typed(
-    what: str, text: str, terminal: Terminal, cwd: Path | None = None, twist: Twist = PLAIN
+    what: str, text: str, terminal: Terminal, cwd: Path | None = None, twist: Twist = PLAIN, shows: str = ""
 ) -> Iterator[str]:
     done = terminal.type(text, cwd)
     said = done.stdout + done.stderr
-    if done.returncode != twist.code or twist.says not in said:
-        yield f"{what}: {text}: exit code {done.returncode}\n{said}"
+    if done.returncode != twist.code or twist.says not in said or not is_shown(shows, done.stdout):
+        yield f"{what}: {text}: exit code {done.returncode}\n{said}" + (f"not:\n{shows}" if shows else "")
 
 
 def _bare(text: str) -> str:

@@ -13,7 +13,16 @@ from slurm_local.cluster import DEFAULT_NAME
 from slurm_local.paths import Paths
 from slurm_local.progress import Quiet
 from testing.docs import ROOT, Block, Terminal, commands
-from testing.readers import ON_A_CLUSTER, TUTORIAL, type_one, type_page
+from testing.readers import (
+    FILES,
+    ON_A_CLUSTER,
+    SECTIONS_ON_A_CLUSTER,
+    TUTORIAL,
+    type_one,
+    type_page,
+    type_section,
+    written_file,
+)
 
 pytestmark = [pytest.mark.minutes, pytest.mark.timeout(1500)]
 
@@ -40,7 +49,8 @@ def test_the_tutorial_can_be_typed_as_it_stands_and_what_the_guides_say_after_it
         assert type_one(step, terminal, ROOT) == []
     be_at_home(terminal)
 
-    troubles = [trouble for page in ON_A_CLUSTER for trouble in type_page(page, terminal)]
+    troubles = [trouble for page in SECTIONS_ON_A_CLUSTER for trouble in type_section(page, terminal)]
+    troubles += [trouble for page in ON_A_CLUSTER for trouble in type_page(page, terminal)]
 
     assert not troubles, "\n\n".join(troubles)
     assert type_one(STEPS[-1], terminal, ROOT) == []
@@ -56,6 +66,8 @@ def be_at_home(terminal: Terminal) -> None:
     }
     for name, objects in files.items():
         (terminal.directory / name).write_text(yaml.safe_dump_all(objects))
+    for name in FILES:
+        (terminal.directory / name).write_text(written_file(name))
     own = Paths.of(terminal.environment).cluster(DEFAULT_NAME) / "kubeconfig"
     shutil.copy(own, terminal.environment["KUBECONFIG"])
     ready = (

@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
 from slurm_local.build import versions
@@ -10,18 +11,18 @@ from slurm_local.errors import LocalError
 from slurm_local.progress import Progress
 
 
-def missing() -> list[str]:
+def missing(packages: Mapping[str, str] = versions.DEBIAN_PACKAGES) -> list[str]:
     """Packages that are not installed, judged by the programs we call."""
-    return [package for file, package in versions.DEBIAN_PACKAGES.items() if not Path(file).exists()]
+    return [package for file, package in packages.items() if not Path(file).exists()]
 
 
-def install(progress: Progress) -> None:
+def install(progress: Progress, packages: Mapping[str, str] = versions.DEBIAN_PACKAGES) -> None:
     """Makes sure that every program is there; asks for help where it cannot install one itself."""
-    wanted = missing()
+    wanted = missing(packages)
     if not wanted:
         return
     if shutil.which("apt-get") is None:
-        files = [file for file, package in versions.DEBIAN_PACKAGES.items() if package in wanted]
+        files = [file for file, package in packages.items() if package in wanted]
         raise LocalError(
             f"These programs are missing: {', '.join(files)}. Packages can only be installed on Debian and "
             f"its relatives (there they are called {', '.join(wanted)}); please install them yourself."

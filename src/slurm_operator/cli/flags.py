@@ -191,7 +191,7 @@ checks_switch: Final[Decorator] = switch(
 
 nodes_switch: Final[Decorator] = switch(
     "--node-controllers",
-    "Act on conditions of Kubernetes nodes with workers of a SlurmCluster; goes with --checks.",
+    "Act on conditions of Kubernetes nodes with workers of a SlurmCluster; needs --checks.",
     default=True,
     envvar="SLURM_OPERATOR_NODE_CONTROLLERS",
 )

@@ -76,7 +76,9 @@ class DeleteObject(wire.Record, tag="DeleteObject"):
         if self.kind == kinds.POD:
             raise ValueError("a pod is only ever deleted by DeleteWorker, with a proof from the gate")
         if self.kind == kinds.KUBE_NODE:
-            raise ValueError("its pods go with a Kubernetes node: it is only ever deleted by DeleteKubeNode")
+            raise ValueError(
+                "its pods are deleted with a Kubernetes node: it is only ever deleted by DeleteKubeNode"
+            )
 
 
 class DeleteWorker(wire.Record, tag="DeleteWorker"):

@@ -378,7 +378,7 @@ class Manager:
 
     async def _look_again_when_filled(self, kind: Kind, cache: Cache[Any]) -> None:
         await cache.synced.wait()
-        log.info("this kind has come", kind=str(kind))
+        log.info("this kind is now served", kind=str(kind))
         for loop in self.loops.values():
             if kind in loop.reconciler.children:
                 for thing in self.known.records[loop.reconciler.about].values():

@@ -112,8 +112,8 @@ def _in_vain(cls: type[Resource], new: Any, old: Any) -> Iterator[Problem]:
     until = f"kubectl wait -n {meta.namespace} --for=delete {kind.plural}.{kind.group}/{meta.name}"
     yield warning(
         "",
-        f"{kind.kind} {meta.name} is being deleted, and goes in spite of this. To have it again, apply it "
-        f"when it is gone: {until}",
+        f"{kind.kind} {meta.name} is being deleted, and this does not keep it. To have it again, wait "
+        f"until it is gone ({until}), then apply it.",
     )
 
 

@@ -119,7 +119,7 @@ def said(problems: Any) -> list[str]:
             "NodeSet",
             {**REF, "volumeClaimTemplates": [{"metadata": {"name": "a"}}, {"metadata": {"name": "a"}}]},
             References(),
-            "Warning: spec.volumeClaimTemplates[0].metadata.name: 'a' comes again below, and the last one counts",
+            "Warning: spec.volumeClaimTemplates[0].metadata.name: 'a' is there again below, and the last one counts",
             id="two volumes of one name",
         ),
         pytest.param(

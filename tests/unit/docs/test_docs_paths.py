@@ -96,3 +96,10 @@ def test_what_does_not_exist_would_be_noticed(text: str, missing: list[str]) -> 
 )
 def test_a_function_is_found_where_it_is_defined(name: str, is_there: bool) -> None:
     assert defines(ROOT / "src/slurm_operator/safety/gate.py", name) is is_there
+
+
+def test_every_page_is_in_the_menu_of_the_site():
+    menu = (ROOT / "mkdocs.yml").read_text()
+    pages = [str(page.relative_to(ROOT / "docs")) for page in (ROOT / "docs").rglob("*.md")]
+
+    assert [page for page in pages if f": {page}\n" not in menu] == []

@@ -2,7 +2,9 @@
 
 import re
 
-from testing.docs import PAGES, ROOT, blocks, commands
+import pytest
+
+from testing.docs import PAGES, ROOT, blocks, commands, is_shown
 from testing.readers import (
     ELSEWHERE,
     GUIDE_FROM_SLINKY,
@@ -41,3 +43,27 @@ def test_a_command_over_several_lines_is_one():
     [command] = [each for each in commands(ROOT / "docs/guides/installation.md") if "xargs" in each.text]
 
     assert command.text.startswith("kubectl get clusters")
+
+
+def test_what_a_page_shows_below_a_block_is_what_its_last_command_prints():
+    shown = {command.text.split()[0]: command.shows for command in commands(ROOT / "docs/guides/keys.md")}
+    found = [command for command in commands(ROOT / "docs/guides/accounting.md") if command.shows]
+
+    assert not any(shown.values())
+    assert [(each.text.split()[6], each.shows) for each in found] == [("sacct", "demo physics COMPLETED\n")]
+
+
+@pytest.mark.parametrize(
+    ("shows", "printed", "is_it"),
+    [
+        ("a b\n", "noise\n  a   b \n", True),
+        ("a\nb\n", "b\na\n", False),
+        ("a...c\n", "abc\n", True),
+        ("a...c\n", "abcd\n", False),
+        ("a\na\n", "a\n", False),
+        ("", "anything\n", True),
+        ("a.c\n", "abc\n", False),
+    ],
+)
+def test_every_line_that_is_shown_has_to_be_printed_in_that_order(shows, printed, is_it):
+    assert is_shown(shows, printed) is is_it

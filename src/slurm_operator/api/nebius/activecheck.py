@@ -324,12 +324,12 @@ class ActiveCheck:
             Column(
                 name="K8s Status",
                 path=".status.k8sJobsStatus.lastJobStatus",
-                description="How the last Kubernetes Job went.",
+                description="How the last Kubernetes Job ended.",
             ),
             Column(
                 name="Slurm Status",
                 path=".status.slurmJobsStatus.lastRunStatus",
-                description="How the last Slurm jobs went.",
+                description="How the last Slurm jobs ended.",
             ),
             Column(
                 name="Slurm Submit Time",

@@ -152,8 +152,8 @@ class NcclDebug:
     required: bool = prop("Whether a job fails when the plugin cannot be loaded.", default=False)
     enabled: bool = prop("Whether jobs log without asking for it.", default=False)
     log_level: LogLevel = prop("What is logged.", default=LogLevel.INFO)
-    output_to_file: bool = prop("Whether the log goes to a file.", default=True)
-    output_to_std_out: bool = prop("Whether the log goes to the output of the job.", default=False)
+    output_to_file: bool = prop("Whether the log is written to a file.", default=True)
+    output_to_std_out: bool = prop("Whether the log is written to the output of the job.", default=False)
     output_directory: str = prop(
         "Where the files are written.", default="/opt/soperator-outputs/local/nccl_logs"
     )

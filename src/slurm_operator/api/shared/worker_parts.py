@@ -34,7 +34,7 @@ class Retention(Choice):
     """What becomes of a volume that is no longer used."""
 
     RETAIN = "Retain", "it stays."
-    DELETE = "Delete", "it goes, with its data."
+    DELETE = "Delete", "it is deleted, with its data."
 
 
 class Pruning(Choice):
@@ -47,7 +47,7 @@ class Pruning(Choice):
 class Records(Choice):
     """Who makes the records of workers in Slurm, and how long they last."""
 
-    REGISTERED = "registered", "slurmd makes its own; it goes when its worker leaves for good."
+    REGISTERED = "registered", "slurmd makes its own; it is removed when its worker leaves for good."
     CREATED = (
         "created",
         "the operator makes them before the pods, so that Slurm knows each worker before it starts. They "

@@ -80,7 +80,7 @@ class ClusterAccounting(AccountingSettings):
     RULES: ClassVar[tuple[Rule, ...]] = (
         Rule(
             expression="has(self.managed) != has(self.external)",
-            message="say where the records go: managed: {} for a MariaDB of its own, "
+            message="say where records are kept: managed: {} for a MariaDB of its own, "
             "or external for one you have",
         ),
     )

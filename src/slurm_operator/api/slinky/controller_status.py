@@ -28,7 +28,7 @@ class RefusedConfig:
 
 @model
 class ConfigStatus:
-    """How far the configuration has come."""
+    """Which configuration slurmctld has, and which it should have."""
 
     wanted: str = prop("Digest over all files that the spec asks for.", default="")
     applied: str = prop("Digest over all files that slurmctld reports to run with.", default="")
@@ -39,7 +39,7 @@ class ConfigStatus:
 
 @model
 class SlurmKeyStatus:
-    """How far a change of the Slurm key has come. Keys are told by digest."""
+    """At which step a change of the Slurm key is. Keys are named by digest."""
 
     signing: str = prop("The key that daemons sign with.", default="")
     accepted: list[str] = prop("The keys that they accept.", default=[])
@@ -60,9 +60,11 @@ class ControllerStatus:
     replicas: int = prop("slurmctld pods.", default=0)
     ready_replicas: int = prop("slurmctld pods that are ready.", default=0)
     controllers: list[SlurmctldStatus] = prop("Every slurmctld.", default=[], keys=["pod"])
-    config: ConfigStatus | None = prop("How far the configuration has come.", default=None)
+    config: ConfigStatus | None = prop(
+        "Which configuration is in use, and why it is not the wanted one.", default=None
+    )
     slurm_key_secret: str = prop("Secret with the Slurm key in use.", default="")
-    slurm_key: SlurmKeyStatus | None = prop("How far a change of the Slurm key has come.", default=None)
+    slurm_key: SlurmKeyStatus | None = prop("At which step a change of the Slurm key is.", default=None)
     jwt_key_secret: str = prop("Secret with the signing key in use.", default="")
     node_sets: int = prop("NodeSets that register here.", default=0)
     state_lost_since: datetime | None = prop(

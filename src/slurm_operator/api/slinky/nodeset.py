@@ -147,7 +147,7 @@ class NodeSetSettings:
         "Digits of the ordinals: 3 gives cpu-007. StatefulSet mode only.", default=0, minimum=0, maximum=60
     )
     pin_to_node: bool = prop(
-        "Whether a worker comes back on the Kubernetes node of its first start. StatefulSet mode only.",
+        "Whether a worker always starts on the Kubernetes node of its first start. StatefulSet mode only.",
         default=False,
     )
     workload_disruption_protection: bool = prop(
@@ -250,7 +250,7 @@ def _claim_problems(templates: list[dict[str, Any]]) -> Iterator[Problem]:
         if not name:
             yield warning(path, "is missing, so no worker gets this volume")
         elif name in given[index + 1 :]:
-            yield warning(path, f"{name!r} comes again below, and the last one counts")
+            yield warning(path, f"{name!r} is there again below, and the last one counts")
 
 
 @model

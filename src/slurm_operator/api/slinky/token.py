@@ -62,7 +62,7 @@ class TokenStatus:
     conditions: list[Condition] = prop("Ready, Progressing, Degraded.", default=[], keys=["type"])
     issued_at: datetime | None = prop("When the token was signed.", default=None)
     expires_at: datetime | None = prop("Until when it is valid.", default=None)
-    renews_at: datetime | None = prop("When it is going to be renewed.", default=None)
+    renews_at: datetime | None = prop("When it is renewed next.", default=None)
     secret: str = prop("Secret that holds it.", default="")
     key_digest: str = prop("Digest of the key it was signed with; tells a changed key.", default="")
 

@@ -85,7 +85,7 @@ def findings_about(check: str, found: Iterable[Hook]) -> Iterator[Finding]:
             yield note(
                 check,
                 f"{hook.name} asks {hook.service}, which answers.",
-                f"It goes with the release. If it is there afterwards: {hook.deletion}.",
+                f"It is removed with the release. If it is there afterwards: {hook.deletion}.",
             )
         elif hook.is_blocking:
             yield fail(

@@ -154,7 +154,7 @@ def storage(facts: Facts) -> Iterator[Finding]:
     found = f"There are {listed(names)}, and none is the default." if names else "There is no StorageClass."
     yield warn(
         "Storage",
-        f"{found} A Cluster without one forgets its jobs when slurmctld's pod goes.",
+        f"{found} A Cluster without one forgets its jobs when slurmctld's pod is replaced.",
         "Annotate one with storageclass.kubernetes.io/is-default-class=true, or name one in "
         "spec.controller.persistence.storageClassName.",
     )

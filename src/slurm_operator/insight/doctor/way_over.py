@@ -254,7 +254,7 @@ def _steps(found: Found) -> Iterator[Finding]:
     crds = _crd_release(found)
     yield note(
         "Order",
-        "Never uninstall a release that contains the CRDs: every Slurm cluster goes with them.",
+        "Never uninstall a release that contains the CRDs: every Slurm cluster is deleted with them.",
         f"See {GUIDE}.",
     )
     steps = _image_steps(theirs[0]) if not release else _chart_steps(release, namespace, crds, found)

@@ -88,7 +88,7 @@ def why(found: Verdict, case: Case) -> Finding:
     condition = telling(found)
     ends = ending(case)
     if ends is not None:
-        return ends.after(Link(subject=found.name, says="goes with its namespace."))
+        return ends.after(Link(subject=found.name, says="is deleted with its namespace."))
     if _is_overlooked(found, case):
         return _overlooked(found)
     if condition is None:

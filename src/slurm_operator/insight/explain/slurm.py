@@ -24,8 +24,9 @@ _NOBODY = ("root", "slurm")
 
 _LIFT = {
     "NodeCordon": "Its node is cordoned: `kubectl uncordon {machine}` lifts this drain.",
-    "NodeTaint": "Its machine is about to go, or has a taint that this worker does not tolerate. If it goes, "
-    "nothing has to be done; else take the taint off, or tolerate it in the NodeSet's template.",
+    "NodeTaint": "Its machine is about to be removed, or has a taint that this worker does not tolerate. If "
+    "it is removed, nothing has to be done; else take the taint off, or tolerate it in the NodeSet's "
+    "template.",
     "Unresponsive": "Its slurmd runs and does not answer its readiness probe; this drain is lifted when it "
     "does. See what slurmd waits for: a full disk, a file system that hangs, a log that nobody reads, or "
     "jobs that leave it no CPU. The last command replaces the worker when its jobs are done.",
@@ -127,7 +128,7 @@ def _our_drain(node: SlurmNode, snapshot: Snapshot, pod: Pod | None, case: Case)
     chain = (
         (link, waits, *([budget] if cause == "NodeCordon" and pod is not None else [])) if jobs else (link,)
     )
-    advice = _LIFT.get(cause, "Nothing has to be done: the worker goes when its last job is done.")
+    advice = _LIFT.get(cause, "Nothing has to be done: the worker is removed when its last job has ended.")
     commands = (f"squeue -w {node.name}",) if jobs else ()
     if cause == "NodeCordon":
         commands = (*commands, f"kubectl uncordon {machine}")

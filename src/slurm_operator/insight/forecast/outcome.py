@@ -233,7 +233,7 @@ def _stuck(story: Story, usual: Story) -> Iterable[str]:
             if wait.message not in known and wait.reason not in REFUSED:
                 yield f"{reconciler} {key.name}: {wait.subject}: {wait.message}"
     if not story.is_settled and usual.is_settled:
-        yield "the play did not come to an end: it goes in circles"
+        yield "the play did not end: the same steps repeat"
 
 
 def _refused(story: Story, usual: Story) -> Iterable[str]:

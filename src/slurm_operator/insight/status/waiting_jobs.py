@@ -22,7 +22,7 @@ class Pending(wire.Record):
 _MEANINGS: Mapping[str, str] = {
     "None": "the scheduler has not looked at it yet",
     "Resources": "is next, and waits for enough free nodes, CPUs or memory",
-    "Priority": "others come first",
+    "Priority": "other jobs have a higher priority",
     "Dependency": "waits for another job to end",
     "DependencyNeverSatisfied": "waits for a job that can no longer end as required; cancel it",
     "JobHeldUser": "held by its owner; `scontrol release JOB` lets it go",

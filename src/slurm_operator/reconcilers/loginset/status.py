@@ -16,7 +16,7 @@ from slurm_operator.reconcilers.shared.daemon_conditions import Standing
 def status(seen: Seen, plan: Plan, outcome: Outcome) -> StatusReport:
     standing = Standing(
         daemon=APP,
-        serving=f"Log in with ssh at {endpoint(seen)}.",
+        serving=_way_in(seen),
         rollout=seen.rollout,
         needs=seen.needs,
         troubles=seen.troubles,
@@ -50,10 +50,22 @@ def fingerprints(seen: Seen) -> list[str]:
 def endpoint(seen: Seen) -> str:
     """host:port for ssh: what a load balancer was given, else the Service inside the cluster."""
     meta = seen.loginset.metadata
-    name = seen.loginset.child_names.service
-    service = seen.children.get((kinds.SERVICE, name))
-    body = service.body if service is not None else {}
     port = seen.loginset.spec.service.port or names.SSH_PORT
-    for ingress in (body.get("status") or {}).get("loadBalancer", {}).get("ingress") or ():
+    for ingress in (_service(seen).get("status") or {}).get("loadBalancer", {}).get("ingress") or ():
         return f"{ingress.get('hostname') or ingress.get('ip')}:{port}"
-    return f"{name}.{meta.namespace}:{port}"
+    return f"{seen.loginset.child_names.service}.{meta.namespace}:{port}"
+
+
+def _way_in(seen: Seen) -> str:
+    spec = _service(seen).get("spec") or {}
+    open_ports = [port["nodePort"] for port in spec.get("ports") or () if port.get("nodePort")]
+    if spec.get("type") == "NodePort" and open_ports:
+        return (
+            f"Log in with ssh at port {open_ports[0]} of any Kubernetes node, or inside at {endpoint(seen)}."
+        )
+    return f"Log in with ssh at {endpoint(seen)}."
+
+
+def _service(seen: Seen) -> Manifest:
+    service = seen.children.get((kinds.SERVICE, seen.loginset.child_names.service))
+    return service.body if service is not None else {}

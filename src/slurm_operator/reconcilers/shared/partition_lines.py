@@ -41,7 +41,7 @@ def waits(lines: list[Setting], slurm: Snapshot | Unreachable) -> list[Wait]:
         Wait(
             subject=f"partition {line.value}",
             reason="PartitionInUse",
-            message=f"Partition {line.value} takes no new jobs and goes with the last of its old ones: "
+            message=f"Partition {line.value} takes no new jobs, and is removed when its last job has ended: "
             f"{in_the_way(slurm, line.value)}.",
         )
         for line in lines

@@ -27,9 +27,7 @@ LOOK_AGAIN_SECONDS: Final = (
 
 _GAUGE: Final = {Protection.PROTECTED: 1.0, Protection.UNPROTECTED: 0.0, Protection.UNKNOWN: math.nan}
 
-REMEDY: Final = (
-    "It comes with `slurm-operator manifests --no-crds --image IMAGE`, and with the chart unless turned off."
-)
+REMEDY: Final = "`slurm-operator manifests --no-crds --image IMAGE` has it, and the chart unless turned off."
 
 
 async def is_protected(client: Client) -> bool:

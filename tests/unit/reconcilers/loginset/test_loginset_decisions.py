@@ -265,6 +265,19 @@ def test_status_counts_pods_finds_them_and_tells_where_to_log_in():
     assert report(RECONCILER, *decide(there))["endpoint"] == "192.0.2.7:2200"
 
 
+def test_with_a_port_of_every_node_the_status_names_it():
+    there = running(settled(world(loginset(EVERYTHING))), kinds.DEPLOYMENT, "login", ready=2)
+    service = there.child(kinds.SERVICE, "ns", "login")
+    service.body["spec"] = {"type": "NodePort", "ports": [{"port": 2200, "nodePort": 30022}]}
+
+    told = report(RECONCILER, *decide(there))
+
+    assert told["Ready"][2] == (
+        "Log in with ssh at port 30022 of any Kubernetes node, or inside at login.ns:2200."
+    )
+    assert told["endpoint"] == "login.ns:2200"
+
+
 def test_fingerprints_of_generated_host_keys_are_told():
     there = settled(world(loginset(SMALLEST)))
     made = there.named[Secret, ObjectKey("ns", "login-ssh-host-keys")]

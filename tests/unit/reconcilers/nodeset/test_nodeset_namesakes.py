@@ -143,7 +143,7 @@ def test_of_two_that_come_at_once_the_second_waits_for_the_first():
     [wait] = planned(made).waits
 
     assert len([line for line in told(made) if line.startswith("create Pod")]) == 1
-    assert "which comes first" in wait.message
+    assert "which is created first" in wait.message
 
 
 def test_one_that_waits_for_its_name_is_not_waited_for():

@@ -117,7 +117,7 @@ def test_with_on_delete_it_says_how_many_are_left_and_how_one_is_replaced():
 @pytest.mark.parametrize(
     ("made", "told"),
     [
-        pytest.param(changed(strategy=scheduled(NOW - HOUR)), "2 workers of a former revision wait. Set it to a time to come", id="it has passed: what to set"),
+        pytest.param(changed(strategy=scheduled(NOW - HOUR)), "2 workers of a former revision wait. Set it to a later time", id="it has passed: what to set"),
         pytest.param(changed(strategy=scheduled(NOW - HOUR, "FORCE_START")), "", id="it is made at once"),
         pytest.param(changed(strategy=scheduled(NOW - HOUR, "WEEKLY")), "", id="it comes again"),
         pytest.param(changed(strategy=scheduled()), "", id="it is made in this pass"),

@@ -63,7 +63,7 @@ def next_step(seen: Seen, now: datetime) -> Step:
         return _ring_write(seen, changed, "all know the new key, so it signs now")
     if there.former:
         return _ring_write(
-            seen, Ring(signs=there.signs, since=now), "all sign with the new key; the old one goes"
+            seen, Ring(signs=there.signs, since=now), "all sign with the new key, so the old one is removed"
         )
     return _ring_write(seen, Ring(signs=there.signs), "the old key is gone everywhere")
 

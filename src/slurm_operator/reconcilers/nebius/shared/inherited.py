@@ -101,5 +101,6 @@ def without_owner(owner: Meta, found: Iterable[tuple[Kind, Meta]]) -> Iterator[P
                 {"op": "replace", "path": "/metadata/ownerReferences", "value": kept},
             ),
             reason=INHERITED,
-            message=f"{kind.kind} {meta.name}, which Soperator made, goes to the parts of {owner.name}",
+            message=f"{kind.kind} {meta.name}, which Soperator made, is handed over to the parts of "
+            f"{owner.name}",
         )

@@ -71,7 +71,7 @@ def _first(slot: Slot, seen: Seen) -> list[list[Action]]:
     stages: list[list[Action]] = []
     name, is_renewed = slot.slurm_node(seen.nodeset), _needs_new_record(slot, seen)
     if is_renewed:
-        why = "the worker that comes is not what its record says"
+        why = "the new worker is not what its record says"
         stages.append([forget(name, seen.controller_key, "Outdated", why)])
     if made := before_pod(name, seen, is_renewed=is_renewed):
         stages.append(made)
@@ -104,7 +104,7 @@ def _is_first_of_record(slot: Slot, seen: Seen) -> bool:
 
 
 def _misnamed(kube_node: KubeNode) -> Wait:
-    message = f"no worker can come: {identity.override_problem(kube_node)}"
+    message = f"no worker can be created: {identity.override_problem(kube_node)}"
     return Wait(subject=kube_node.metadata.name, reason=MISNAMED, message=message)
 
 
@@ -121,7 +121,7 @@ def _name_taken(held: NameConflict, seen: Seen) -> Wait:
 
 def _holder_text(holder: Pod | Slot, seen: Seen) -> str:
     if isinstance(holder, Slot):
-        return f"Pod {holder.pod_name}, which comes first"
+        return f"Pod {holder.pod_name}, which is created first"
     owner = holder.metadata.owner
     if owner is None or owner.uid == seen.nodeset.metadata.uid:
         return f"Pod {holder.metadata.name}"

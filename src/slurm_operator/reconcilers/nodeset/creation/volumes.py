@@ -80,7 +80,7 @@ def missing_claims(nodeset: NodeSet, whose: str, pod_name: str, there: Claims) -
         if found is None:
             steps.append(_creation(nodeset, name, templates[template]))
         elif found.metadata.is_terminating or _goes_with_former(found, pod_name):
-            message = f"PersistentVolumeClaim {name} is being deleted; the worker comes when it is gone"
+            message = f"PersistentVolumeClaim {name} is being deleted; the worker is created when it is gone"
             steps.append(Wait(subject=name, reason=VOLUME_TERMINATING, message=message))
     return steps
 
@@ -230,4 +230,4 @@ def _plain(ref: OwnerReference) -> Manifest:
 
 def _owner_text(claim: Child, wanted: list[Manifest]) -> str:
     whom = " and ".join(f"{ref['kind']} {ref['name']}" for ref in wanted)
-    return f"PersistentVolumeClaim {claim.metadata.name} " + (f"goes with {whom}" if whom else "stays")
+    return f"PersistentVolumeClaim {claim.metadata.name} " + (f"is deleted with {whom}" if whom else "stays")

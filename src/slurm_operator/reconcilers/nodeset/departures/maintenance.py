@@ -269,7 +269,7 @@ def _over(seen: Seen) -> str:
     if not seen.former:
         return f"{over}; no worker waits for another window."
     return (
-        f"{over}, and {len(seen.former)} workers of a former revision wait. Set it to a time to come, or "
+        f"{over}, and {len(seen.former)} workers of a former revision wait. Set it to a later time, or "
         "add a flag such as WEEKLY, and they are replaced in that window; with updateStrategy.type "
         "RollingUpdate they are replaced at once."
     )

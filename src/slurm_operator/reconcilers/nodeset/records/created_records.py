@@ -33,7 +33,7 @@ def before_pod(slurm_node: str, seen: Seen, *, is_renewed: bool) -> list[Action]
     if not is_created(seen.nodeset):
         return []
     if not isinstance(seen.slurm, Snapshot):
-        message = f"its record comes first, and Slurm cannot be asked for it: {seen.slurm.why}"
+        message = f"its record has to be made first, and Slurm cannot be asked for that: {seen.slurm.why}"
         return [Wait(subject=slurm_node, reason="RecordNotMade", message=message)]
     if not seen.slurm.can_add_nodes or (slurm_node in seen.slurm.nodes and not is_renewed):
         return []

@@ -39,7 +39,7 @@ def is_cut_off(nodeset: NodeSet, world: World) -> bool:
     return _is_out_of_sight(nodeset, world) and _is_elsewhere(nodeset, world)
 
 
-def release(worker: Worker, why: str = "its namespace goes") -> Stages:
+def release(worker: Worker, why: str = "its namespace is being deleted") -> Stages:
     """Whoever deletes the namespace may delete it from now on."""
     message = f"{worker.slurm_node} may be deleted: {why}, and no slurmctld is left to ask"
     released = marked(worker, "Released", message, labels={names.LABEL_POD_PROTECT: None})
@@ -50,8 +50,8 @@ def release(worker: Worker, why: str = "its namespace goes") -> Stages:
 def keep_protected(worker: Worker, controller: ObjectKey) -> Stages:
     """It keeps its protection, and a person is told how it can go all the same."""
     message = (
-        "its namespace goes, and slurmrestd with it, but slurmctld is elsewhere and may have jobs here. "
-        "To let each worker end after its own jobs, within its grace period, annotate "
+        "its namespace is being deleted, and slurmrestd with it, but slurmctld is elsewhere and may have "
+        "jobs here. To let each worker end after its own jobs, within its grace period, annotate "
         f"Controller {controller.name} with {names.FORCE_DELETION}=true"
     )
     return [[Wait(subject=worker.slurm_node, reason="CutOff", message=message)]]

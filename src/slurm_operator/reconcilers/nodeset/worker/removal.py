@@ -58,7 +58,7 @@ def retire(
         return _not_yet_up(worker, cause, verdict, controller)
     match verdict:
         case Shut(reason=ShutFor.NOT_DRAINING) if is_marked_by_others(worker):
-            return [[told_to_drain(worker, "it goes")]]
+            return [[told_to_drain(worker, "it is removed")]]
         case Shut(reason=ShutFor.NOT_DRAINING):
             return [[drain(worker, _do_not_spare_if_lost(worker, cause, now), controller)]]
         case _ if worker.ends_within(GRACE_SECONDS):
