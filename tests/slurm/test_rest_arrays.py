@@ -25,9 +25,12 @@ def client(slurm: SlurmDaemons, request: pytest.FixtureRequest, monkeypatch: pyt
 
 
 async def started(slurm: SlurmDaemons) -> int:
-    """An array whose four tasks all run."""
-    array = slurm.submit("sleep 600", "--array=0-3", "--mem=10", "--requeue")
-    await until(lambda: slurm.run("squeue", "--noheader", "--states=R").count("\n") == 4, "its tasks to run")
+    """An array whose four tasks all run: Slurm says so before their scripts begin, which then miss a signal."""
+    begun = "touch /tmp/$SLURM_ARRAY_JOB_ID.$SLURM_ARRAY_TASK_ID"
+    array = slurm.submit(f"{begun}; sleep 600", "--array=0-3", "--mem=10", "--requeue")
+    places = [worker.box.path("/tmp") for worker in slurm.workers.values()]
+    await until(lambda: sum(len([*place.glob(f"{array}.*")]) for place in places) == 4, "its tasks to run")
+    await until(lambda: slurm.run("squeue", "--noheader", "--states=R").count("\n") == 4, "Slurm to say so")
     return array
 
 
@@ -168,5 +171,6 @@ async def test_a_pack_is_requeued_as_a_whole_or_not_at_all(new_slurm: Callable[.
 
     await until(lambda: slurm.run("squeue", "--noheader", "--states=R").count("\n") == 2, "it to run again")
     await client.send.cancel_job(second.address)
+    await until(lambda: slurm.run("squeue", "--noheader", "--states=R").count("\n") < 2, "it to end")
     await asyncio.sleep(0.5)
     assert [job.job_id for job in await unfinished(client) if job.state.is_running] == [pack]
