@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, Request, sync_playwright
 
 CHROMIUM = "/usr/bin/chromium"
 FLAGS = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking")
@@ -71,7 +71,7 @@ def _at(width: int, names: list[str], browser: Browser, address: str, pictures: 
     found: list[str] = []
     context = browser.new_context(viewport={"width": width, "height": 900})
     page = context.new_page()
-    page.on("requestfailed", lambda request: found.append(f"{width}: {request.url} could not be fetched"))
+    page.on("requestfailed", lambda request: found.extend(_failed(width, request)))
     page.on("pageerror", lambda error: found.append(f"{width}: {page.url}: {error}"))
     page.on(
         "request",
@@ -91,6 +91,12 @@ def _at(width: int, names: list[str], browser: Browser, address: str, pictures: 
         found.append(f"{width}: the search finds nothing")
     context.close()
     return found
+
+
+def _failed(width: int, request: Request) -> Iterator[str]:
+    """What was on its way when the next page was opened does not count."""
+    if request.failure != "net::ERR_ABORTED":
+        yield f"{width}: {request.url} could not be fetched"
 
 
 def _finds(page: Page, address: str, word: str) -> bool:

@@ -53,7 +53,7 @@ def test_a_page_that_is_cut_off_is_found(looked_at, tmp_path):
     told = done.stdout.splitlines()
     assert done.returncode == 1, done.stderr
     assert any('hidden.html: div "a long line in a short box" is cut off' in line for line in told)
-    assert any("wide.html: the page is 2000 wide" in line for line in told)
+    assert any("wide.html: the page is 2008 wide" in line for line in told)
     assert any("elsewhere.html fetches http://127.0.0.1:1/picture.png" in line for line in told)
     assert any("broken.html: nobody is not defined" in line for line in told)
     assert not any("good.html" in line for line in told)
