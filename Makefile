@@ -12,7 +12,7 @@ ARGS ?=
 CODE := src images testing tests bench chaos
 SHARD ?= $(shell git rev-list --count HEAD 2>/dev/null || echo 0)/100
 
-.PHONY: help check test e2e chaos bench simulate up down lock docs site-pictures changelog clean
+.PHONY: help check test e2e nightly chaos bench simulate up down lock docs site-pictures changelog clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -50,6 +50,9 @@ e2e: $(READY) ## every end-to-end test, and whatever else takes long, with the c
 	$(BIN)/coverage run -m pytest --durations=15 tests/e2e $(ARGS)
 	$(BIN)/coverage run -m pytest --durations=15 tests/integration tests/net -m "full or minutes" $(ARGS)
 	$(BIN)/coverage combine --quiet; $(BIN)/coverage report
+
+nightly: $(READY) $(VENV)-bench/.ready ## whatever takes long, where the last night stopped: HOURS=2.5 ARGS='--only e2e'
+	$(BIN)/python -m testing.nightly --hours $(or $(HOURS),2.5) $(ARGS)
 
 simulate: $(READY) ## many stories of the operator in a simulated world: SEEDS=1000 FIRST=1 LENGTH= SCENE= LATE= STEPS= SETBACK=
 	PYTHONPATH=tests $(BIN)/python -m simulation --seeds $(or $(SEEDS),1000) --first $(or $(FIRST),1) --length $(or $(LENGTH),0) --scene '$(SCENE)' --late $(or $(LATE),0) $(if $(STEPS),--steps) $(if $(SETBACK),--set-back)
