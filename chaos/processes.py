@@ -11,15 +11,17 @@ from chaos.impact import Missed
 from slurm_local.errors import LocalError
 from slurm_local.machine import cgroups
 
-# In place of a program's name: the operator under test, found by words of its command line.
+# In place of a program's name: the operator under test, found by words of its command line, and what writes
+# Slurm's files into a shared root, which is the same program.
 OPERATOR = "operator"
+WRITER = "sconfigcontroller"
 
 
 class Processes:
     def __init__(self, cluster: str, operator: str) -> None:
         # Every hierarchy holds the same processes.
         self._group = cgroups.hierarchies()[0] / cgroups.path_of(cluster).strip("/")
-        self._operator = operator
+        self._words = {OPERATOR: operator, WRITER: f" {WRITER} "}
         self._slurmctld = 0
 
     def of(self, program: str) -> list[int]:
@@ -42,8 +44,8 @@ class Processes:
                 yield from map(int, Path(directory, "cgroup.procs").read_text().split())
 
     def _is(self, program: str, command: Sequence[str]) -> bool:
-        if program == OPERATOR:
-            return self._operator in " ".join(command)
+        if program in self._words:
+            return self._words[program] in f"{' '.join(command)} "
         return bool(command) and Path(command[0]).name == program
 
     def signal(self, program: str, number: signal.Signals) -> None:
