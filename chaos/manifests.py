@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from operator_rig import PROCESS_CONF, Slurm
+from operator_rig import PROCESS_CONF, Slurm, volume
 
 from chaos.impact import WORKERS
 from slurm_local.image.images import slurm_image
@@ -42,20 +42,3 @@ def components(slurm: Slurm) -> list[Manifest]:
 def state_volume(directory: Path, namespace: str) -> list[Manifest]:
     """A directory of this machine for slurmctld's state, and the claim for it."""
     return volume(STATE, directory, namespace, size="24Mi", mode="ReadWriteOnce")
-
-
-def volume(name: str, directory: Path, namespace: str, *, size: str, mode: str) -> list[Manifest]:
-    """A directory of this machine as a volume, and the claim that has it."""
-    amount, modes = {"storage": size}, [mode]
-    made = {
-        "apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name},
-        "spec": {"capacity": amount, "accessModes": modes, "storageClassName": "",
-                 "hostPath": {"path": str(directory), "type": "Directory"}},
-    }  # fmt: skip
-    claim = {
-        "apiVersion": "v1", "kind": "PersistentVolumeClaim",
-        "metadata": {"name": name, "namespace": namespace},
-        "spec": {"accessModes": modes, "storageClassName": "", "volumeName": name,
-                 "resources": {"requests": amount}},
-    }  # fmt: skip
-    return [made, claim]

@@ -2,10 +2,11 @@
 
 from pathlib import Path
 
+from operator_rig import volume
 from slurmcluster_rig import ACCOUNTING
 
 from chaos.impact import WORKERS
-from chaos.manifests import PARTITION, SETTINGS, STATE, Manifest, volume
+from chaos.manifests import PARTITION, SETTINGS, STATE, Manifest
 from slurm_local.shared_root_cluster import LOGIN_PORT, nodeset, slurm_cluster
 from slurm_operator.api.nebius import names
 
