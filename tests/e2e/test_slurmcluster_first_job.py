@@ -12,7 +12,7 @@ from typing import NamedTuple
 import pytest
 from e2e_pods import make_namespace
 from operator_requests import asked_by_operator, by_kind
-from operator_rig import until, volume
+from operator_rig import node_states, until, volume
 from slurmcluster_rig import CLUSTER, GROUP, NODESET, Jobs, SharedRootSlurm, running
 
 from chaos.operators import Operator
@@ -54,7 +54,9 @@ class Shop:
         return [made]
 
     def slurmcluster(self, namespace: str) -> list[dict]:
-        """On a root that was populated before."""
+        """On a root that was populated before, and that no cluster has had Slurm's files written into yet."""
+        for file in (self.root / "etc/slurm").iterdir():
+            file.unlink()
         port, root = (
             next(self._ports),
             volume(f"root-{namespace}", self.root, namespace, size="4Gi", mode="ReadWriteMany"),
@@ -82,11 +84,19 @@ class Shop:
         return Cost(seconds, used, len(asked))
 
     def _has_run(self, namespace: str) -> bool:
-        """Whether a job on two workers has run."""
-        where = ("-n", namespace, f"{CLUSTER}-controller-0", "-c", "slurmctld", "--")
-        job = ("timeout", "30", "srun", "-N2", "--immediate=2", "--chdir=/", "hostname")
+        """Whether a job on two workers has run. It is submitted when they have registered.
+
+        Workers of a SlurmCluster have records before: a job that gets them then waits for slurmctld's timer.
+        """
+        where = ("-n", namespace, f"{CLUSTER}-controller-0", "-c", "slurmctld", "--", "timeout", "30")
+        job = ("srun", "-N2", "--immediate=2", "--chdir=/", "hostname")
+
+        def run(*command: str) -> str:
+            return self.cluster.kubectl("exec", *where, *command)
+
         try:
-            return len(set(self.cluster.kubectl("exec", *where, *job).split())) == 2
+            is_idle = [*node_states(run).values()].count("idle") == 2
+            return is_idle and len(set(run(*job).split())) == 2
         except (LocalError, TimeoutExpired):
             return False
 
