@@ -105,9 +105,17 @@ def address_of(pid: int) -> str:
     return shown.split("inet ")[1].split("/")[0]
 
 
-def nft(pid: int, rules: str) -> None:
-    """Loads firewall rules in the network of a process."""
-    _printed(in_network_of(pid, "nft", "-f", "-"), rules)
+def network_of(pid: int) -> int:
+    """A descriptor of the network that a process lives in, which others in its pod may outlive it in."""
+    try:
+        return os.open(f"/proc/{pid}/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError as gone:
+        raise Missed(f"process {pid} has ended") from gone
+
+
+def nft(network: int, rules: str) -> None:
+    """Loads firewall rules there."""
+    _printed(["nsenter", f"--net=/proc/{os.getpid()}/fd/{network}", "--", "nft", "-f", "-"], rules)
 
 
 def _printed(command: Sequence[str], stdin: str = "") -> str:
