@@ -178,10 +178,10 @@ class Stage:
     def trouble(self) -> str:
         """What is not in order yet; empty when all is well. What was deleted is made again."""
         try:
+            # All of them: any may be gone, and without some there is no slurmctld to ask.
+            if lacks := [lack for each in self.subject.watched if (lack := self._lack(each))]:
+                return lacks[0]
             shown = self.client("sh", "-c", "sinfo -h -N -o '%N %T'; squeue -h -o 'job %i %T'").splitlines()
-            for each in self.subject.watched:
-                if lack := self._lack(each):
-                    return lack
             if strangers := self._strangers(shown):
                 self._send_away(strangers)
                 return f"{sorted(strangers)} leave, so that the next run finds {sorted(ALL)}"
