@@ -201,7 +201,12 @@ def saying(there: HandmadeWorld, type_: type, name: str, ready: str = "True", me
     part = codec.plain(there.get(type_, "ns", name))
     told = [
         {"type": "Ready", "status": ready, "reason": "Because", "message": message},
-        {"type": "Degraded", "status": "False", "reason": "AsExpected", "message": ""},
+        {
+            "type": "Degraded",
+            "status": "True" if (trouble := status.pop("trouble", "")) else "False",
+            "reason": "Trouble" if trouble else "AsExpected",
+            "message": trouble,
+        },
         {
             "type": "Progressing",
             "status": "True" if (progress := status.pop("progress", "")) else "False",
