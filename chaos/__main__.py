@@ -14,11 +14,12 @@ from pathlib import Path
 import click
 
 from chaos import record
-from chaos.faults import FAULTS
+from chaos.faults import FAULTS, faults_of
 from chaos.operators import Operator
 from chaos.record import Result
 from chaos.run import run
 from chaos.stage import stage
+from chaos.subjects import COMPONENTS, PLAIN, SHARED_ROOT, Subject
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _OURS = Operator()
@@ -41,6 +42,7 @@ _NO_GRACE = Path(__file__).with_name("no_grace.py")
 @click.option(
     "--plain", is_flag=True, help="Ours, in the words that --manifests is asked in: to compare them."
 )
+@click.option("--slurmcluster", is_flag=True, help="A SlurmCluster with its NodeSet: slurm.nebius.ai.")
 def main(
     runs: int,
     seed: int,
@@ -53,27 +55,35 @@ def main(
     deployment: str,
     namespace: str,
     plain: bool,
+    slurmcluster: bool,
 ) -> None:
+    is_plain = plain or manifests is not None
+    if is_plain and slurmcluster:
+        raise click.UsageError("--slurmcluster goes with neither --manifests nor --plain.")
+    subject = SHARED_ROOT if slurmcluster else PLAIN if is_plain else COMPONENTS
+    if strangers := sorted({*only} - {*faults_of(subject)}):
+        raise click.UsageError(f"cannot happen to this cluster: {', '.join(strangers)}")
     # Told to end, it takes its cluster down first.
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit("told to end"))
     first = [*([patch] if patch else []), _NO_GRACE]  # A patch comes before whatever it changes is imported.
     words = "" if manifests else "\n\n".join(file.read_text() for file in first)
-    is_plain = plain or manifests is not None
-    operator = Operator(manifests, archive, process, deployment, namespace, words, is_plain)
+    operator = Operator(manifests, archive, process, deployment, namespace, words)
     played = {result.seed for result in record.read([out])}
     seeds = [number for number in range(seed, seed + runs) if number not in played]
-    are_good = [_told(result, out) for result in _results(seeds, operator, only, out)]
+    are_good = [_told(result, out) for result in _results(seeds, operator, subject, only, out)]
     sys.exit(not all(are_good))
 
 
-def _results(seeds: list[int], operator: Operator, only: tuple[str, ...], out: Path) -> Iterator[Result]:
+def _results(
+    seeds: list[int], operator: Operator, subject: Subject, only: tuple[str, ...], out: Path
+) -> Iterator[Result]:
     """One after the other on one cluster; after trouble on a new one, since this one is broken."""
     waiting = iter(seeds)
     for number in itertools.count():
         first = next(waiting, None)
         if first is None:
             return
-        with stage(f"chaos-{os.getpid()}-{number}", operator) as made:
+        with stage(f"chaos-{os.getpid()}-{number}", operator, subject) as made:
             for each in itertools.chain([first], waiting):
                 result = run(made, each, only)
                 yield result

@@ -11,17 +11,21 @@ import foreign_database
 from operator_rig import Slurm
 
 from chaos.impact import WORKERS
-from chaos.kube import Kube
-from chaos.manifests import EXTRA_CONF, STRATEGY, Manifest
+from chaos.kube import Kube, Named
+from chaos.manifests import EXTRA_CONF, STATE, STRATEGY, Manifest
 from slurm_local.image.images import slurm_image
+from slurm_operator.api.schema.kind import Kind
+from slurm_operator.api.slinky.controller import Controller
+from slurm_operator.api.slinky.restapi import RestApi
+from slurm_operator.manifests import kinds
 
 _KEYS, _PASSWORD = "keys", "password"
 _COUNTS = ("replicas", "updatedReplicas", "readyReplicas")
 
 # What stands behind a component, and how many pods that should have.
 _WORKLOADS = {
-    "restapis": ("deployments", "slurm-restapi"),
-    "controllers": ("statefulsets", "slurm-controller"),
+    RestApi.KIND: Named(kinds.DEPLOYMENT, "slurm-restapi"),
+    Controller.KIND: Named(kinds.STATEFUL_SET, "slurm-controller"),
 }
 
 
@@ -51,7 +55,7 @@ def components(slurm: Slurm) -> list[Manifest]:
         slurm.controller(
             accountingRef=here,
             extraConf=EXTRA_CONF,
-            persistence={"enabled": True, "existingClaim": "state"},
+            persistence={"enabled": True, "existingClaim": STATE},
             reconfigure=_image("slurmctld"),
             **keys,
         ),
@@ -60,12 +64,11 @@ def components(slurm: Slurm) -> list[Manifest]:
     ]
 
 
-def sorrow(kube: Kube, kind: str, found: dict[str, Any]) -> str:
+def sorrow(kube: Kube, kind: Kind, found: dict[str, Any]) -> str:
     """What its counts and those of the workload behind it lack; not every operator writes conditions."""
     if kind not in _WORKLOADS:
         return lack(found, WORKERS)
-    workloads, name = _WORKLOADS[kind]
-    return lack(kube.workload(workloads, name), 1)
+    return lack(kube.get(_WORKLOADS[kind]), 1)
 
 
 def lack(found: dict[str, Any], count: int) -> str:

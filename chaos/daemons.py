@@ -10,6 +10,7 @@ from contextlib import suppress
 
 from chaos.impact import NOBODY, Blow, Missed
 from chaos.processes import OPERATOR as OPERATOR
+from chaos.processes import WRITER as WRITER
 from chaos.stage import Stage
 from slurm_local.errors import LocalError
 
@@ -59,6 +60,13 @@ def killed_slurmd(stage: Stage, chance: random.Random) -> Blow:
     stage.excuse({worker}, f"slurmd of {worker} was killed")
     os.kill(pid, signal.SIGKILL)
     return NOBODY
+
+
+def killed_supervised_slurmd(stage: Stage, chance: random.Random) -> Blow:
+    """Its container goes on, where supervisord starts it again beside its jobs."""
+    worker = stage.one_worker(chance)
+    os.kill(stage.processes.slurmd_of(worker), signal.SIGKILL)
+    return Blow(frozenset({worker}))
 
 
 def stopped_slurmd(stage: Stage, chance: random.Random) -> Blow:

@@ -11,10 +11,12 @@ from enum import Enum
 
 from chaos import clock, daemons, disk, machines, people, spec_changes
 from chaos import network_faults as network
-from chaos.daemons import OPERATOR, killed, stopped, woken
+from chaos.daemons import OPERATOR, WRITER, killed, stopped, woken
 from chaos.impact import Blow
 from chaos.network_faults import cut, spoilt
+from chaos.spec_changes import deleted
 from chaos.stage import Stage
+from chaos.subjects import COMPONENTS, EVERY, PLAIN, SHARED_ROOT, Subject
 
 Hit = Callable[[Stage, random.Random], Blow]
 Repair = Callable[[Stage], None]
@@ -40,6 +42,7 @@ class Fault:
     # Two that share one are never drawn together: Slurm itself would lose jobs, or one undoes the other.
     about: frozenset[str] = frozenset()
     lasts_s: float = 0.0  # At least so long; most are over as soon as somebody has noticed.
+    subjects: tuple[Subject, ...] = EVERY  # Whom it can happen to.
 
     def clashes(self, other: "Fault") -> bool:
         return self is other or bool(self.about & other.about)
@@ -57,6 +60,8 @@ def about(*things: str) -> frozenset[str]:
 STATE = about("slurmctld's state")
 RESTD = about("slurmrestd's port")
 
+_COMPONENTS, _ROOT = (COMPONENTS, PLAIN), (SHARED_ROOT,)
+
 STOPPED_SLURMD = "slurmd stopped for two minutes"
 
 FAULTS = _table(
@@ -64,7 +69,7 @@ FAULTS = _table(
     Fault("scale out and in again", Sort.WISH, spec_changes.scaled_out),
     Fault("template changed", Sort.MASS, spec_changes.changed_template),
     Fault("image broken", Sort.MASS, spec_changes.broken_image),
-    Fault("mode switched", Sort.MASS, spec_changes.switched_mode),
+    Fault("mode switched", Sort.MASS, spec_changes.switched_mode, subjects=_COMPONENTS),
     Fault("NodeSet deleted", Sort.MASS, spec_changes.deleted_nodeset),
     Fault("worker pod deleted by hand", Sort.WISH, people.deleted_worker),
     Fault("all worker pods deleted by hand", Sort.MASS, people.deleted_workers),
@@ -97,5 +102,16 @@ FAULTS = _table(
     Fault("slurmdbd cut off from the database", Sort.WEATHER, cut("mariadbd", "slurmdbd"), network.joined),
     Fault("machine cut off from the API server", Sort.WEATHER, network.cut_machine, network.joined),
     Fault("machine unplugged", Sort.DEADLY, machines.unplugged, machines.plugged_in, about=STATE),
-    Fault("slurmd killed", Sort.DEADLY, daemons.killed_slurmd),
+    Fault("slurmd killed", Sort.DEADLY, daemons.killed_slurmd, subjects=_COMPONENTS),
+    Fault("maintenance", Sort.MASS, spec_changes.maintenance, subjects=_ROOT),
+    Fault("part of the NodeSet deleted", Sort.MASS, deleted(SHARED_ROOT.worker_part), subjects=_ROOT),
+    Fault("SlurmCluster deleted", Sort.MASS, deleted(SHARED_ROOT.cluster), subjects=_ROOT),
+    Fault("slurmd killed under supervisord", Sort.WISH, daemons.killed_supervised_slurmd, subjects=_ROOT),
+    Fault("munged killed", Sort.WEATHER, killed("munged"), subjects=_ROOT),
+    Fault("writer of the root killed", Sort.WEATHER, killed(WRITER), subjects=_ROOT),
 )  # fmt: skip
+
+
+def faults_of(subject: Subject) -> dict[str, Fault]:
+    """What can happen to it."""
+    return _table(*(fault for fault in FAULTS.values() if subject in fault.subjects))

@@ -1,20 +1,38 @@
 """Objects of the tormented cluster, by requests to its API server."""
 
 import http.client
-from typing import Any
+from typing import Any, NamedTuple
+from urllib.parse import quote
 
 from chaos.impact import Missed
 from slurm_local.cluster import Cluster
 from slurm_local.errors import LocalError
 from slurm_local.kubernetes.api_call import Refused
+from slurm_operator.api import registry
+from slurm_operator.api.schema.kind import Kind
 
 NAMESPACE = "chaos"
-_OURS = f"/apis/slinky.slurm.net/v1beta1/namespaces/{NAMESPACE}"
-
 _PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 _APPLY = "application/apply-patch+yaml"
 _MERGE = "application/merge-patch+json"
-_WORKERS = "labelSelector=app.kubernetes.io%2Fname%3Dslurmd"
+
+
+class Named(NamedTuple):
+    """One object of the Slurm cluster."""
+
+    kind: Kind
+    name: str
+
+    @property
+    def path(self) -> str:
+        return self.kind.path(NAMESPACE, self.name)
+
+
+class Change(NamedTuple):
+    """A merge patch of an object's spec."""
+
+    of: Named
+    spec: dict[str, Any]
 
 
 class Unwilling(Missed):
@@ -24,8 +42,9 @@ class Unwilling(Missed):
 class Kube:
     """As administrator. Every call raises Unwilling when it is refused, or when nobody answers."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, worker_label: str) -> None:
         self._cluster = cluster
+        self._workers = f"labelSelector={quote(worker_label, safe='')}"
 
     def call(self, method: str, path: str, body: object = None, kind: str = "application/json") -> Any:
         try:
@@ -33,25 +52,22 @@ class Kube:
         except (Refused, OSError, http.client.HTTPException, LocalError) as error:
             raise Unwilling(f"{method} {path}: {error}") from error
 
-    def get(self, kind: str, name: str) -> dict[str, Any]:
-        found: dict[str, Any] = self.call("GET", f"{_OURS}/{kind}/{name}")
-        return found
-
-    def workload(self, kind: str, name: str) -> dict[str, Any]:
-        """A Deployment or StatefulSet of the Slurm cluster."""
-        found: dict[str, Any] = self.call("GET", f"/apis/apps/v1/namespaces/{NAMESPACE}/{kind}/{name}")
+    def get(self, of: Named) -> dict[str, Any]:
+        found: dict[str, Any] = self.call("GET", of.path)
         return found
 
     def apply(self, wanted: dict[str, Any]) -> None:
         """Makes an object of ours be so."""
-        path = f"{_OURS}/{wanted['kind'].lower()}s/{wanted['metadata']['name']}"
+        known = registry.ALL.find(wanted["apiVersion"].partition("/")[0], wanted["kind"])
+        assert known is not None
+        path = Named(known.kind, wanted["metadata"]["name"]).path
         self.call("PATCH", f"{path}?fieldManager=chaos&force=true", wanted, _APPLY)
 
-    def patch(self, kind: str, name: str, spec: object) -> None:
-        self.call("PATCH", f"{_OURS}/{kind}/{name}", {"spec": spec}, _MERGE)
+    def patch(self, change: Change) -> None:
+        self.call("PATCH", change.of.path, {"spec": change.spec}, _MERGE)
 
-    def delete(self, kind: str, name: str) -> None:
-        self.call("DELETE", f"{_OURS}/{kind}/{name}")
+    def delete(self, of: Named) -> None:
+        self.call("DELETE", of.path)
 
     def delete_pod(self, name: str) -> None:
         self.call("DELETE", f"{_PODS}/{name}")
@@ -66,7 +82,7 @@ class Kube:
         self.call("PATCH", path, {"spec": {"unschedulable": is_on or None}}, _MERGE)
 
     def workers(self) -> list[str]:
-        found = self.call("GET", f"{_PODS}?{_WORKERS}")["items"]
+        found = self.call("GET", f"{_PODS}?{self._workers}")["items"]
         return [pod["metadata"]["name"] for pod in found]
 
     def machine_of(self, worker: str) -> int:
@@ -77,5 +93,7 @@ class Kube:
         return int(node_name.rpartition("-")[2])
 
     def workers_on(self, machine: int) -> set[str]:
-        found = self.call("GET", f"{_PODS}?{_WORKERS}&fieldSelector=spec.nodeName%3Dnode-{machine}")["items"]
+        found = self.call("GET", f"{_PODS}?{self._workers}&fieldSelector=spec.nodeName%3Dnode-{machine}")[
+            "items"
+        ]
         return {pod["metadata"]["name"] for pod in found}

@@ -3,21 +3,22 @@
 from pathlib import Path
 from typing import Any
 
-from operator_rig import PROCESS_CONF, Slurm
+from operator_rig import PROCESS_CONF, Slurm, volume
 
 from chaos.impact import WORKERS
 from slurm_local.image.images import slurm_image
 
 Manifest = dict[str, Any]
 
-# A slurmd that is stopped for two minutes is waited for, as it is by default.
-_PATIENT = PROCESS_CONF.replace("SlurmdTimeout=30", "SlurmdTimeout=300")
-
-# Jobs spread out, so that every worker has one; and a waiting one starts soon after a worker is back.
-EXTRA_CONF = (
-    f"{_PATIENT}SchedulerParameters=batch_sched_delay=1,bf_interval=2,sched_interval=2\n"
-    "PartitionName=all Nodes=ALL Default=YES State=UP MaxTime=UNLIMITED LLN=YES\n"
+# A slurmd that is stopped for two minutes is waited for, as it is by default. A waiting job starts soon after
+# a worker is back, and jobs spread out, so that every worker has one.
+SETTINGS = (
+    PROCESS_CONF.replace("SlurmdTimeout=30", "SlurmdTimeout=300")
+    + "SchedulerParameters=batch_sched_delay=1,bf_interval=2,sched_interval=2\n"
 )
+PARTITION = "PartitionName=all Nodes=ALL Default=YES State=UP MaxTime=UNLIMITED LLN=YES"
+EXTRA_CONF = f"{SETTINGS}{PARTITION}\n"
+STATE = "state"
 STRATEGY = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": WORKERS - 1}}
 
 
@@ -31,7 +32,7 @@ def components(slurm: Slurm) -> list[Manifest]:
         slurm.controller(
             accountingRef={"name": "slurm"},
             extraConf=EXTRA_CONF,
-            persistence={"enabled": True, "existingClaim": "state"},
+            persistence={"enabled": True, "existingClaim": STATE},
         ),
         slurm.restapi(),
         slurm.nodeset(replicas=WORKERS, scalingMode="StatefulSet", updateStrategy=STRATEGY),
@@ -39,17 +40,5 @@ def components(slurm: Slurm) -> list[Manifest]:
 
 
 def state_volume(directory: Path, namespace: str) -> list[Manifest]:
-    """A directory of this machine for slurmctld's state, and the claim that the Controller names."""
-    size, modes = {"storage": "24Mi"}, ["ReadWriteOnce"]
-    volume = {
-        "apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "state"},
-        "spec": {"capacity": size, "accessModes": modes, "storageClassName": "",
-                 "hostPath": {"path": str(directory), "type": "Directory"}},
-    }  # fmt: skip
-    claim = {
-        "apiVersion": "v1", "kind": "PersistentVolumeClaim",
-        "metadata": {"name": "state", "namespace": namespace},
-        "spec": {"accessModes": modes, "storageClassName": "", "volumeName": "state",
-                 "resources": {"requests": size}},
-    }  # fmt: skip
-    return [volume, claim]
+    """A directory of this machine for slurmctld's state, and the claim for it."""
+    return volume(STATE, directory, namespace, size="24Mi", mode="ReadWriteOnce")

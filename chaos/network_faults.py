@@ -1,5 +1,6 @@
 """Networks that are cut, and a slurmrestd whose answers are spoilt on their way."""
 
+import os
 import random
 import subprocess
 import sys
@@ -65,9 +66,20 @@ def cut_machine(stage: Stage, chance: random.Random) -> Blow:
 
 
 def _cut(stage: Stage, server: int, client: str) -> Blow:
-    processes.nft(server, _CUT.format(client=client))
-    stage.undo.append(lambda: processes.nft(server, "delete table inet chaos_cut"))
+    _load(stage, server, _CUT.format(client=client), "delete table inet chaos_cut")
     return NOBODY
+
+
+def _load(stage: Stage, server: int, rules: str, undo: str) -> None:
+    """Rules for the network of a server, which stay there when it ends and is started again."""
+    network = processes.network_of(server)
+    processes.nft(network, rules)
+
+    def undone() -> None:
+        processes.nft(network, undo)
+        os.close(network)
+
+    stage.undo.append(undone)
 
 
 def joined(stage: Stage) -> None:
@@ -88,8 +100,7 @@ def spoilt(mode: str) -> Hit:
         running.stdin.close()
         if running.stdout.readline() != "listening\n":
             raise Missed("the proxy does not start")
-        processes.nft(pid, _DETOUR)
-        stage.undo.append(lambda: processes.nft(pid, "delete table inet chaos_detour"))
+        _load(stage, pid, _DETOUR, "delete table inet chaos_detour")
         return NOBODY
 
     return hit

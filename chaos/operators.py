@@ -12,6 +12,7 @@ from slurm_local.cluster import Cluster
 from slurm_local.progress import Progress
 from slurm_local.slurm_cluster import OPERATOR_NAMESPACE, install, wait_established
 from slurm_operator import wire
+from slurm_operator.api.registry import Registry
 
 # Where our image keeps the program: a patch goes before it.
 _PROGRAM = "/usr/lib/slurm-operator/program:/usr/lib/slurm-operator/dependencies"
@@ -22,7 +23,7 @@ class Operator:
     """`manifests` and `archives` are another operator's: its installation, and the images it is made from.
 
     `process` are words of its command line, by which it is found and killed. `patch` is Python that ours runs
-    at its start. With `is_plain` it is asked for what every operator of this API knows: see plain.py.
+    at its start.
     """
 
     manifests: Path | None = None
@@ -31,19 +32,18 @@ class Operator:
     deployment: str = "slurm-operator"
     namespace: str = OPERATOR_NAMESPACE
     patch: str = ""
-    is_plain: bool = False
 
     @property
     def is_ours(self) -> bool:
         return self.manifests is None
 
-    def install(self, cluster: Cluster, clock: Path, progress: Progress) -> None:
-        """Until it has started, with a clock that can be set wrong."""
+    def install(self, cluster: Cluster, kinds: Registry, clock: Path, progress: Progress) -> None:
+        """Until it has started, with a clock that can be set wrong. Another one brings its own kinds."""
         ours = (image.operator_archive(cluster.paths, progress),) if self.is_ours else ()
         for archive in (*ours, *self.archives):
             cluster.load_image(archive)
         if self.manifests is None:
-            install(cluster, image.OPERATOR_IMAGE)
+            install(cluster, image.OPERATOR_IMAGE, kinds)
         else:
             _install_other(cluster, self.manifests)
         _make_clock(clock)

@@ -24,7 +24,7 @@ def deleted_workers(stage: Stage, chance: random.Random) -> Blow:
 
 
 def deleted_slurmctld(stage: Stage, chance: random.Random) -> Blow:
-    stage.kube.delete_pod("slurm-controller-0")
+    stage.kube.delete_pod(stage.subject.slurmctld)
     return NOBODY
 
 

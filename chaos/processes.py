@@ -11,15 +11,17 @@ from chaos.impact import Missed
 from slurm_local.errors import LocalError
 from slurm_local.machine import cgroups
 
-# In place of a program's name: the operator under test, found by words of its command line.
+# In place of a program's name: the operator under test, found by words of its command line, and what writes
+# Slurm's files into a shared root, which is the same program.
 OPERATOR = "operator"
+WRITER = "sconfigcontroller"
 
 
 class Processes:
     def __init__(self, cluster: str, operator: str) -> None:
         # Every hierarchy holds the same processes.
         self._group = cgroups.hierarchies()[0] / cgroups.path_of(cluster).strip("/")
-        self._operator = operator
+        self._words = {OPERATOR: operator, WRITER: f" {WRITER} "}
         self._slurmctld = 0
 
     def of(self, program: str) -> list[int]:
@@ -42,8 +44,8 @@ class Processes:
                 yield from map(int, Path(directory, "cgroup.procs").read_text().split())
 
     def _is(self, program: str, command: Sequence[str]) -> bool:
-        if program == OPERATOR:
-            return self._operator in " ".join(command)
+        if program in self._words:
+            return self._words[program] in f"{' '.join(command)} "
         return bool(command) and Path(command[0]).name == program
 
     def signal(self, program: str, number: signal.Signals) -> None:
@@ -103,9 +105,17 @@ def address_of(pid: int) -> str:
     return shown.split("inet ")[1].split("/")[0]
 
 
-def nft(pid: int, rules: str) -> None:
-    """Loads firewall rules in the network of a process."""
-    _printed(in_network_of(pid, "nft", "-f", "-"), rules)
+def network_of(pid: int) -> int:
+    """A descriptor of the network that a process lives in, which others in its pod may outlive it in."""
+    try:
+        return os.open(f"/proc/{pid}/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError as gone:
+        raise Missed(f"process {pid} has ended") from gone
+
+
+def nft(network: int, rules: str) -> None:
+    """Loads firewall rules there."""
+    _printed(["nsenter", f"--net=/proc/{os.getpid()}/fd/{network}", "--", "nft", "-f", "-"], rules)
 
 
 def _printed(command: Sequence[str], stdin: str = "") -> str:

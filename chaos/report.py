@@ -12,14 +12,16 @@ import click
 
 from chaos import record
 from chaos.compared import compared
-from chaos.faults import FAULTS
+from chaos.faults import faults_of
 from chaos.figures import came_to, table
 from chaos.record import Result
+from chaos.subjects import COMPONENTS, SHARED_ROOT
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _TEXT = Path(__file__).with_name("report.md")
 _RUNS, _OPPORTUNITIES = 200, 500
 _NOTES = Path(__file__).with_name("found.md")
+_SLURMCLUSTER = Path(__file__).with_name("slurmcluster.md")
 _RESULTS = Path(__file__).with_name("results")
 
 
@@ -27,8 +29,8 @@ _RESULTS = Path(__file__).with_name("results")
 @click.argument("files", nargs=-1, required=True, type=_FILE)
 @click.option("--control", multiple=True, type=_FILE, help="Results of an operator without its gate.")
 def main(files: tuple[Path, ...], control: tuple[Path, ...]) -> None:
-    said = page(record.read(files), record.failed(files), record.read(control), machine(), comparison())
-    click.echo(said, nl=False)
+    results, failures, gateless = record.read(files), record.failed(files), record.read(control)
+    click.echo(page(results, failures, gateless, machine(), comparison(), slurmcluster()), nl=False)
 
 
 def comparison() -> str:
@@ -37,12 +39,24 @@ def comparison() -> str:
     return compared(ours, other, "Slinky 1.1.0")
 
 
+def slurmcluster() -> str:
+    """What chaos/results has of SlurmClusters, and what came of it."""
+    series = [_RESULTS / "slurmcluster.jsonl"]
+    results = record.read(series)
+    return _SLURMCLUSTER.read_text().format(
+        figures="\n".join(table({f"seeds {ranges([result.seed for result in results])}": results})),
+        hits=_hits(results),
+        failed="\n".join(_failed(record.failed(series), results)) or "None.",
+    )
+
+
 def page(
     results: Sequence[Result],
     failed: Sequence[Result],
     control: Sequence[Result],
     described: str,
     comparison: str = "",
+    slurmcluster: str = "",
 ) -> str:
     """The whole page: the words of report.md with the figures in their places."""
     seeds = {result.seed for result in control}
@@ -59,6 +73,7 @@ def page(
         notes=_NOTES.read_text().strip(),
         machine=described,
         comparison=comparison,
+        slurmcluster=slurmcluster,
         seeds=ranges([result.seed for result in results]),
         control_seeds=ranges([result.seed for result in control]),
     )
@@ -81,12 +96,18 @@ def _aim(results: Sequence[Result]) -> str:
     )
 
 
+def _hits(results: Sequence[Result]) -> str:
+    """How often each fault hit a SlurmCluster, in a sentence."""
+    hit = Counter(name for result in results for name in result.faults)
+    return ", ".join(f"{name} {hit[name]}" for name in faults_of(SHARED_ROOT))
+
+
 def _faults(results: Sequence[Result]) -> Iterator[str]:
     hit = Counter(name for result in results for name in result.faults)
     missed = Counter(name for result in results for name in result.missed)
     yield "| fault | sort | hit | found nothing to hit |"
     yield "|---|---|---:|---:|"
-    for name, fault in FAULTS.items():
+    for name, fault in faults_of(COMPONENTS).items():
         yield f"| {name} | {fault.sort.name.lower()} | {hit[name]} | {missed[name]} |"
 
 

@@ -88,7 +88,7 @@ class Run:
 
 def run(stage: Stage, seed: int, only: Collection[str] = ()) -> Result:
     """Everything that is decided here comes from the seed; when jobs start and end is up to the machine."""
-    return Run(stage, draw(seed, only)).play()
+    return Run(stage, draw(seed, stage.subject, only)).play()
 
 
 def _is_done(deed: Callable[[], None]) -> bool:

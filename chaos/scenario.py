@@ -4,7 +4,8 @@ import random
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from chaos.faults import FAULTS, Fault, Sort
+from chaos.faults import Fault, Sort, faults_of
+from chaos.subjects import Subject
 
 # Pulling a plug costs a minute and excuses jobs, so it is rare.
 _DEADLY_SHARE = 0.06
@@ -25,14 +26,15 @@ class Draw:
         return random.Random(f"{self.seed} {fault.name}")  # noqa: S311 - chance, not secrets
 
 
-def draw(seed: int, only: Collection[str] = ()) -> Draw:
+def draw(seed: int, subject: Subject, only: Collection[str] = ()) -> Draw:
     """All workers are wanted away, perhaps one for itself, and one or two things break meanwhile."""
+    drawn = [fault for fault in faults_of(subject).values() if not only or fault.name in only]
     chance = random.Random(seed)  # noqa: S311 - chance, not secrets
     faults: list[Fault] = []
     for sort, least, most in ((Sort.MASS, 1, 1), (Sort.WISH, 0, 1), (Sort.WEATHER, 1, 2)):
-        _add(faults, chance, _choices(sort, only), chance.randint(least, most))
+        _add(faults, chance, _of(sort, drawn), chance.randint(least, most))
     if chance.random() < _DEADLY_SHARE:
-        _add(faults, chance, _choices(Sort.DEADLY, only), 1)
+        _add(faults, chance, _of(Sort.DEADLY, drawn), 1)
     chance.shuffle(faults)
     return Draw(
         seed,
@@ -43,8 +45,8 @@ def draw(seed: int, only: Collection[str] = ()) -> Draw:
     )
 
 
-def _choices(sort: Sort, only: Collection[str]) -> list[Fault]:
-    return [fault for fault in FAULTS.values() if fault.sort is sort and (not only or fault.name in only)]
+def _of(sort: Sort, faults: Collection[Fault]) -> list[Fault]:
+    return [fault for fault in faults if fault.sort is sort]
 
 
 def _add(faults: list[Fault], chance: random.Random, choices: list[Fault], count: int) -> None:

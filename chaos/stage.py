@@ -9,16 +9,15 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from operator_rig import Slurm
-
-from chaos import baseline, jobs, manifests
+from chaos import jobs
 from chaos.impact import ALL, WORKERS, Missed
 from chaos.jobs import Job
-from chaos.kube import NAMESPACE, Kube, Unwilling
+from chaos.kube import NAMESPACE, Kube, Named, Unwilling
 from chaos.operators import Operator
 from chaos.picture import picture
 from chaos.processes import Processes, files_of, in_container_of, is_alive
-from slurm_local import image, stop
+from chaos.subjects import Subject
+from slurm_local import stop
 from slurm_local.cluster import Cluster
 from slurm_local.errors import LocalError
 from slurm_local.paths import Paths
@@ -26,17 +25,14 @@ from slurm_local.progress import PlainProgress
 from slurm_local.start import Wanted, up
 from slurm_operator.slurmrest.tokens import signed
 
-_MACHINES = 2
-
 
 class Stage:
     """What faults and runs work with. Workers are called cpu-0, cpu-1 and so on."""
 
-    def __init__(self, cluster: Cluster, operator: Operator) -> None:
-        self.cluster, self.operator = cluster, operator
-        self.kube = Kube(cluster)
+    def __init__(self, cluster: Cluster, operator: Operator, subject: Subject) -> None:
+        self.cluster, self.operator, self.subject = cluster, operator, subject
+        self.kube = Kube(cluster, subject.worker_label)
         self.processes = Processes(cluster.name, operator.process)
-        self.slurm = Slurm(cluster, NAMESPACE)
         self.jobs: list[Job] = []
         self.undo: list[Callable[[], None]] = []
         self._count = 0
@@ -50,9 +46,7 @@ class Stage:
     def set_up(self) -> None:
         self._make_state_volume()
         namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
-        self.cluster.apply([namespace, *manifests.state_volume(self._state, NAMESPACE), self.slurm.files()])
-        if self.operator.is_plain:
-            self.cluster.apply(baseline.surroundings(NAMESPACE))
+        self.cluster.apply([namespace, *self.subject.surroundings(self.cluster, self._state)])
         self.wish()
         self.settle()
         self._end_slurmctld_in_peace()
@@ -68,13 +62,8 @@ class Stage:
 
     def wish(self) -> None:
         """Everything is in order. A changed label of the template stays: it is nobody's trouble."""
-        for each in self._components():
+        for each in self.subject.objects(self.cluster):
             self.kube.apply(each)
-
-    def _components(self) -> list[manifests.Manifest]:
-        if self.operator.is_plain:
-            return baseline.components(self.slurm)
-        return manifests.components(self.slurm)
 
     @property
     def _state(self) -> Path:
@@ -95,6 +84,13 @@ class Stage:
 
     # Slurm
 
+    @property
+    def _ledgers(self) -> Path:
+        """Jobs run as anybody."""
+        found = self.subject.ledgers(self.cluster)
+        found.mkdir(mode=0o777, exist_ok=True)
+        return found
+
     def client(self, *command: str) -> str:
         """What a Slurm client prints beside slurmctld."""
         try:
@@ -107,7 +103,7 @@ class Stage:
 
         It may do so though we never hear its answer, so their ledgers are watched in any case.
         """
-        made = [jobs.new(self.slurm.ledgers, each) for each in seconds]
+        made = [jobs.new(self._ledgers, each) for each in seconds]
         self.jobs += made
         array = [f"--array=0-{len(made) - 1}"] if len(made) > 1 else []
         options = [
@@ -182,10 +178,10 @@ class Stage:
     def trouble(self) -> str:
         """What is not in order yet; empty when all is well. What was deleted is made again."""
         try:
+            # All of them: any may be gone, and without some there is no slurmctld to ask.
+            if lacks := [lack for each in self.subject.watched if (lack := self._lack(each))]:
+                return lacks[0]
             shown = self.client("sh", "-c", "sinfo -h -N -o '%N %T'; squeue -h -o 'job %i %T'").splitlines()
-            for kind, name in (("nodesets", "cpu"), ("restapis", "slurm"), ("controllers", "slurm")):
-                if sorrow := self._sorrow(kind, name):
-                    return sorrow
             if strangers := self._strangers(shown):
                 self._send_away(strangers)
                 return f"{sorted(strangers)} leave, so that the next run finds {sorted(ALL)}"
@@ -205,7 +201,7 @@ class Stage:
 
     def _send_away(self, strangers: set[str]) -> None:
         """As nobody has a job, those with the highest numbers leave first."""
-        self.kube.patch("nodesets", "cpu", {"replicas": WORKERS - len(strangers)})
+        self.kube.patch(self.subject.scaled(WORKERS - len(strangers)))
         end = time.monotonic() + 60
         while strangers & set(self.kube.workers()) and time.monotonic() < end:
             time.sleep(0.7)
@@ -218,35 +214,28 @@ class Stage:
             with suppress(Missed):
                 self.client("scancel", *dead)
 
-    def _sorrow(self, kind: str, name: str) -> str:
+    def _lack(self, of: Named) -> str:
         try:
-            found = self.kube.get(kind, name)
+            return self.subject.lack(self.kube, of, self.kube.get(of))
         except Unwilling as error:
             if "404" in str(error):
                 self.wish()
             raise
-        if self.operator.is_plain:
-            return baseline.sorrow(self.kube, kind, found)
-        conditions = found.get("status", {}).get("conditions", [])
-        ready = next((one for one in conditions if one["type"] == "Ready"), None)
-        if ready is None or ready["status"] != "True":
-            return f"{kind}/{name} is not Ready: {ready and ready['message']}"
-        return ""
 
     def picture(self) -> str:
-        return picture(self.cluster, NAMESPACE, (self.operator.namespace, self.operator.deployment))
+        where = (self.operator.namespace, self.operator.deployment)
+        return picture(self.cluster, self.subject, where)
 
 
 @contextmanager
-def stage(name: str, operator: Operator) -> Iterator[Stage]:
+def stage(name: str, operator: Operator, subject: Subject) -> Iterator[Stage]:
     """A cluster of its own, from nothing to nothing."""
     paths, progress = Paths.of(), PlainProgress()
-    archives = (image.pause_archive(paths, progress), image.slurm_archive(paths, progress))
+    archives = tuple(archive(paths, progress) for archive in subject.archives)
     try:
-        machines = WORKERS if operator.is_plain else _MACHINES
-        cluster, _ = up(Wanted(name, machines, archives=archives), paths, progress)
-        made = Stage(cluster, operator)
-        operator.install(cluster, made.clock, progress)
+        cluster, _ = up(Wanted(name, subject.machines, archives=archives), paths, progress)
+        made = Stage(cluster, operator, subject)
+        operator.install(cluster, subject.kinds, made.clock, progress)
         made.set_up()
         yield made
     finally:

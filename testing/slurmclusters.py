@@ -210,7 +210,12 @@ def saying(
     part = codec.plain(there.get(type_, "ns", name))
     told = [
         {"type": "Ready", "status": ready, "reason": "Because", "message": message},
-        {"type": "Degraded", "status": "False", "reason": "AsExpected", "message": ""},
+        {
+            "type": "Degraded",
+            "status": "True" if (trouble := status.pop("trouble", "")) else "False",
+            "reason": "Trouble" if trouble else "AsExpected",
+            "message": trouble,
+        },
         {
             "type": "Progressing",
             "status": "True" if (progress := status.pop("progress", "")) else "False",

@@ -132,6 +132,23 @@ class Slurm:
               lambda: f"{count} idle workers: {self.states()} {self.pods()}")  # fmt: skip
 
 
+def volume(name: str, directory: Path, namespace: str, *, size: str, mode: str) -> list[dict]:
+    """A directory of this machine as a volume, and the claim that has it."""
+    amount, modes = {"storage": size}, [mode]
+    made = {
+        "apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name},
+        "spec": {"capacity": amount, "accessModes": modes, "storageClassName": "",
+                 "hostPath": {"path": str(directory), "type": "Directory"}},
+    }  # fmt: skip
+    claim = {
+        "apiVersion": "v1", "kind": "PersistentVolumeClaim",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"accessModes": modes, "storageClassName": "", "volumeName": name,
+                 "resources": {"requests": amount}},
+    }  # fmt: skip
+    return [made, claim]
+
+
 def node_states(run) -> dict[str, str]:
     """Slurm's nodes and their states; none while slurmctld, beside which `run` runs commands, is on its way."""
     try:

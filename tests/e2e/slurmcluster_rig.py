@@ -28,6 +28,15 @@ from testing.audit import audit_flags
 FIRST, SECOND = f"{NODESET}-0", f"{NODESET}-1"
 MARKER = "etc/soperator-jail-populated"
 
+CHOSEN = {"k8sNodeFilterName": "all"}
+ACCOUNTING = {
+    **CHOSEN,
+    "enabled": True,
+    "slurmdbd": {"image": image.slurm_image("slurmdbd"), "port": 6819},
+    "munge": {"image": image.slurm_image("slurmd")},
+    "mariadbOperator": {"enabled": True, "image": image.slurm_image("mariadb"), "storage": {"size": "1Gi"}},
+}
+
 
 def key_pair() -> tuple[str, str]:
     key = Ed25519PrivateKey.generate()

@@ -5,7 +5,6 @@ import re
 import subprocess
 import time
 import uuid
-from collections import Counter
 from pathlib import Path
 from statistics import median
 
@@ -13,6 +12,7 @@ import pytest
 from control_plane_rig import ControlPlane, complaints, control_plane_of
 from e2e_pods import make_namespace
 from hand_written import copied
+from operator_requests import asked_by_operator, by_kind
 from operator_rig import install, until
 
 from bench.first import NOTES, Notes
@@ -53,30 +53,6 @@ def _two_hosts(made: ControlPlane) -> bool:
         return False
 
 
-def asked_by_operator(namespace: str) -> list[str]:
-    """What the operator asked of the API server about this namespace, but for watches and what begins one."""
-    return [
-        _told(entry["verb"], entry["objectRef"])
-        for log in rights.LOGS
-        for entry in filter(rights.OPERATOR.made, rights.entries(log))
-        if entry["stage"] == "ResponseComplete"
-        and entry.get("objectRef", {}).get("namespace") == namespace
-        and entry["verb"] not in ("list", "watch")
-    ]
-
-
-def _told(verb: str, about: dict) -> str:
-    """`patch controllers/status slurm`."""
-    parts = [about["resource"], *([about["subresource"]] if "subresource" in about else [])]
-    return f"{verb} {'/'.join(parts)} {about.get('name', '')}"
-
-
-def by_kind(asked: list[str]) -> str:
-    """For people: how many there were of each."""
-    counts = Counter(one.rpartition(" ")[0] for one in asked)
-    return ", ".join(f"{count} {kind}" for kind, count in counts.most_common())
-
-
 def by_hand(operator, objects_of: ControlPlane) -> float:
     """The same objects once more, in a namespace with a name as long as the other."""
     namespace = f"hand-{uuid.uuid4().hex[:6]}"
@@ -102,7 +78,7 @@ def test_the_first_job_costs_few_requests_and_no_failed_pass(operator):
         with control_plane_of(operator) as made:
             manifests = [made.files(), made.controller(), made.restapi(), made.nodeset(replicas=2)]
             ours.append(seconds_to_first_job(made, manifests))
-            asked = asked_by_operator(made.namespace)
+            asked = asked_by_operator(rights.LOGS, made.namespace)
             requests.append(len(asked))
             theirs.append(by_hand(operator, made))
             print(f"\nfirst job after {ours[-1]:.1f} s, by hand after {theirs[-1]:.1f} s")

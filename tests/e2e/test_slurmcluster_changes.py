@@ -6,7 +6,19 @@ import pytest
 from control_plane_rig import operator_pods
 from job_ledger import Ledger
 from operator_rig import until
-from slurmcluster_rig import CLUSTER, FIRST, GROUP, NAMESPACE, NODESET, SECOND, Jobs, SharedRootSlurm, running
+from slurmcluster_rig import (
+    ACCOUNTING,
+    CHOSEN,
+    CLUSTER,
+    FIRST,
+    GROUP,
+    NAMESPACE,
+    NODESET,
+    SECOND,
+    Jobs,
+    SharedRootSlurm,
+    running,
+)
 
 from slurm_local import image
 from slurm_local.slurm_cluster import OPERATOR_NAMESPACE
@@ -16,16 +28,12 @@ from slurm_operator.api.slinky.nodeset import NodeSet
 pytestmark = [pytest.mark.timeout(900), pytest.mark.full]
 
 PART = f"{NodeSet.KIND.plural}.{NodeSet.KIND.group}/{NODESET}"
-MUNGE = {"image": image.slurm_image("slurmd")}
-PLACE = {"k8sNodeFilterName": "all"}
-ACCOUNTING = {
-    **PLACE,
+REST = {
+    **CHOSEN,
     "enabled": True,
-    "slurmdbd": {"image": image.slurm_image("slurmdbd"), "port": 6819},
-    "munge": MUNGE,
-    "mariadbOperator": {"enabled": True, "image": image.slurm_image("mariadb"), "storage": {"size": "1Gi"}},
+    "size": 1,
+    "rest": {"image": image.slurm_image("slurmrestd"), "port": 6820},
 }
-REST = {**PLACE, "enabled": True, "size": 1, "rest": {"image": image.slurm_image("slurmrestd"), "port": 6820}}
 
 # In the root, as a user's program: the token and the address come by the command line of a test.
 CALL = """

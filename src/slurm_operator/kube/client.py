@@ -32,6 +32,7 @@ from slurm_operator.manifests.meta import Manifest
 T = TypeVar("T")
 
 FIELD_MANAGER = "slurm-operator"
+_VERSION = "/metadata/resourceVersion"
 
 # Reads one object's JSON. Raises when it does not fit.
 Decode = Callable[[memoryview], T]
@@ -320,8 +321,8 @@ class Client:
             )
         except errors.Invalid:
             # The server does not say which operation failed, so ask whether it was our test.
-            if uid and (await self.get(kind, key))["metadata"]["uid"] != uid:
-                raise errors.conflict(f"{kind.kind} {key} is no longer the one with uid {uid}") from None
+            if uid and (other := _other_than((await self.get(kind, key))["metadata"], uid, operations)):
+                raise errors.conflict(f"{kind.kind} {key} {other}") from None
             raise
 
     async def merge_patch(
@@ -368,6 +369,14 @@ def _plain(path: str, params: Mapping[str, str] | None) -> Request:
         params=params or {},
         accept="*/*",
     )
+
+
+def _other_than(found: Mapping[str, Any], uid: str, operations: Sequence[Mapping[str, Any]]) -> str:
+    """In which way an object is not the one that these operations are about; empty when it is."""
+    if found["uid"] != uid:
+        return f"is no longer the one with uid {uid}"
+    tests = [one["value"] for one in operations if one["op"] == "test" and one["path"] == _VERSION]
+    return "has changed since it was read" if any(one != found["resourceVersion"] for one in tests) else ""
 
 
 def _manifest(body: bytes) -> Manifest:

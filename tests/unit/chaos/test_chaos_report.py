@@ -9,7 +9,7 @@ from chaos.compared import compared
 from chaos.figures import share
 from chaos.proxy import Proxy
 from chaos.record import Result
-from chaos.report import comparison, page, ranges
+from chaos.report import comparison, page, ranges, slurmcluster
 
 ROOT = Path(__file__).parents[3]
 RESULTS = ROOT / "chaos" / "results"
@@ -88,7 +88,14 @@ def test_the_page_in_the_docs_is_what_the_results_say():
     shown = (ROOT / "docs" / "decisions" / "chaos.md").read_text()
     described = shown.partition("Machine: ")[2].partition(". Other work")[0]
 
-    said = page(record.read(files), record.failed(files), record.read(control), described, comparison())
+    said = page(
+        record.read(files),
+        record.failed(files),
+        record.read(control),
+        described,
+        comparison(),
+        slurmcluster(),
+    )
     assert said == shown
 
 

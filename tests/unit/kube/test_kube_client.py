@@ -400,6 +400,27 @@ async def test_patches_have_their_types_and_a_uid_becomes_a_test() -> None:
     assert second.path.endswith("/pods/a/status")
 
 
+@pytest.mark.parametrize(
+    ("uid", "version", "error", "words"),
+    [
+        ("uid-b", "7", errors.Conflict, "Pod ns/a is no longer the one with uid uid-b"),
+        ("uid-a", "6", errors.Conflict, "Pod ns/a has changed since it was read"),
+        ("uid-a", "7", errors.Invalid, "patch Pod ns/a: something is wrong with it"),
+    ],
+)
+async def test_a_patch_that_was_overtaken_says_so(
+    uid: str, version: str, error: type[errors.ApiError], words: str
+) -> None:
+    operations = [{"op": "test", "path": "/metadata/resourceVersion", "value": version}]
+    refused = refusal(422, "Invalid", "something is wrong with it")
+    async with FakeApi(others=[refused, ok]) as api, api.client() as client:
+        with pytest.raises(error) as caught:
+            await client.json_patch(POD, KEY, operations, uid=uid)
+
+    assert type(caught.value) is error
+    assert words in str(caught.value)
+
+
 GOING = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
 
 

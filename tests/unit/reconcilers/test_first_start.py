@@ -104,7 +104,7 @@ def test_a_controller_that_is_made_together_with_what_names_it_is_not_missed(of,
 
     assert reason in {wait.reason for wait in plan.waits}
     assert {(one.status, one.reason) for one in conditions if one.type == READY} == {(Truth.FALSE, reason)}
-    words = Readiness().news((of.name, KEY), {}, conditions)
+    words = Readiness().news((of.name, KEY), {}, conditions, 1)
     assert (words and words.type) == told
     assert plan.look_again == (None if told else FOLLOWS_WITHIN - later), "nothing else would wake us"
 

@@ -17,8 +17,12 @@ CRASHED = [false(READY, "PodsNotReady", "It ends."), true(DEGRADED, "PodsNotRead
 REFUSED = [false(READY, "SpecRefused", "No."), true(DEGRADED, "SpecRefused", "No.")]
 
 
-def live(conditions: list[Condition]) -> dict:
-    return {"conditions": [{"type": c.type, "status": str(c.status), "reason": c.reason} for c in conditions]}
+def live(conditions: list[Condition], generation: int = 2) -> dict:
+    told = [
+        {"type": c.type, "status": str(c.status), "reason": c.reason, "observedGeneration": generation}
+        for c in conditions
+    ]
+    return {"conditions": told}
 
 
 @pytest.mark.parametrize(
@@ -37,23 +41,31 @@ def live(conditions: list[Condition]) -> dict:
     ],
 )  # fmt: skip
 def test_an_event_tells_that_ready_was_lost_and_what_is_wrong(before, after, told):
-    words = Readiness().news(WHO, live(before), after)
+    words = Readiness().news(WHO, live(before), after, 2)
 
     assert (words and words.type) == told
     assert words is None or words.at_once is (told == "Warning")
 
 
+@pytest.mark.parametrize(("after", "told"), [(STARTING, None), (CRASHED, "Warning")])
+def test_ready_that_another_spec_takes_is_told_only_when_something_is_wrong(after, told):
+    """As when workers are asked for where there were none."""
+    words = Readiness().news(WHO, live(READY_NOW, generation=1), after, 2)
+
+    assert (words and words.type) == told
+
+
 def test_what_was_lost_is_told_when_it_is_back_and_once():
     readiness = Readiness()
-    readiness.news(WHO, live(READY_NOW), CRASHED)
+    readiness.news(WHO, live(READY_NOW), CRASHED, 2)
 
-    assert readiness.news(WHO, live(CRASHED), READY_NOW) == Words("Serving", ("It serves.",))
-    assert readiness.news(WHO, live(STARTING), READY_NOW) is None
+    assert readiness.news(WHO, live(CRASHED), READY_NOW, 2) == Words("Serving", ("It serves.",))
+    assert readiness.news(WHO, live(STARTING), READY_NOW, 2) is None
 
 
 def test_nothing_is_remembered_of_what_is_gone():
     readiness = Readiness()
-    readiness.news(WHO, live(READY_NOW), CRASHED)
+    readiness.news(WHO, live(READY_NOW), CRASHED, 2)
     readiness.forget(WHO)
 
-    assert readiness.news(WHO, live(CRASHED), READY_NOW) is None
+    assert readiness.news(WHO, live(CRASHED), READY_NOW, 2) is None

@@ -20,6 +20,7 @@ def status(seen: Seen, plan: Plan, outcome: Outcome) -> StatusReport:
         rollout=seen.rollout,
         needs=seen.needs,
         troubles=seen.troubles,
+        replicas=seen.loginset.spec.replicas,
     )
     return StatusReport(conditions=standing.conditions(plan, outcome), fields=status_fields(seen))
 

@@ -17,6 +17,7 @@ def status(seen: Seen, plan: Plan, outcome: Outcome) -> StatusReport:
         rollout=seen.rollout,
         needs=seen.needs,
         troubles=seen.troubles,
+        replicas=seen.restapi.spec.replicas,
     )
     return StatusReport(conditions=standing.conditions(plan, outcome), fields=status_fields(seen))
 

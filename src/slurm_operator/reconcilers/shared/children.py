@@ -72,6 +72,16 @@ def missing_write(manifest: Manifest, live: Live) -> Apply | None:
     )
 
 
+def bindings_last(writes: Iterable[Action]) -> tuple[list[Action], list[Action]]:
+    """Two stages: the API server looks at a Role when somebody binds it."""
+    first: list[Action] = []
+    bindings: list[Action] = []
+    for one in writes:
+        is_binding = isinstance(one, Apply) and kinds.kind_of(one.manifest) == kinds.ROLE_BINDING
+        (bindings if is_binding else first).append(one)
+    return first, bindings
+
+
 def before_writing(writes: Iterable[Action], live: Live) -> list[PatchObject]:
     """What has to be said before these writes: a workload that is replaced otherwise is rolled no more.
 

@@ -34,6 +34,8 @@ class State:
     is_degraded: bool = False
     reason: str = "Starting"
     message: str = "it has not been looked at yet."
+    ready: str = ""  # What it says about being ready itself, whatever else is the matter with it.
+    ready_message: str = ""
     progress: str = ""  # Why it is on its way, and what it waits for: a reason and a sentence.
     progress_message: str = ""
 
@@ -57,6 +59,8 @@ def state(part: Part) -> State:
         is_degraded=is_degraded,
         reason=telling.reason,
         message=telling.message,
+        ready=ready.reason,
+        ready_message=ready.message,
         progress=progressing.reason if progressing is not None and _holds(progressing) else "",
         progress_message=progressing.message if progressing is not None and _holds(progressing) else "",
     )

@@ -20,6 +20,7 @@ class Standing:
     needs: Sequence[Need] = ()
     troubles: Sequence[str] = ()
     complaints: Sequence[Need] = ()  # What needs attention although the daemon may work.
+    replicas: int = 0  # That the spec asks for, where it does.
 
     def conditions(self, plan: Plan, outcome: Outcome) -> list[Condition]:
         degraded = failing.degraded(outcome, self._degraded())
@@ -31,15 +32,20 @@ class Standing:
 
     @property
     def ready(self) -> Condition:
-        if self.rollout is not None and self.rollout.wanted == 0 and self.works:
-            return true(READY, "ScaledToZero", f"No {self.daemon} runs, as spec.replicas asks for.")
-        if self.works:
+        if self.works and not self._starts:
+            if self.rollout is not None and self.rollout.wanted == 0:
+                return true(READY, "ScaledToZero", f"No {self.daemon} runs, as spec.replicas asks for.")
             return true(READY, "Serving", self.serving)
         for need in self.needs:
             return false(READY, need.reason, need.message)
-        if self.rollout is None:
+        if self.rollout is None or self._starts:
             return false(READY, "Starting", f"{self.daemon} is being started.")
         return false(READY, "PodsNotReady", self._counted(self.rollout))
+
+    @property
+    def _starts(self) -> bool:
+        """Its workload is still the one without pods, which the spec no longer asks for."""
+        return self.rollout is not None and self.rollout.wanted == 0 and self.replicas > 0
 
     def _progressing(self, plan: Plan, outcome: Outcome) -> Condition:
         for wait in plan.waits:
@@ -51,7 +57,7 @@ class Standing:
             if need.comes:
                 return true(PROGRESSING, need.reason, need.message)
             return false(PROGRESSING, need.reason, "No changes will be made until this is fixed.")
-        if self.rollout is None:
+        if self.rollout is None or self._starts:
             return true(PROGRESSING, "Starting", f"{self.daemon} is being started.")
         if not self.rollout.is_done:
             return true(PROGRESSING, "RollingOut", self._counted(self.rollout))

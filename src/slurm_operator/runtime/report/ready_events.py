@@ -17,8 +17,13 @@ class Readiness:
     def __init__(self) -> None:
         self._lost: set[Who] = set()
 
-    def news(self, who: Who, old: Mapping[str, Any], new: Iterable[Condition]) -> Words | None:
-        """What to tell about a status that was just written in place of an old one."""
+    def news(
+        self, who: Who, old: Mapping[str, Any], new: Iterable[Condition], generation: int
+    ) -> Words | None:
+        """What to tell about a status that was just written in place of an old one.
+
+        Ready that somebody gives up, by asking for something else, is not lost.
+        """
         now = {condition.type: condition for condition in new}
         if READY not in now:
             return None
@@ -28,7 +33,8 @@ class Readiness:
         is_bad = DEGRADED in now and now[DEGRADED].status is Truth.TRUE
         conditions = {one["type"]: one for one in old.get("conditions") or ()}
         before = conditions.get(READY, {})
-        is_lost = before.get("status") == Truth.TRUE
+        is_asked_for = not is_bad and before.get("observedGeneration") != generation
+        is_lost = before.get("status") == Truth.TRUE and not is_asked_for
         if is_lost:
             self._lost.add(who)
         if is_lost or (is_bad and before.get("reason") != ready.reason):

@@ -165,7 +165,7 @@ class Reporter:
         self._spoke.add(who)
         self._learn(about, status, written)
         self._known.note_written(reconciler.kind, written)
-        words = self._readiness.news(who, live, report.conditions)
+        words = self._readiness.news(who, live, report.conditions, about.metadata.generation)
         if words is not None:
             self._news.tell(regarding(reconciler.kind, about.metadata), words)
         return TOLD

@@ -313,6 +313,17 @@ def test_no_pods_are_as_good_as_asked_for():
     assert report(RECONCILER, *decide(there))["Ready"][:2] == ("True", "ScaledToZero")
 
 
+def test_a_workload_without_pods_is_not_ready_when_the_spec_asks_for_some():
+    """In the moment between the change of the spec and the next look at the workload."""
+    there = running(settled(world(loginset(SMALLEST))), kinds.DEPLOYMENT, "login", ready=0)
+    there.child(kinds.DEPLOYMENT, "ns", "login").body["spec"]["replicas"] = 0
+
+    told = report(RECONCILER, *decide(there))
+
+    assert told["Ready"][:2] == ("False", "Starting")
+    assert told["Progressing"][:2] == ("True", "Starting")
+
+
 def test_a_loginset_that_goes_needs_nothing():
     going = loginset(SMALLEST, deletionTimestamp="2026-01-01T11:00:00Z")
 

@@ -317,6 +317,29 @@ def test_workers_that_run():
     )
 
 
+@pytest.mark.parametrize(("wanted", "is_ready"), [(2, False), (0, True)])
+def test_a_part_that_was_ready_without_workers_makes_no_nodeset_ready_that_wants_some(wanted, is_ready):
+    there = settled(world(CLUSTER, nodeset(spec__replicas=wanted)), (SlurmCluster, NAME), (NodeSet, "cpu"))
+    settled(populated(there, NAME), (SlurmCluster, NAME), (NodeSet, "cpu"))
+    saying(there, WorkerPart, "cpu", readyReplicas=0, replicas=0)
+
+    told = report(there, NodeSet, "cpu")["Ready"]
+
+    assert told[0] == ("True" if is_ready else "False")
+    assert is_ready or told[1:] == ("NodeSetNotReady", "0 of 2 workers are ready.")
+
+
+def test_trouble_of_workers_that_are_ready_is_told_by_degraded_alone():
+    there = settled(world(CLUSTER, nodeset(spec__replicas=2)), (SlurmCluster, NAME), (NodeSet, "cpu"))
+    settled(populated(there, NAME), (SlurmCluster, NAME), (NodeSet, "cpu"))
+    saying(there, WorkerPart, "cpu", message="2 of 2.", trouble="Slurm is silent.", readyReplicas=2)
+
+    told = report(there, NodeSet, "cpu")
+
+    assert told["Ready"] == ("True", "Because", "2 of 2.")
+    assert told["Degraded"] == ("True", "Trouble", "Slurm is silent.")
+
+
 def test_docker_is_accepted_and_said_to_be_off():
     status, _, message = report(world(CLUSTER, nodeset()), NodeSet, "cpu")["FieldsSupported"]
 

@@ -27,7 +27,7 @@ from slurm_operator.reconcilers.nebius.activecheck.reactions import Reaction
 from slurm_operator.reconcilers.nebius.activecheck.results import Result, remembered, result
 from slurm_operator.reconcilers.nebius.activecheck.runs import Run
 from slurm_operator.reconcilers.nebius.shared.brake import Excess
-from slurm_operator.reconcilers.shared.children import missing_among
+from slurm_operator.reconcilers.shared.children import bindings_last, missing_among
 from slurm_operator.slurm.snapshot import Snapshot
 
 SPEC_REFUSED: Final = "SpecRefused"
@@ -60,7 +60,7 @@ def decide(seen: Seen, now: datetime) -> Plan:
     script = desired.script(seen)
     cron = desired.cron_job(seen, is_held=is_held)
     return plan(
-        lane("account", missing_among(desired.account(seen), seen.children)),
+        lane("account", *bindings_last(missing_among(desired.account(seen), seen.children))),
         lane("script", _adopted(seen), missing_among([script] if script else [], seen.children)),
         lane("schedule", missing_among([cron], seen.children)),
         lane("first run", gate or _first_run(seen)),

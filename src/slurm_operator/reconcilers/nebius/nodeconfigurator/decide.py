@@ -10,7 +10,7 @@ from slurm_operator.plan.actions import Action, Wait
 from slurm_operator.plan.plan import Plan, lane, plan
 from slurm_operator.reconcilers.nebius.nodeconfigurator.desired import desired, has_image
 from slurm_operator.reconcilers.nebius.nodeconfigurator.observe import Program, Seen
-from slurm_operator.reconcilers.shared.children import among, missing_among, surplus, taken
+from slurm_operator.reconcilers.shared.children import among, bindings_last, missing_among, surplus, taken
 
 NOTHING_ENABLED: Final = "NothingEnabled"
 SPEC_REFUSED: Final = "SpecRefused"
@@ -28,7 +28,7 @@ def decide(seen: Seen, now: datetime) -> Plan:
     wanted = desired(seen)
     return plan(
         lane("names", taken(wanted, among(seen.children))),
-        lane("objects", missing_among(wanted, seen.children)),
+        lane("objects", *bindings_last(missing_among(wanted, seen.children))),
     )
 
 

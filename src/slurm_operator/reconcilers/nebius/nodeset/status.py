@@ -150,9 +150,13 @@ def _ready(seen: Seen, plan: Plan, told: State | None) -> Condition:
         return false(READY, "Starting", "Its workers are being made.")
     if seen.cluster is not None and seen.cluster.spec is not None and seen.is_down:
         return false(READY, MAINTENANCE, f"The SlurmCluster is in maintenance: {seen.of.maintenance}.")
-    return (
-        true(READY, told.reason, told.message) if told.is_ready else false(READY, told.reason, told.message)
-    )
+    if told.is_ready and seen.own is not None and _wanted(seen) and not seen.own.status.ready_replicas:
+        # A part without workers was ready when it last looked at its spec.
+        return false(READY, NODESET_NOT_READY, _pods_ready(seen, 0).message)
+    if not told.is_ready:
+        return false(READY, told.reason, told.message)
+    # Its trouble, which does not keep it from being ready, is what Degraded is for.
+    return true(READY, told.ready, told.ready_message)
 
 
 def _progressing(plan: Plan, outcome: Outcome, told: State | None) -> Condition:

@@ -37,7 +37,13 @@ from slurm_operator.reconcilers.nebius.slurmcluster.accounting import accounting
 from slurm_operator.reconcilers.nebius.slurmcluster.exporter import exporter
 from slurm_operator.reconcilers.nebius.slurmcluster.mariadb import MadeBy
 from slurm_operator.reconcilers.nebius.slurmcluster.observe import Seen
-from slurm_operator.reconcilers.shared.children import among, before_writing, missing_among, missing_secret
+from slurm_operator.reconcilers.shared.children import (
+    among,
+    before_writing,
+    bindings_last,
+    missing_among,
+    missing_secret,
+)
 from slurm_operator.reconcilers.shared.composed import (
     FAREWELL,
     ORPHAN,
@@ -219,10 +225,12 @@ def _lanes(seen: Seen, populating: Lane, network: Lane) -> Iterator[Lane]:
     yield network
     yield lane(
         "controller",
-        [
-            *_maps(seen, objects.controller_maps(seen)),
-            *_maps(seen, power.rights(seen, parts.maker(seen))),
-        ],
+        *bindings_last(
+            [
+                *_maps(seen, objects.controller_maps(seen)),
+                *_maps(seen, power.rights(seen, parts.maker(seen))),
+            ]
+        ),
         _part(seen, parts.controller(seen)),
     )
     if nodes.accounting.enabled:
@@ -230,7 +238,7 @@ def _lanes(seen: Seen, populating: Lane, network: Lane) -> Iterator[Lane]:
     yield lane("operator rest", _part(seen, parts.operator_rest(seen)))
     if nodes.rest.enabled:
         yield lane("rest", _part(seen, parts.rest(seen)))
-    yield lane("exporter", exporter(seen))
+    yield lane("exporter", *bindings_last(exporter(seen)))
     yield lane("worker files", _maps(seen, objects.worker_maps(seen)))
     yield lane("login", *_login(seen))
     yield lane("older workers", _older(seen))
@@ -365,7 +373,7 @@ def _writer(seen: Seen) -> Iterator[list[Action]]:
     wished = seen.spec.s_config_controller
     wanted = objects.writer(seen, writer_replicas(seen))
     if wanted is not None:
-        yield _maps(seen, objects.writer_account(seen))
+        yield from bindings_last(_maps(seen, objects.writer_account(seen)))
         writes = missing_among([wanted], seen.children)
         yield [*before_writing(writes, among(seen.children))]
         yield [*writes]
