@@ -2,11 +2,11 @@
 
 import re
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import lru_cache
 
-# Every drain of ours starts with this, so that anybody can see who made it and nobody's but ours is lifted.
-OUR_REASON_PREFIX = "slurm-operator: "
+from slurm_operator.slurm import wire_words
+from slurm_operator.slurm.wire_words import OUR_REASON_PREFIX as OUR_REASON_PREFIX
 
 # slurmctld takes longer ones, but they ruin every table they stand in.
 MAX_REASON_CHARACTERS = 256
@@ -51,13 +51,6 @@ _CORDONED_BY_USER = re.compile(r"slurm-operator: Pod \(\S+\) was cordoned")
 # More characters than this are a sentence, and no name of a user.
 _LONGEST_NAME = 80
 
-# What a worker of ours says without an end, where it does not know its pod.
-_SAID_BY_WORKER = "PodTerminating"
-
-_POD = re.compile(r" ?\(pod (?P<uid>[0-9a-f-]{4,36})\)$")
-_PODS = re.compile(r" ?\(pods made until (?P<until>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)\)$")
-_TIME = "%Y-%m-%dT%H:%M:%SZ"
-
 
 def sanitised(text: str) -> str:
     """`text` on one line: white space becomes spaces, other control characters go."""
@@ -76,7 +69,12 @@ def is_cordoned_by_operator(reason: str) -> bool:
     Ours name a pod, or until when pods were made; that operator's end as they like.
     """
     ours = OurReason.read(reason)
-    if ours is None or ours.pod_uid or ours.made_until is not None or ours.cause == _SAID_BY_WORKER:
+    if (
+        ours is None
+        or ours.pod_uid
+        or ours.made_until is not None
+        or ours.cause == wire_words.POD_TERMINATING
+    ):
         return False
     return _CORDONED_BY_USER.fullmatch(_bare(reason)) is None
 
@@ -138,8 +136,8 @@ class OurReason:
 
     def _end(self) -> str:
         if self.made_until is not None:
-            return f" (pods made until {self.made_until.astimezone(UTC):{_TIME}})"
-        return f" (pod {sanitised(self.pod_uid)})" if self.pod_uid else ""
+            return wire_words.about_pods(self.made_until)
+        return wire_words.about_pod(sanitised(self.pod_uid)) if self.pod_uid else ""
 
     def is_about(self, pod_uid: str, made_at: datetime | None) -> bool:
         """Whether this pod was meant, and not one before it. Older wordings do not tell; then it was."""
@@ -157,15 +155,9 @@ class OurReason:
 def _read(reason: str) -> OurReason:
     """Hundreds of workers drain with the same reason, and it is read often."""
     body = _bare(reason).removeprefix(OUR_REASON_PREFIX)
-    pod, pods = _POD.search(body), _PODS.search(body)
+    pod, pods = wire_words.POD.search(body), wire_words.PODS.search(body)
     end = pod or pods
     cause, _, text = body[: end.start() if end else None].partition(": ")
-    return OurReason(cause, text, pod["uid"] if pod else "", _time(pods["until"]) if pods else None)
-
-
-def _time(text: str) -> datetime | None:
-    """None when there is no such day: then it is nothing that we wrote."""
-    try:
-        return datetime.strptime(text, _TIME).replace(tzinfo=UTC)
-    except ValueError:
-        return None
+    return OurReason(
+        cause, text, pod["uid"] if pod else "", wire_words.moment(pods["until"]) if pods else None
+    )

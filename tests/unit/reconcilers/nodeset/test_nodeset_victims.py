@@ -39,7 +39,7 @@ def cost(text: str) -> dict[str, str]:
 def members(*pods, jobs=(), machines=(), draining=None, behind=()) -> list[Worker]:
     """`draining`: the cause of our drain, by pod."""
     spec = nodeset(replicas=len(pods))
-    busy = {name for one in jobs for name in one.nodes}
+    busy = {name for one in jobs if one.state.is_running for name in one.nodes}
     records = [_record(pod, (draining or {}).get(pod.metadata.name, ""), busy) for pod in pods]
     state = wire.replace(slurm(*records, jobs=jobs), behind=frozenset(behind))
     made = world(spec, controller(), *machines, *pods, revisions_=[revision_of(spec)], slurm_=state)
@@ -83,6 +83,7 @@ def ready_since(pod, ago):
         pytest.param(worker(0), worker(1), {"jobs": [job(1, "gpu-0", minutes=5), job(2, "gpu-1", minutes=1), job(3, "gpu-1", minutes=9)]}, id="the last of its jobs counts"),
         pytest.param(worker(0, annotations={names.POD_CORDON: "true"}), worker(1), {}, id="cordoned"),
         pytest.param(worker(0, on="n2"), worker(1), {"machines": (machine("n1"), machine("n2", cordoned=True))}, id="on a cordoned machine"),
+        pytest.param(worker(1, on=""), worker(0), {"draining": {"gpu-0": "ScaleIn"}, "jobs": [job(1, "gpu-0", words=("SUSPENDED",))]}, id="one that was chosen is not free while a job is suspended there"),
         pytest.param(worker(1), worker(0), {}, id="the higher number"),
         pytest.param(worker(10), worker(9), {}, id="as numbers, not as words"),
     ],

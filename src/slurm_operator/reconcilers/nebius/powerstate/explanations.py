@@ -1,6 +1,5 @@
 """Why a worker that Slurm waits for is not up, for its reason in Slurm, its status, and owners of jobs."""
 
-import re
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Final
@@ -10,8 +9,9 @@ from slurm_operator.reconcilers.nebius.powerstate.observe import Seen, Worker
 from slurm_operator.reconcilers.nebius.powerstate.wishes import FAILED_CAUSE, Wish, has_failed, wish
 from slurm_operator.reconcilers.shared.composed import state
 from slurm_operator.slurm.jobs.job import SlurmJob
-from slurm_operator.slurm.reasons import OUR_REASON_PREFIX, OurReason, sanitised
+from slurm_operator.slurm.reasons import OurReason, sanitised
 from slurm_operator.slurm.snapshot import Snapshot
+from slurm_operator.slurm.wire_words import BETWEEN_NOTES, DOES_NOT_START, NOTE_OF_START, note_of_start
 
 # An autoscaler of Kubernetes nodes makes room within minutes; before that a pending pod is no news.
 TELL_AFTER: Final = timedelta(minutes=1)
@@ -21,9 +21,6 @@ REST: Final = timedelta(minutes=5)
 
 _IN_VAIN: Final = "its slurmd did not register in time"
 _LONGEST: Final = 200
-_BETWEEN: Final = " | "
-_SAYS: Final = " does not start: "
-_OURS: Final = re.compile(re.escape(OUR_REASON_PREFIX) + r"(?P<node>\S+)" + re.escape(_SAYS))
 
 
 def why_not_up(worker: Worker, seen: Seen, now: datetime) -> str:
@@ -65,7 +62,7 @@ def _not_made(seen: Seen) -> str:
 
 
 def _short(text: str) -> str:
-    plain = sanitised(text).replace(_BETWEEN, " ")
+    plain = sanitised(text).replace(BETWEEN_NOTES, " ")
     return plain if len(plain) <= _LONGEST else f"{plain[: _LONGEST - 1].rstrip()}…"
 
 
@@ -80,7 +77,7 @@ def notes(seen: Seen, why: Mapping[str, str]) -> Iterator[tuple[SlurmJob, str]]:
         return
     ours = {worker.slurm_node for worker in seen.workers}
     waiting = {job_id for node in why for job_id in seen.slurm.jobs_by_node.get(node, ())}
-    told = {job.job_id for job in seen.slurm.jobs.values() if _SAYS in job.admin_comment}
+    told = {job.job_id for job in seen.slurm.jobs.values() if DOES_NOT_START in job.admin_comment}
     for job_id in sorted(waiting | told):
         job = seen.slurm.jobs[job_id]
         wanted = with_notes(job, ours, why)
@@ -93,11 +90,11 @@ def with_notes(job: SlurmJob, ours: set[str], why: Mapping[str, str]) -> str:
 
     A job that was requeued keeps its note while the worker is out of service: it says what became of it.
     """
-    parts = [(part, _OURS.match(part)) for part in job.admin_comment.split(_BETWEEN) if part]
+    parts = [(part, NOTE_OF_START.match(part)) for part in job.admin_comment.split(BETWEEN_NOTES) if part]
     noted = {found["node"] for _, found in parts if found is not None}
     kept = [part for part, found in parts if found is None or found["node"] not in ours]
     about = [node for node in why if node in job.own_nodes or node in noted]
-    return _BETWEEN.join([*kept, *(f"{OUR_REASON_PREFIX}{node}{_SAYS}{why[node]}" for node in sorted(about))])
+    return BETWEEN_NOTES.join([*kept, *(note_of_start(node, why[node]) for node in sorted(about))])
 
 
 def rests_for(worker: Worker, seen: Seen, now: datetime) -> timedelta:

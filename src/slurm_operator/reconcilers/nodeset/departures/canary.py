@@ -19,6 +19,7 @@ from slurm_operator.reconcilers.nodeset.workers import Worker
 from slurm_operator.safety.gate import Shut, ShutFor, gate
 from slurm_operator.slurm.reasons import OurReason
 from slurm_operator.slurm.snapshot import Unreachable
+from slurm_operator.slurm.wire_words import being_replaced
 
 # When a pod is still there so long after its grace period, its machine does not answer.
 ENDS_WITHIN = timedelta(seconds=30)
@@ -70,7 +71,7 @@ def machine_takes_next(worker: Worker, seen: Seen) -> bool:
 
 def note(revision: Revision) -> str:
     """Said in the drain of one that goes ahead, so that its successor, too, is known by the record."""
-    return f"being replaced by revision {revision.hash}, ahead of the others"
+    return being_replaced(revision.hash, is_ahead=True)
 
 
 def has_gone_ahead(seen: Seen, choices: Choices, revision: Revision, now: datetime) -> bool:

@@ -19,6 +19,7 @@ from slurm_operator.reconcilers.nodeset.records.registration_check import is_of_
 from slurm_operator.reconcilers.nodeset.worker.drain_causes import Cause, Leaving
 from slurm_operator.reconcilers.nodeset.workers import Worker
 from slurm_operator.slurm.snapshot import Snapshot
+from slurm_operator.slurm.wire_words import being_replaced
 
 
 def replaced(seen: Seen, choices: Choices, revision: Revision, now: datetime) -> Mapping[str, Cause]:
@@ -83,7 +84,7 @@ def _causes(
 
     def cause(worker: Worker) -> Cause:
         is_ahead = are_ahead and canary.machine_takes_next(worker, seen)
-        text = canary.note(revision) if is_ahead else f"being replaced by revision {revision.hash}"
+        text = canary.note(revision) if is_ahead else being_replaced(revision.hash)
         costs_nothing = isinstance(seen.slurm, Snapshot) and is_out_of_use(worker)
         if worker.record is not None and is_of_another(worker.record, seen.nodeset):
             return Cause(Leaving.RESOURCES, f"{text}, as {seen.nodeset.slurm_name}", costs_nothing)

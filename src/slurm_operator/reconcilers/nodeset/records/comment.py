@@ -5,9 +5,7 @@ from typing import Any
 from slurm_operator import wire
 from slurm_operator.api.slinky.nodeset import NodeSet
 from slurm_operator.reconcilers.nodeset.workers import Worker
-
-# How a comment of ours is known: a JSON object with at least these.
-KEYS = {"namespace", "podName", "nodeSetName"}
+from slurm_operator.slurm.wire_words import COMMENT_KEYS
 
 
 def pod_info(worker: Worker, nodeset: NodeSet) -> dict[str, str]:
@@ -30,7 +28,7 @@ def read(comment: str) -> dict[str, Any] | None:
         info = wire.decode_any(comment)
     except wire.DecodeError:
         return None
-    return info if isinstance(info, dict) and info.keys() >= KEYS else None
+    return info if isinstance(info, dict) and info.keys() >= COMMENT_KEYS else None
 
 
 def names_set(info: dict[str, Any], nodeset: NodeSet) -> bool:

@@ -7,14 +7,12 @@ registers, until somebody resumes it. What slurmctld noted about the worker befo
 from datetime import timedelta
 
 from slurm_operator.reconcilers.nodeset.workers import Worker
+from slurm_operator.slurm import wire_words
 from slurm_operator.slurm.node import SlurmNode
 from slurm_operator.slurm.reasons import REBOOTED, OurReason, given_up_for, is_our_reason
 
 # The one before may be given up while this one starts. It is too new by then to have been silent for long.
 STARTS_WITHIN = timedelta(seconds=10)
-
-# First in the text of a drain of ours: in its place stood what Slurm had noted, and when, and that is gone.
-WAS_DOWN = "DOWN since the worker before it"
 
 
 def comes_back(worker: Worker) -> bool:
@@ -34,7 +32,7 @@ def _is_nobodys_word(record: SlurmNode) -> bool:
 
 def drain_text(worker: Worker, text: str) -> str:
     """The text of a drain. Who comes back to a record that drains is to be known by it when that is over."""
-    return f"{WAS_DOWN}; {text}" if comes_back(worker) else text
+    return wire_words.was_down(text) if comes_back(worker) else text
 
 
 def _was_before(worker: Worker, record: SlurmNode) -> bool:
@@ -51,4 +49,4 @@ def _was_before(worker: Worker, record: SlurmNode) -> bool:
 def _is_noted(record: SlurmNode) -> bool:
     """Our drain says that it was down before, and nothing was said of it since."""
     ours = OurReason.read(record.reason)
-    return ours is not None and ours.text.startswith(WAS_DOWN) and not given_up_for(record.reason)
+    return ours is not None and ours.text.startswith(wire_words.WAS_DOWN) and not given_up_for(record.reason)
