@@ -97,14 +97,16 @@ def password_secret(accounting: Accounting) -> Manifest:
     return {"apiVersion": "v1", "kind": "Secret", "metadata": without_owner(metadata), "type": "Opaque"}
 
 
-def mariadb(accounting: Accounting, managed: ManagedDatabase, password: SecretHandle) -> list[Manifest]:
+def mariadb(
+    accounting: Accounting, managed: ManagedDatabase, password: SecretHandle, stamp: str
+) -> list[Manifest]:
     """Service, volume and StatefulSet."""
     name = names.database_workload(accounting.metadata.name)
     claims = [] if managed.storage.existing_claim else [claim(accounting, managed)]
     return [
         owner(accounting).service(name, Service(), APP, names.DATABASE_PORT),
         *claims,
-        stateful_set(accounting, managed, password),
+        stateful_set(accounting, managed, password, stamp),
     ]
 
 
@@ -126,9 +128,11 @@ def claim(accounting: Accounting, managed: ManagedDatabase) -> Manifest:
     }
 
 
-def stateful_set(accounting: Accounting, managed: ManagedDatabase, password: SecretHandle) -> Manifest:
+def stateful_set(
+    accounting: Accounting, managed: ManagedDatabase, password: SecretHandle, stamp: str
+) -> Manifest:
     ours, name = owner(accounting), names.database_workload(accounting.metadata.name)
-    metadata = ours.pod_metadata(managed.template, APP, {PASSWORD_HASH: password.digest})
+    metadata = ours.pod_metadata(managed.template, APP, {PASSWORD_HASH: stamp})
     manifest: Manifest = {
         "apiVersion": "apps/v1",
         "kind": "StatefulSet",
