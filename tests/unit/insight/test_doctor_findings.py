@@ -95,6 +95,13 @@ def allowed(name: str, **fields) -> Pod:
     return wire.replace(pod, metadata=wire.replace(pod.metadata, annotations=annotations, **fields))
 
 
+def confined(name: str) -> Pod:
+    """A worker that this version made."""
+    pod = probed(name, liveness=False)
+    annotations = {names.POD_SECURITY: names.POD_SECURITY_NOW}
+    return wire.replace(pod, metadata=wire.replace(pod.metadata, annotations=annotations))
+
+
 MISSING = (
     Right(verb="list", resource="pods", namespace="slurm"),
     Right(verb="get", resource="secrets", namespace="slurm"),
@@ -125,6 +132,7 @@ FIT = Facts(
     accountings=(),
     databases={},
     pods=(),
+    forced=(),
 )
 
 
@@ -230,6 +238,8 @@ def test_what_could_be_checked_is_said_to_be_fit_and_how_much_was_not():
         ({"pods": (probed("cpu-0"), probed("cpu-1", liveness=False))}, "Liveness probes", Level.WARN, "1 of 2 workers have one: cpu-0."),
         ({"pods": (probed("cpu-0", liveness=False),)}, "Liveness probes", Level.OK, "None of 1 workers"),
         ({"pods": (allowed("cpu-1"), allowed("cpu-0"), probed("cpu-2", liveness=False))}, "Overrides", Level.WARN, "cpu-0, cpu-1 may be deleted with running jobs"),
+        ({"forced": ("nodesets.slinky.slurm.net/cpu",)}, "Forced deletions", Level.WARN, "nodesets.slinky.slurm.net/cpu: deleting it does not wait for jobs"),
+        ({"pods": (confined("cpu-0"), probed("cpu-1", liveness=False))}, "Confinement", Level.NOTE, "1 of 2 pods are as an earlier version made them, which confined daemons less: cpu-1."),
         ({"pods": (imageless(),)}, "Images", Level.FAIL, 'image "slurmd:nope" not found'),
     ],
 )  # fmt: skip

@@ -31,6 +31,8 @@ CHECKS: tuple[Check, ...] = (
     slurm.images,
     slurm.probes,
     slurm.overrides,
+    slurm.forced,
+    slurm.confinement,
     installation.monitoring,
 )
 

@@ -101,4 +101,5 @@ class Facts(wire.Record):
     accountings: tuple[Accounting, ...] | Unread
     databases: dict[str, Serving | Unread | None]
     pods: tuple[Pod, ...] | Unread
+    forced: tuple[str, ...] | Unread  # Objects that are deleted whatever it costs, as `kubectl` takes them.
     ours: Registry = registry.DEFAULT  # The kinds that should be there.

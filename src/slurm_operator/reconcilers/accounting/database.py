@@ -9,7 +9,7 @@ from slurm_operator.api.shared.images import default_image
 from slurm_operator.api.shared.refs import SecretKey
 from slurm_operator.api.shared.services import Service
 from slurm_operator.api.slinky.accounting import DATABASE, Accounting, ManagedDatabase
-from slurm_operator.manifests.builders import parts
+from slurm_operator.manifests.builders import hardening, parts
 from slurm_operator.manifests.builders.workloads import Wish, with_input
 from slurm_operator.manifests.compare.differences import quantity
 from slurm_operator.manifests.meta import Manifest
@@ -144,7 +144,7 @@ def stateful_set(
             # A pod that never became ready must not stand in the way of the one that would.
             "podManagementPolicy": "Parallel",
             "selector": {"matchLabels": ours.selector},
-            "template": {"metadata": metadata, "spec": pod(accounting, managed, password)},
+            "template": hardening.noted({"metadata": metadata, "spec": pod(accounting, managed, password)}),
         },
     }
     return with_input(
@@ -173,7 +173,7 @@ def pod(accounting: Accounting, managed: ManagedDatabase, password: SecretHandle
             parts.memory_volume("run"),
         ],
     }
-    return parts.pod_spec(base, managed.template, required=(APP,))
+    return hardening.confined(parts.pod_spec(base, managed.template, required=(APP,)), (APP,))
 
 
 def container(managed: ManagedDatabase, password: SecretHandle) -> Manifest:

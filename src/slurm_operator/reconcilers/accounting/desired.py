@@ -6,7 +6,7 @@ from slurm_operator.api.shared.auth import SlurmUser, with_munge
 from slurm_operator.api.shared.images import default_image
 from slurm_operator.api.slinky.accounting import Accounting
 from slurm_operator.api.slinky.key_secrets import munge_key
-from slurm_operator.manifests.builders import key_ring, munge, parts
+from slurm_operator.manifests.builders import hardening, key_ring, munge, parts
 from slurm_operator.manifests.builders.workloads import Wish, with_input
 from slurm_operator.manifests.meta import Manifest
 from slurm_operator.manifests.secrets import SecretHandle
@@ -78,7 +78,9 @@ def stateful_set(seen: Seen, address: Address, conf_hash: str) -> Manifest:
             "serviceName": called.service,
             "podManagementPolicy": "Parallel",
             "selector": {"matchLabels": ours.selector},
-            "template": {"metadata": metadata, "spec": pod(seen.accounting, address, [*files, ring])},
+            "template": hardening.noted(
+                {"metadata": metadata, "spec": pod(seen.accounting, address, [*files, ring])}
+            ),
         },
     }
     inputs = [metadata, files, Wish(spec.slurmdbd), Wish(spec.template)]
@@ -107,7 +109,8 @@ def pod(accounting: Accounting, address: Address, files: list[Manifest]) -> Mani
             *(munge.volumes(munge_key(accounting)) if auth is not None else []),
         ],
     }
-    return parts.pod_spec(base, spec.template, required=(APP, munge.NAME))
+    whole = parts.pod_spec(base, spec.template, required=(APP, munge.NAME))
+    return hardening.confined(whole, (APP, munge.NAME, check.CONTAINER))
 
 
 def container(wishes: Manifest, user: SlurmUser) -> Manifest:
