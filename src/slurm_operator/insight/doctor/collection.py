@@ -5,7 +5,7 @@ What cannot be asked is a fact too: one missing right must not hide everything e
 
 import asyncio
 import re
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
 from slurm_operator import wire
@@ -52,7 +52,7 @@ async def collect_facts(client: Client, namespace: str, ours: Registry = registr
         crds_protected = start(tried(are_crds_protected(client)))
         monitoring = start(tried(Discovery(client).serves(kinds.SERVICE_MONITOR)))
         dns, pods = start(tried(look.dns())), start(tried(look.pods()))
-        forced = start(tried(look.forced()))
+        forced, network = start(tried(look.forced())), start(tried(look.network_policies()))
         cgroups = start(look.cgroups(await machines))
         databases = start(look.databases(await accountings))
     return Facts(
@@ -74,6 +74,7 @@ async def collect_facts(client: Client, namespace: str, ours: Registry = registr
         accountings=accountings.result(),
         databases=databases.result(),
         pods=pods.result(),
+        network_policies=network.result(),
         forced=forced.result(),
         ours=ours,
     )
@@ -86,6 +87,14 @@ async def tried(asked: Coroutine[Any, Any, T]) -> T | Unread:
         return Unread(why=f"{error.attempted} is not allowed to you")
     except (KubeError, wire.DecodeError) as error:
         return Unread(why=str(error))
+
+
+def has_plain_metrics(arguments: Sequence[str]) -> bool:
+    """Whether everybody can read an operator's metrics. With settings in files nobody can tell from here."""
+    said = dict(one.partition("=")[::2] for one in arguments)
+    is_off = said.get("--metrics-addr") == "0"
+    is_secure = "--metrics-secure" in said and said["--metrics-secure"] != "false"
+    return not (is_off or is_secure or "--config" in said)
 
 
 def in_cluster_service(host: str, namespace: str) -> ObjectKey | None:
@@ -158,6 +167,7 @@ class _Look:
             wanted=deployment["spec"].get("replicas", 1),
             ready=deployment.get("status", {}).get("readyReplicas", 0),
             missing=await tried(missing(self._client, operators_needs(self._namespace, self._ours), user)),
+            has_plain_metrics=has_plain_metrics(pod["containers"][0].get("args") or ()),
         )
 
     async def dns(self) -> tuple[Serving, ...]:
@@ -192,6 +202,10 @@ class _Look:
 
     async def pods(self) -> tuple[Pod, ...]:
         return await self._items(kinds.POD.path(self._namespace), Pod, labelSelector=OUR_CHILDREN)
+
+    async def network_policies(self) -> tuple[Manifest, ...]:
+        listed = await self._client.request("GET", kinds.NETWORK_POLICY.path(self._namespace))
+        return tuple(listed["items"])
 
     async def forced(self) -> tuple[str, ...]:
         """Of our kinds that are there; what is being deleted already is what somebody wanted."""
