@@ -1,11 +1,14 @@
 """Who may make privileged pods and tokens of administrators, asked of a real API server."""
 
+import json
+
 import pytest
 from kinds_rig import apply, get, ns, ours, serving_kinds
 
+from slurm_local.errors import LocalError
 from slurm_local.kubernetes.api_call import Caller, Refused
+from slurm_local.kubernetes.kubeconfig import kubectl
 from slurm_operator.api import registry
-from slurm_operator.api.nebius import names as nebius_names
 from slurm_operator.manifests.builders.protection import service_account
 from slurm_operator.manifests.builders.user_policies import NAME, roles, user_policies
 from testing.managers import until
@@ -144,10 +147,12 @@ def test_who_may_make_other_things(plane, ns, kind, spec, may_all):
 
 
 def test_the_refusal_says_what_to_do(plane, ns):
-    said = refusal(plane, "ada", ns, "Token", {**KEY, "username": "root"})
+    made = json.dumps(ours("Token", ns, "demo", {**KEY, "username": "root"}))
+    with pytest.raises(LocalError) as refusal:
+        kubectl(plane.kubectl_program, plane.kubeconfig_for("ada"), "create", "-f", "-", stdin=made)
 
-    assert "Token demo is for root, an administrator of Slurm" in said
-    assert f"--clusterrole=slurm-operator-administrators --user=USER -n {ns}" in said
+    assert "Token demo is for root, an administrator of Slurm" in str(refusal.value)
+    assert f"--clusterrole=slurm-operator-administrators --user=USER -n {ns}" in str(refusal.value)
 
 
 def test_what_is_privileged_already_can_be_edited_but_not_made_more_so(plane, ns):
@@ -171,15 +176,11 @@ def test_workers_of_a_privileged_cluster_can_be_scaled_and_no_more_added(plane, 
     assert patch_refusal(plane, "ada", ns, "clusters", {"spec": {"isolation": "process"}}) == ""
 
 
-def test_a_whole_cluster_of_the_second_api_is_always_privileged(plane, ns):
-    made = {
-        "apiVersion": f"{nebius_names.GROUP}/v1",
-        "kind": "NodeConfigurator",
-        "metadata": {"name": "demo", "namespace": ns},
-        "spec": {},
-    }
-    path = f"/apis/{made['apiVersion']}/namespaces/{ns}/nodeconfigurators?dryRun=All"
+def test_what_is_made_by_the_second_api_is_always_privileged(plane, ns):
+    kind = next(one.kind for one in KINDS if one.kind.kind == "NodeConfigurator")
+    metadata = {"name": "demo", "namespace": ns}
+    made = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, "spec": {}}
     with pytest.raises(Refused) as refused:
-        as_user(plane, "ada").call("POST", path, {**made, "apiVersion": made["apiVersion"]})
+        as_user(plane, "ada").call("POST", f"{kind.path(ns)}?dryRun=All", made)
 
     assert "can become root" in str(refused.value)
