@@ -61,7 +61,7 @@ def policies(facts: Facts) -> Iterator[Finding]:
         yield note(
             "Network",
             "No NetworkPolicy is about Slurm's daemons: every pod of the cluster reaches their ports.",
-            "Set networkPolicies.enabled in the chart slurm, or apply docs/examples/network-policies.yaml.",
+            "Set networkPolicies.enabled in the chart slurm, or apply what it renders then.",
         )
 
 
