@@ -293,6 +293,9 @@ async def test_weather_and_crossing_writes_are_no_refusal(error, refuses):
 NO_ROOM = {
     "a quota": status(403, "Forbidden", "pods is forbidden: exceeded quota: small"),
     "a busy server": status(429, "TooManyRequests", "the server has received too many requests"),
+    "a Service of a full etcd": status(
+        422, "Invalid", "failed to allocate IP: etcdserver: mvcc: database space exceeded"
+    ),
     "a full etcd": status(500, "InternalError", "etcdserver: mvcc: database space exceeded"),
 }
 

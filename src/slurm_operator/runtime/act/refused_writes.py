@@ -22,7 +22,6 @@ from slurm_operator.kube.errors import (
     Gone,
     KubeError,
     NamespaceEnding,
-    ServerError,
     TooManyRequests,
     Unauthorised,
 )
@@ -64,10 +63,12 @@ def is_refusal(error: KubeError) -> bool:
 
 
 def has_no_room(error: KubeError) -> bool:
-    """The server has too much to do, or its etcd is full: the write was surely not taken."""
-    if isinstance(error, ServerError):
-        return _FULL in str(error)
-    return isinstance(error, TooManyRequests) and not isinstance(error, BudgetRefused)
+    """The server has too much to do, or its etcd is full: the write was surely not taken.
+
+    Of a Service for which it could not note an address it says that the address is invalid.
+    """
+    is_full = isinstance(error, ApiError) and _FULL in str(error)
+    return is_full or (isinstance(error, TooManyRequests) and not isinstance(error, BudgetRefused))
 
 
 def is_passing(error: KubeError) -> bool:
