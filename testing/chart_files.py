@@ -13,6 +13,8 @@ from slurm_operator.manifests.builders.admission import mutating, validating
 from slurm_operator.manifests.builders.admission import service as through
 from slurm_operator.manifests.builders.crd_protection import crd_protection
 from slurm_operator.manifests.builders.protection import protection
+from slurm_operator.manifests.builders.slurm_network import network_policies
+from slurm_operator.manifests.builders.user_policies import roles, user_policies
 from testing.chart_schema import CHARTS, known, passed_on
 
 MADE = "# Made from the code by tests/unit/charts; change it there.\n"
@@ -23,6 +25,9 @@ SECOND = registry.ALL.on([nebius_names.GROUP])
 # The chart puts in its place who may delete workers.
 _OPERATOR = "@operator@"
 _USERS = "@users@"
+
+# So many roles come before the policies.
+_ROLES = 2
 
 
 def generated(kinds: Registry = registry.DEFAULT) -> dict[str, str]:
@@ -36,7 +41,10 @@ def generated(kinds: Registry = registry.DEFAULT) -> dict[str, str]:
         "slurm-operator/files/people.yaml": MADE + as_yaml([_people(kinds)]),
         "slurm-operator/files/admission.yaml": MADE + as_yaml(_admission(kinds)),
         "slurm-operator/files/protection.yaml": MADE + as_yaml(_protection()),
+        "slurm-operator/files/user-policies.yaml": MADE + as_yaml(_user_policies(kinds)),
+        "slurm-operator/files/user-policies-nebius.yaml": MADE + as_yaml(_user_policies(SECOND)[_ROLES:]),
         "slurm-operator/files/crd-protection.yaml": MADE + as_yaml(crd_protection()),
+        "slurm/files/network-policies.yaml": MADE + as_yaml(network_policies("@name@")),
         "slurm/files/fields.yaml": MADE + as_yaml([passed_on()]),
         **{
             f"{chart}/files/known.yaml": MADE + as_yaml([known(chart)])
@@ -113,12 +121,20 @@ def _admission(kinds: Registry) -> list[dict[str, Any]]:
 def _protection() -> list[dict[str, Any]]:
     """Policy and binding, with a mark where the list of users belongs."""
     policy, binding = protection(_OPERATOR)
-    for condition in policy["spec"]["matchConditions"]:
+    return [_with_mark(policy), binding]
+
+
+def _user_policies(kinds: Registry) -> list[dict[str, Any]]:
+    return [*roles(), *map(_with_mark, user_policies(_OPERATOR, kinds))]
+
+
+def _with_mark(policy: dict[str, Any]) -> dict[str, Any]:
+    for condition in policy["spec"].get("matchConditions", ()):
         before, found, rest = condition["expression"].partition("[")
         if _OPERATOR in rest:
             condition["expression"] = before + _USERS + rest.partition("]")[2]
             assert found
-    return [policy, binding]
+    return policy
 
 
 class _Plain(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]

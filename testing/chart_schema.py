@@ -41,6 +41,7 @@ SAID: dict[str, dict[str, Any]] = {
     "replicas": COUNT,
     "healthPort": {**PORT, "minimum": 1},
     "metricsPort": PORT,
+    "metricsSecure": {"type": ["boolean", "null"]},
     "serverPort": {**PORT, "minimum": 1},
     "imagePullPolicy": PULL,
     "failurePolicy": FAILURE,

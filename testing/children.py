@@ -75,8 +75,10 @@ def put(world: HandmadeWorld, manifest: Manifest) -> None:
         world.named[ConfigMap, ObjectKey("ns", meta["name"])] = ConfigMap(
             metadata=_meta(meta), data=manifest["data"]
         )
-    others = [child for child in world.children_.get(kind, []) if child.metadata.name != meta["name"]]
-    world.children_[kind] = [*others, Child(metadata=_meta(meta), body=dict(manifest))]
+    there = world.children_.get(kind, [])
+    others = [child for child in there if child.metadata.name != meta["name"]]
+    before = max((child.metadata.generation for child in there if child not in others), default=0)
+    world.children_[kind] = [*others, Child(metadata=_meta(meta, before + 1), body=dict(manifest))]
 
 
 def running(
@@ -86,7 +88,7 @@ def running(
     child = world.child(kind, "ns", name)
     assert child is not None
     counts = {"replicas": ready, "readyReplicas": ready, "availableReplicas": ready, "updatedReplicas": ready}
-    child.body["status"] = {"observedGeneration": 1, **counts, **status}
+    child.body["status"] = {"observedGeneration": child.metadata.generation, **counts, **status}
     return world
 
 
@@ -106,7 +108,7 @@ def report(
     return {**found, **told.fields}
 
 
-def _meta(metadata: Manifest) -> Meta:
+def _meta(metadata: Manifest, generation: int = 1) -> Meta:
     known = ("name", "namespace", "labels", "annotations", "ownerReferences", "creationTimestamp")
     given = {key: metadata[key] for key in known if key in metadata}
-    return codec.read(Meta, {**given, "uid": f"uid-of-{metadata['name']}", "generation": 1})
+    return codec.read(Meta, {**given, "uid": f"uid-of-{metadata['name']}", "generation": generation})

@@ -29,6 +29,7 @@ class ControlPlane:
     directory: Path
     audit: AuditLevel | None = None
     controller_manager: bool = False
+    etcd_flags: tuple[str, ...] = ()
     paths: Paths = field(default_factory=Paths.of)
     progress: Progress = field(default_factory=Quiet)
 
@@ -59,6 +60,7 @@ class Plane:
         self.directory = wanted.directory
         self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.url = f"https://{_LOOPBACK}:{ports.api}"
+        self.etcd_url = f"https://{_LOOPBACK}:{ports.etcd}"
         self.certificates = Certificates(self.directory / "pki", addresses=())
         self.ca = self.certificates.ca
         self.audit_log = self.directory / "audit.log"
@@ -72,7 +74,8 @@ class Plane:
             # Nobody makes service accounts then, and pods would be refused for want of one.
             extra.append("--disable-admission-plugins=ServiceAccount")
         data = self.directory / f"etcd-{ports.etcd}"
-        self.etcd = self._process("etcd", commands.etcd(programs / "etcd", data, self.certificates, ports))
+        etcd = commands.etcd(programs / "etcd", data, self.certificates, ports)
+        self.etcd = self._process("etcd", [*etcd, *wanted.etcd_flags])
         self.apiserver = self._process(
             "kube-apiserver",
             commands.api_server(

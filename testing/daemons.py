@@ -40,7 +40,7 @@ class SlurmDaemons:
     """A Slurm cluster in boxes, from `start` to `close`; or `with SlurmDaemons(rootfs, directory) as slurm`.
 
     `directory` keeps the logs. `settings` and `lines` are slurm.conf's, see `write_config`. `beside` starts what
-    runs beside the daemons of a box.
+    runs beside the daemons of a box. With `confined` all daemons but slurmd have no capabilities.
     """
 
     def __init__(
@@ -49,6 +49,7 @@ class SlurmDaemons:
         directory: Path,
         *,
         accounting: bool = False,
+        confined: bool = False,
         settings: Mapping[str, str] | None = None,
         lines: Sequence[str] = conf.LINES,
         beside: Callable[[Box], None] = lambda box: None,
@@ -58,7 +59,7 @@ class SlurmDaemons:
         self.accounting = accounting
         self.workers: dict[str, Worker] = {}
         self.rootfs = rootfs
-        self.head = Head(rootfs, directory, accounting=accounting)
+        self.head = Head(rootfs, directory, accounting=accounting, confined=confined)
         self.slurmctld = self.head.slurmctld
         self.slurmrestd = self.head.slurmrestd
         self.slurmdbd = self.head.slurmdbd

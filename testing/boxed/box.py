@@ -114,8 +114,12 @@ class Box:
         *,
         user: tuple[int, int] | None = None,
         env: Mapping[str, str] | None = None,
+        confined: bool = False,
     ) -> list[str]:
-        """The command that runs `argv` in the box, as root or as a user, with nothing of our environment."""
+        """The command that runs `argv` in the box, as root or as a user, with nothing of our environment.
+
+        A `confined` one has no capability and gains none, as containers of daemons in pods.
+        """
         into = [
             "nsenter",
             f"--target={self.pid}",
@@ -130,6 +134,8 @@ class Box:
         identity = (
             [] if user is None else ["setpriv", f"--reuid={user[0]}", f"--regid={user[1]}", "--clear-groups"]
         )
+        if user is not None and confined:
+            identity += ["--no-new-privs", "--bounding-set=-all", "--inh-caps=-all", "--ambient-caps=-all"]
         variables = {
             "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
             "LC_ALL": "C.UTF-8",
@@ -163,11 +169,12 @@ class Box:
         *,
         user: tuple[int, int] | None = None,
         env: Mapping[str, str] | None = None,
+        confined: bool = False,
     ) -> "subprocess.Popen[bytes]":
         """Starts a command that goes on; what it says is added to `log`."""
         with log.open("ab") as output:
             return subprocess.Popen(
-                self.entering(argv, user=user, env=env),
+                self.entering(argv, user=user, env=env, confined=confined),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,

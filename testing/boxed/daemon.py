@@ -24,6 +24,7 @@ class Daemon:
         ready: Callable[[], bool],
         user: tuple[int, int] | None = None,
         env: Mapping[str, str] | None = None,
+        confined: bool = False,
     ) -> None:
         self.box = box
         self.argv = list(argv)
@@ -32,6 +33,7 @@ class Daemon:
         self._ready = ready
         self._user = user
         self._env = env
+        self._confined = confined
         self._process: subprocess.Popen[bytes] | None = None
 
     def pids(self) -> list[int]:
@@ -50,7 +52,9 @@ class Daemon:
     def start(self) -> None:
         """Comes back when it answers."""
         self._forget()
-        self._process = self.box.start(self.argv, self.log, user=self._user, env=self._env)
+        self._process = self.box.start(
+            self.argv, self.log, user=self._user, env=self._env, confined=self._confined
+        )
         wait_until(
             self._answers, f"{self.name} on {self.box.hostname} to answer; see {self.log}", _DEADLINE_S
         )

@@ -25,13 +25,14 @@ _DATA = "/var/lib/mysql"
 class Head:
     """The box, its network and its daemons. None of them runs yet."""
 
-    def __init__(self, rootfs: Path, directory: Path, *, accounting: bool) -> None:
+    def __init__(self, rootfs: Path, directory: Path, *, accounting: bool, confined: bool = False) -> None:
         self.slurm_key = secrets.token_bytes(1024)
         self.jwt_key = secrets.token_bytes(32)
         self.box = box_in(directory, rootfs, conf.CONTROLLER)
         self.switch = Switch(self.box)
         self.address = self.switch.address
         self._directory = directory
+        self._confined = confined
         self._prepare()
         if accounting:
             self._prepare_database()
@@ -85,7 +86,7 @@ class Head:
         env: Mapping[str, str] | None = None,
     ) -> Daemon:
         log = self._directory / f"{argv[0]}.log"
-        return Daemon(self.box, argv, log=log, ready=ready, user=user, env=env)
+        return Daemon(self.box, argv, log=log, ready=ready, user=user, env=env, confined=self._confined)
 
     def _mariadbd(self) -> Daemon:
         options = [

@@ -61,6 +61,16 @@ OPERATOR = {
     "another name": ({"fullnameOverride": "op"}, "Deployment", "op-webhook", "metadata.name", "op-webhook"),
     "flags": ({"operator": {"nodesetWorkers": 9, "logLevel": "debug"}, "propagatedNodeConditions": ["GpuBad"]}, "Deployment", "slurm-operator", "spec.template.spec.containers.0.args", ["--zap-log-level=debug", "--propagated-node-conditions=GpuBad", "--nodeset-workers=9"]),
     "alerts": ({"monitoring": {"prometheusRule": {"enabled": True, "labels": {"release": "kube"}}}}, "PrometheusRule", "slurm-operator", "spec.groups.0.name", "slurm-operator"),
+    "the Lease before other work": ({"flowSchema": {"enabled": True}}, "FlowSchema", "slurm-operator-lease", "spec.priorityLevelConfiguration.name", "leader-election"),
+    "workers before other work": ({"flowSchema": {"enabled": True}}, "FlowSchema", "slurm-operator-workers", "spec.rules.0.resourceRules.0.verbs", ["patch", "delete"]),
+    "policies about users": ({"userPolicies": {"enabled": True, "exempt": ["robot"]}}, "ValidatingAdmissionPolicy", "slurm-operator-tokens", "spec.matchConditions.0.expression", '!(request.userInfo.username in ["robot","system:serviceaccount:slurm-operator:slurm-operator"])'),
+    "policies about users of the second API": ({"userPolicies": {"enabled": True}, "apis": {"nebius": True}}, "ValidatingAdmissionPolicyBinding", "slurm-operator-privileged-slurmclusters.slurm.nebius.ai", "spec.validationActions", ["Deny"]),
+    "policies about users of some namespaces": ({"userPolicies": {"enabled": True}, "operator": {"namespaces": "red"}}, "ValidatingAdmissionPolicyBinding", "slurm-operator-tokens", "spec.matchResources.namespaceSelector.matchExpressions.0.values", ["red"]),
+    "who may use privileged pods": ({"userPolicies": {"enabled": True}}, "ClusterRole", "slurm-operator-privileged", "rules.0.verbs", ["use"]),
+    "a monitor brings its token": ({"monitoring": {"serviceMonitor": {"enabled": True}}}, "ServiceMonitor", "slurm-operator", "spec.endpoints.0.bearerTokenFile", "/var/run/secrets/kubernetes.io/serviceaccount/token"),
+    "metrics with a monitor are secure": ({"monitoring": {"serviceMonitor": {"enabled": True}}}, "Deployment", "slurm-operator", "spec.template.spec.containers.0.args", ["--metrics-secure=true"]),
+    "metrics with anybody's monitor are secure": ({"global": {"metrics": {"serviceMonitor": {"enabled": True}}}}, "ClusterRole", "slurm-operator-metrics-reader", "rules.0.nonResourceURLs", ["/metrics"]),
+    "a monitor of plain metrics": ({"operator": {"metricsSecure": False}, "monitoring": {"serviceMonitor": {"enabled": True}}}, "ServiceMonitor", "slurm-operator", "spec.endpoints.0", {"port": "metrics", "interval": "30s"}),
     "a monitor of secure metrics": ({"operator": {"metricsSecure": True}, "monitoring": {"serviceMonitor": {"enabled": True}}}, "ServiceMonitor", "slurm-operator", "spec.endpoints.0.scheme", "https"),
     "cert-manager": ({"certManager": {"enabled": True}}, "ValidatingWebhookConfiguration", "slurm-operator-webhook", "metadata.annotations", {"cert-manager.io/inject-ca-from": "slurm-operator/slurm-operator-webhook"}),
     "certificates of cert-manager": ({"certManager": {"enabled": True}}, "Certificate", "slurm-operator-webhook", "spec.secretName", "slurm-operator-webhook-ca"),
@@ -100,6 +110,8 @@ SLURM = {
     "slurm.conf": ({"controller": {"extraConfMap": {"MinJobAge": 10, "GresTypes": ["gpu", "mps"]}}}, "Controller", "slurm", "spec.extraConf", "GresTypes=gpu,mps\nMinJobAge=10\n"),
     "the string wins": ({"controller": {"extraConf": "A=1", "extraConfMap": {"B": 2}}}, "Controller", "slurm", "spec.extraConf", "A=1\n"),
     "no provisioning": ({"controller": {"persistence": {"storageClassName": "-"}}}, "Controller", "slurm", "spec.persistence.storageClassName", ""),
+    "a network": ({"networkPolicies": {"enabled": True}}, "NetworkPolicy", "slurm-database", "spec.ingress.0.from.0.podSelector.matchLabels", {"app.kubernetes.io/name": "slurmdbd"}),
+    "a network with others": ({"networkPolicies": {"enabled": True, "from": [{"ipBlock": {"cidr": "10.0.0.0/8"}}]}}, "NetworkPolicy", "slurm-daemons", "spec.ingress.1.from.0.ipBlock.cidr", "10.0.0.0/8"),
     "backups": ({"controller": {"ha": {"enabled": True}, "persistence": {"existingClaim": "state"}}}, "Controller", "slurm", "spec.ha.backups", 1),
     "elsewhere": ({"controller": {"external": True, "externalConfig": {"host": "h"}}}, "Controller", "slurm", "spec.externalConfig.port", 6817),
     "keys of one's own": ({"slurmKey": {"create": False, "secretRef": {"name": "k", "key": "s"}}}, "Controller", "slurm", "spec.slurmKeyRef.name", "k"),
@@ -554,7 +566,8 @@ def everything(ns: str, namespaces: str) -> dict[str, dict]:
     operator = {
         "namespaceOverride": ns, "operator": {"replicas": 2, "namespaces": namespaces, "metricsSecure": True, "pdb": {"enabled": True}},
         "webhook": {"replicas": 2, "podsBinding": True, "guardSecrets": True, "pdb": {"enabled": True}, "namespaces": namespaces},
-        "monitoring": {"dashboard": {"enabled": True}},
+        "monitoring": {"dashboard": {"enabled": True}}, "userPolicies": {"enabled": True}, "flowSchema": {"enabled": True},
+        "apis": {"nebius": True},
     }  # fmt: skip
     slurm = {
         "namespaceOverride": ns, "nodesets": {"gpu": {"ssh": {"enabled": True}, "partition": {"enabled": True}, "slurmd": {"resources": {"limits": {"nvidia.com/gpu": 8}}}}},
@@ -562,6 +575,7 @@ def everything(ns: str, namespaces: str) -> dict[str, dict]:
         "prologScripts": {"a": "#!/bin/sh"}, "priorityClass": {"enabled": True, "create": True}, "restapi": {"pdb": {"enabled": True}},
         "partitions": {"all": {"enabled": True}}, "vendor": {"nvidia": {"dcgm": {"enabled": True}}, "google": {"a3mega": MACHINES}},
         "controller": {"metrics": {"enabled": True, "serviceMonitor": {"enabled": True}}},
+        "networkPolicies": {"enabled": True, "from": [{"namespaceSelector": {"matchLabels": {"team": "a"}}}]},
     }  # fmt: skip
     return {"slurm-operator": operator, "slurm": slurm}
 

@@ -73,6 +73,15 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- include "slurm-operator.port" (list "operator.metricsPort" $port 0) -}}
 {{- end }}
 
+{{/* Whether the operator's metrics are for those alone who may read them; empty is no. */}}
+{{- define "slurm-operator.metricsSecure" -}}
+{{- $said := .Values.operator.metricsSecure -}}
+{{- $monitored := or .Values.monitoring.serviceMonitor.enabled .Values.global.metrics.serviceMonitor.enabled -}}
+{{- if kindIs "invalid" $said -}}
+{{- if and $monitored (ne (include "slurm-operator.metricsPort" .) "0") }}yes{{ end -}}
+{{- else if $said }}yes{{ end -}}
+{{- end }}
+
 {{/* What a container may use: the first of these that says something. */}}
 {{- define "slurm-operator.resources" -}}
 {{- $found := dict -}}
@@ -206,7 +215,7 @@ readinessProbe:
 {{- $health := int $values.healthPort -}}{{- $metrics := include "slurm-operator.metricsPort" . -}}
 {{- if ne $health 8081 }}{{- $flags = append $flags (printf "--health-addr=:%d" $health) -}}{{- end -}}
 {{- if ne $metrics "8080" }}{{- $flags = append $flags (printf "--metrics-addr=%s" (ternary "0" (printf ":%s" $metrics) (eq $metrics "0"))) -}}{{- end -}}
-{{- if $values.metricsSecure }}{{- $flags = append $flags "--metrics-secure=true" -}}{{- end -}}
+{{- if include "slurm-operator.metricsSecure" . }}{{- $flags = append $flags "--metrics-secure=true" -}}{{- end -}}
 {{- if not $values.leaderElection }}{{- $flags = append $flags "--leader-elect=false" -}}{{- end -}}
 {{- $flags = concat $flags (include "slurm-operator.common" (list . $values) | fromJsonArray) -}}
 {{- with .Values.propagatedNodeConditions }}{{- $flags = append $flags (printf "--propagated-node-conditions=%s" (join "," .)) -}}{{- end -}}

@@ -40,6 +40,12 @@ _EXAMPLE = f"--image REGISTRY/slurm-operator:{slurm_operator.__version__}"
     help="With the policies that protect workers with jobs, and CRDs with all their objects, from deletion.",
 )
 @click.option(
+    "--user-policies/--no-user-policies",
+    default=False,
+    show_default=True,
+    help="With policies: privileged pods, and Tokens for root and slurm, only for those who may `use` them.",
+)
+@click.option(
     "--image-pull-policy",
     type=click.Choice(["Always", "IfNotPresent", "Never"]),
     default="IfNotPresent",
@@ -97,6 +103,7 @@ def manifests(
     only_rights: bool,
     webhook: bool,
     protection: bool,
+    user_policies: bool,
     cluster_reader: bool,
     record: bool,
     crds: bool,
@@ -108,6 +115,7 @@ def manifests(
         image=_checked(image) if not (only_protection or only_rights) else image,
         webhook_image=webhook_image if webhook else "",
         is_protecting=protection,
+        limits_users=user_policies,
         is_recording=record,
         sees_cluster=cluster_reader,
         namespace=namespace,

@@ -172,7 +172,8 @@ class Looker:
         value = values.get(server.key.key, b"")
         value = bytes_of(value) if server.key.form == "base64url" else value
         if server.is_only_watched:  # A Slurm elsewhere is reached as the operator reaches it.
-            return SlurmRest(server.urls, ReadyToken(value.decode(errors="replace")), now=now)
+            given = ReadyToken(value.decode(errors="replace"))
+            return SlurmRest(server.urls, given, now=now, authorities=server.authorities)
         return slurm_through(self.client, server.urls, lambda: value, now=now, user=server.user)
 
     def servers(self, picture: Picture) -> Mapping[ObjectKey, SlurmServer]:

@@ -27,6 +27,7 @@ class Installation(wire.Record):
     namespaces: tuple[str, ...] = ()  # Slurm clusters live in these only; empty is everywhere.
     sees_cluster: bool = True  # With namespaces: whether it may look at machines and storage classes.
     is_protecting: bool = True
+    limits_users: bool = False  # Privileged pods and administrators' tokens are for those who may `use` them.
     is_recording: bool = False  # Keeps its last decisions: see `kubectl slurm record`.
     kinds: Registry = registry.DEFAULT  # Those that are on.
 

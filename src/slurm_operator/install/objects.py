@@ -17,6 +17,7 @@ from slurm_operator.manifests.builders.crd_protection import NAME as CRD_POLICY
 from slurm_operator.manifests.builders.crd_protection import crd_protection
 from slurm_operator.manifests.builders.protection import NAME as WORKER_POLICY
 from slurm_operator.manifests.builders.protection import protection, service_account
+from slurm_operator.manifests.builders.user_policies import roles, user_policies
 
 
 def installation(chosen: Installation) -> list[Manifest]:
@@ -33,6 +34,7 @@ def installation(chosen: Installation) -> list[Manifest]:
         network_policy(chosen, NAME, ["health", "metrics"]),
         *(admission(chosen) if chosen.webhook_image else []),
         *(protected(chosen) if chosen.is_protecting else []),
+        *(limited(chosen) if chosen.limits_users else []),
     ]
 
 
@@ -92,6 +94,13 @@ def protected(chosen: Installation, account: str = NAME, suffix: str = "") -> li
         *protection(operator, namespaces=chosen.namespaces, name=WORKER_POLICY + suffix),
         *crd_protection(CRD_POLICY + suffix),
     ]
+    return [thing | {"metadata": thing["metadata"] | {"labels": labels(NAME)}} for thing in made]
+
+
+def limited(chosen: Installation) -> list[Manifest]:
+    """The policies about users, and the roles for those whom they let through."""
+    operator = service_account(chosen.namespace, NAME)
+    made = [*roles(), *user_policies(operator, chosen.kinds, namespaces=chosen.namespaces)]
     return [thing | {"metadata": thing["metadata"] | {"labels": labels(NAME)}} for thing in made]
 
 

@@ -32,6 +32,7 @@ ROLE = Kind(group="rbac.authorization.k8s.io", version="v1", kind="Role", plural
 ROLE_BINDING = Kind(
     group="rbac.authorization.k8s.io", version="v1", kind="RoleBinding", plural="rolebindings"
 )
+NETWORK_POLICY = Kind(group="networking.k8s.io", version="v1", kind="NetworkPolicy", plural="networkpolicies")
 JOB = Kind(group="batch", version="v1", kind="Job", plural="jobs")
 CRON_JOB = Kind(group="batch", version="v1", kind="CronJob", plural="cronjobs")
 POD_TEMPLATE = _core("PodTemplate", "podtemplates")

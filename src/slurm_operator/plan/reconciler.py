@@ -57,6 +57,7 @@ class SlurmServer:
     key: SecretHandle | None
     is_only_watched: bool = False
     former: tuple[SecretHandle, ...] = ()
+    authorities: str = ""  # Certificates that vouch for an https address; else those of the machine.
     user: str = "slurm"  # Whom our tokens are for: Slurm's own user, who may do everything.
 
 

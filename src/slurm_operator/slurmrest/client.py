@@ -29,10 +29,15 @@ class SlurmRest:
         deadline_s: float = DEADLINE_SECONDS,
         max_answer_bytes: int = MAX_ANSWER_BYTES,
         max_list_bytes: int = MAX_LIST_BYTES,
+        authorities: str = "",
         transport: Transport | None = None,
     ) -> None:
         transport = transport or Transport(
-            urls, deadline_s=deadline_s, max_answer_bytes=max_answer_bytes, max_short_bytes=MAX_SHORT_BYTES
+            urls,
+            deadline_s=deadline_s,
+            max_answer_bytes=max_answer_bytes,
+            max_short_bytes=MAX_SHORT_BYTES,
+            authorities=authorities,
         )
         tokens = key if isinstance(key, ReadyToken) else TokenSource(key, now=now, user=user)
         self._session = Session(transport, tokens, max_list_bytes=max_list_bytes)

@@ -9,7 +9,7 @@ means that what could not connect was surely not sent.
 import asyncio
 import ssl
 from collections.abc import Callable, Mapping
-from functools import cache, partial
+from functools import lru_cache, partial
 from typing import NamedTuple, Protocol, TypeVar
 from urllib.parse import SplitResult, urlsplit
 
@@ -44,11 +44,20 @@ class NoConnection(Exception):  # noqa: N818 - it says what is the case
 
 
 async def exchange(
-    url: str, method: str, target: str, headers: Mapping[str, str], body: bytes, max_bytes: int
+    url: str,
+    method: str,
+    target: str,
+    headers: Mapping[str, str],
+    body: bytes,
+    max_bytes: int,
+    authorities: str = "",
 ) -> Reply:
-    """The answer to one request. EOFError when it ends too early, NotHttp and TooLarge when it is none."""
+    """The answer to one request. EOFError when it ends too early, NotHttp and TooLarge when it is none.
+
+    `authorities` are the certificates that vouch for an https address, instead of those of the machine.
+    """
     parts, address = _where(url)
-    connection = await _connect(parts, address, lambda tls: CallConnection(tls, max_bytes))
+    connection = await _connect(parts, address, authorities, lambda tls: CallConnection(tls, max_bytes))
     try:
         answer = await connection.exchange(method, _request(parts, method, target, headers, body))
     finally:
@@ -57,14 +66,21 @@ async def exchange(
 
 
 async def download(
-    url: str, target: str, headers: Mapping[str, str], taker: Taker, *, max_bytes: int, max_other_bytes: int
+    url: str,
+    target: str,
+    headers: Mapping[str, str],
+    taker: Taker,
+    *,
+    max_bytes: int,
+    max_other_bytes: int,
+    authorities: str = "",
 ) -> Reply:
     """The same for a large answer, of which `taker` gets all but the last piece while it arrives.
 
     Whatever is no success comes whole, and is short.
     """
     parts, address = _where(url)
-    connection = await _connect(parts, address, lambda _: Download(max_bytes))
+    connection = await _connect(parts, address, authorities, lambda _: Download(max_bytes))
     try:
         head = await connection.begin(_request(parts, "GET", target, headers, b""), None)
         if not 200 <= head.status < 300:
@@ -95,8 +111,10 @@ def _where(url: str) -> tuple[SplitResult, Address]:
         raise NoConnection(f"{url} is no address: {error}") from error
 
 
-async def _connect(parts: SplitResult, address: Address, make: Callable[[ssl.SSLContext | None], C]) -> C:
-    url, tls = parts.geturl(), _tls() if parts.scheme == "https" else None
+async def _connect(
+    parts: SplitResult, address: Address, authorities: str, make: Callable[[ssl.SSLContext | None], C]
+) -> C:
+    url, tls = parts.geturl(), _tls(authorities) if parts.scheme == "https" else None
     try:
         async with asyncio.timeout(CONNECT_SECONDS):
             return await connect(address, tls, partial(make, tls))
@@ -106,7 +124,10 @@ async def _connect(parts: SplitResult, address: Address, make: Callable[[ssl.SSL
         raise NoConnection(f"no connection to {url}: {error.__cause__ or error}") from error
 
 
-@cache
-def _tls() -> ssl.SSLContext:
-    """Made once: reading the machine's certificates takes a while."""
-    return ssl.create_default_context()
+@lru_cache(maxsize=64)
+def _tls(authorities: str) -> ssl.SSLContext:
+    """Kept: reading the machine's certificates takes a while."""
+    try:
+        return ssl.create_default_context(cadata=authorities or None)
+    except (ssl.SSLError, ValueError) as error:
+        raise NoConnection(f"the certificates that are to vouch for it cannot be read: {error}") from error

@@ -53,11 +53,14 @@ class Transport:
         deadline_s: float = DEADLINE_SECONDS,
         max_answer_bytes: int = MAX_ANSWER_BYTES,
         max_short_bytes: int = MAX_ANSWER_BYTES,
+        authorities: str = "",
     ) -> None:
+        """`authorities` are certificates in PEM that vouch for slurmrestd; else those of the machine do."""
         if not urls:
             raise ValueError("a Slurm cluster needs at least one URL of slurmrestd")
         self._urls = [url.rstrip("/") for url in urls]
         self._deadline_s = deadline_s
+        self._authorities = authorities
         self._max_answer_bytes = max_answer_bytes
         self._max_short_bytes = min(max_short_bytes, max_answer_bytes)
 
@@ -97,7 +100,13 @@ class Transport:
             body = wire.encode(request.body)
         url, method, target, most = self.url, request.method, request.target, self._max_short_bytes
         if request.taker is None:
-            return await exchange.exchange(url, method, target, headers, body, most)
+            return await exchange.exchange(url, method, target, headers, body, most, self._authorities)
         return await exchange.download(
-            url, target, headers, request.taker, max_bytes=self._max_answer_bytes, max_other_bytes=most
+            url,
+            target,
+            headers,
+            request.taker,
+            max_bytes=self._max_answer_bytes,
+            max_other_bytes=most,
+            authorities=self._authorities,
         )

@@ -33,11 +33,14 @@ class SlurmCluster:
         clock: Clock | None = None,
         deadline_s: float = DEADLINE_SECONDS,
         user: str = "slurm",
+        authorities: str = "",
     ) -> None:
         clock = clock or SystemClock()
         ledger = Ledger()
         self.name = name
-        self.client = SlurmRest(urls, key, now=clock.now, user=user, deadline_s=deadline_s)
+        self.client = SlurmRest(
+            urls, key, now=clock.now, user=user, deadline_s=deadline_s, authorities=authorities
+        )
         self.poller = SlurmPoller(self.client, clock, ledger)
         self.books = Books(self.client, clock)
         self.writer = SlurmWriter(self.client, self.poller, ledger, clock, may_write)

@@ -230,7 +230,14 @@ def connection(
     """The way to one Slurm cluster. One that is only watched is never written to, whoever asks for it."""
     if server.is_only_watched:
         token = ReadyToken(keys().decode(errors="replace"))
-        return SlurmCluster(name, server.urls, token, may_write=lambda: False, deadline_s=deadline_s)
+        return SlurmCluster(
+            name,
+            server.urls,
+            token,
+            may_write=lambda: False,
+            deadline_s=deadline_s,
+            authorities=server.authorities,
+        )
     return SlurmCluster(name, server.urls, keys, may_write=may_write, deadline_s=deadline_s, user=server.user)
 
 

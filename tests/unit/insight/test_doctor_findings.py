@@ -12,7 +12,7 @@ from slurm_operator.api.shared import names
 from slurm_operator.api.shared.meta import Meta, ObjectKey
 from slurm_operator.api.slinky.accounting import Accounting
 from slurm_operator.insight.doctor.checkup import findings, grouped, is_fit, report
-from slurm_operator.insight.doctor.collection import in_cluster_service
+from slurm_operator.insight.doctor.collection import has_plain_metrics, in_cluster_service
 from slurm_operator.insight.doctor.facts import (
     Facts,
     Machine,
@@ -27,6 +27,7 @@ from slurm_operator.insight.doctor.finding import Level, ok, warn
 from slurm_operator.insight.doctor.installation import crd_name
 from slurm_operator.insight.doctor.rights import operators_needs
 from slurm_operator.install.objects import Installation, installation
+from slurm_operator.manifests.builders.slurm_network import network_policies
 from slurm_operator.manifests.objects import (
     Container,
     ContainerState,
@@ -95,6 +96,13 @@ def allowed(name: str, **fields) -> Pod:
     return wire.replace(pod, metadata=wire.replace(pod.metadata, annotations=annotations, **fields))
 
 
+def confined(name: str) -> Pod:
+    """A worker that this version made."""
+    pod = probed(name, liveness=False)
+    annotations = {names.POD_SECURITY: names.POD_SECURITY_NOW}
+    return wire.replace(pod, metadata=wire.replace(pod.metadata, annotations=annotations))
+
+
 MISSING = (
     Right(verb="list", resource="pods", namespace="slurm"),
     Right(verb="get", resource="secrets", namespace="slurm"),
@@ -125,6 +133,8 @@ FIT = Facts(
     accountings=(),
     databases={},
     pods=(),
+    network_policies=(),
+    forced=(),
 )
 
 
@@ -219,6 +229,7 @@ def test_what_could_be_checked_is_said_to_be_fit_and_how_much_was_not():
         ({"operators": (OPERATOR, wire.replace(OPERATOR, namespace="slinky"))}, "Operator", Level.WARN, "Several are installed"),
         ({"operators": (wire.replace(OPERATOR, missing=(Right(verb="patch", resource="pods"),)),)}, "Operator's rights", Level.FAIL, "may not patch pods"),
         ({"operators": (wire.replace(OPERATOR, missing=(Right(verb="create", resource="events"),)),)}, "Operator's rights", Level.WARN, "may not create events"),
+        ({"operators": (wire.replace(OPERATOR, has_plain_metrics=True),)}, "Metrics", Level.NOTE, "Every pod can read those of slurm-operator/slurm-operator"),
         ({"operators": (wire.replace(OPERATOR, missing=DENIED),)}, "Operator's rights", Level.NOTE, "forbidden"),
         ({"webhooks": (Webhook(configuration="w", service="a/b", is_blocking=True, trouble="refused"),)}, "Webhook", Level.FAIL, "cannot be changed"),
         ({"webhooks": (Webhook(configuration="w", service="a/b", is_blocking=False, trouble="refused"),)}, "Webhook", Level.WARN, "left out"),
@@ -230,6 +241,8 @@ def test_what_could_be_checked_is_said_to_be_fit_and_how_much_was_not():
         ({"pods": (probed("cpu-0"), probed("cpu-1", liveness=False))}, "Liveness probes", Level.WARN, "1 of 2 workers have one: cpu-0."),
         ({"pods": (probed("cpu-0", liveness=False),)}, "Liveness probes", Level.OK, "None of 1 workers"),
         ({"pods": (allowed("cpu-1"), allowed("cpu-0"), probed("cpu-2", liveness=False))}, "Overrides", Level.WARN, "cpu-0, cpu-1 may be deleted with running jobs"),
+        ({"forced": ("nodesets.slinky.slurm.net/cpu",)}, "Forced deletions", Level.WARN, "nodesets.slinky.slurm.net/cpu: deleting it does not wait for jobs"),
+        ({"pods": (confined("cpu-0"), probed("cpu-1", liveness=False))}, "Confinement", Level.NOTE, "1 of 2 pods are as an earlier version made them, which confined daemons less: cpu-1."),
         ({"pods": (imageless(),)}, "Images", Level.FAIL, 'image "slurmd:nope" not found'),
     ],
 )  # fmt: skip
@@ -348,3 +361,62 @@ def test_the_operators_rights_are_those_of_its_own_role():
         for verb in rule["verbs"]
     }
     assert asked == granted
+
+
+@pytest.mark.parametrize(
+    ("arguments", "is_plain"),
+    [
+        ([], True),
+        (["--metrics-secure=false"], True),
+        (["--metrics-secure=true"], False),
+        (["--metrics-secure"], False),
+        (["--metrics-addr=0"], False),
+        (["--config=/etc/slurm-operator"], False),
+    ],
+)
+def test_whether_everybody_can_read_metrics_as_far_as_arguments_tell(arguments, is_plain):
+    assert has_plain_metrics(arguments) is is_plain
+
+
+def of(daemon: str) -> Pod:
+    return Pod(metadata=Meta(name=f"{daemon}-0", namespace="slurm", labels={names.APP_NAME: daemon}))
+
+
+DAEMONS = tuple(map(of, ("slurmctld", "slurmd", "slurmdbd", "mariadb", "slurmrestd", "login")))
+
+
+def policy(app: str, *ingress: dict, **spec) -> dict:
+    return {"spec": {"podSelector": {"matchLabels": {names.APP_NAME: app}}, "ingress": list(ingress), **spec}}
+
+
+def port(number: int | str, **more) -> list[dict]:
+    return [{"port": number, **more}]
+
+
+EVERYBODY = {"from": [{"podSelector": {}}]}
+STRANGERS = {"from": [{"podSelector": {"matchLabels": {"app": "web"}}}]}
+
+
+@pytest.mark.parametrize(
+    ("policies", "level", "words"),
+    [
+        pytest.param((), Level.NOTE, "every pod of the cluster reaches their ports", id="none"),
+        pytest.param((policy("web"),), Level.NOTE, "No NetworkPolicy is about", id="about others"),
+        pytest.param(network_policies(), Level.OK, "let them reach each other", id="those of the chart"),
+        pytest.param((policy("slurmctld"),), Level.WARN, "slurmd to slurmctld on port 6817", id="nobody may come"),
+        pytest.param((policy("slurmctld", STRANGERS),), Level.WARN, "login to slurmctld", id="others may come"),
+        pytest.param((policy("slurmctld", STRANGERS), policy("slurmctld", EVERYBODY)), Level.OK, "", id="one of two lets them in"),
+        pytest.param((policy("slurmd", {**EVERYBODY, "ports": port(22)}),), Level.WARN, "slurmctld to slurmd on port 6818", id="another port"),
+        pytest.param((policy("slurmd", {"ports": port(6800, endPort=6900)}),), Level.OK, "", id="a range of ports"),
+        pytest.param((policy("slurmd", {"ports": port("slurmd")}),), Level.OK, "", id="a port by its name"),
+        pytest.param((policy("slurmd", {"ports": port(6818, protocol="UDP")}),), Level.WARN, "slurmd to slurmd", id="not TCP"),
+        pytest.param((policy("mariadb", {"from": [{"ipBlock": {"cidr": "10.0.0.0/8"}}]}),), Level.OK, "", id="by address: nobody can tell"),
+        pytest.param((policy("slurmdbd", policyTypes=["Egress"]),), Level.WARN, "slurmdbd to mariadb on port 3306", id="kept in"),
+        pytest.param((policy("slurmdbd", policyTypes=["Egress"], egress=[{}]),), Level.OK, "", id="free to go"),
+    ],
+)  # fmt: skip
+def test_network_policies_let_daemons_reach_each_other_or_the_flow_is_named(policies, level, words):
+    facts = wire.replace(FIT, pods=DAEMONS, network_policies=tuple(policies))
+
+    assert told(facts, "Network")[0] is level
+    assert words in told(facts, "Network")[1]

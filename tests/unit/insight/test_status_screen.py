@@ -45,10 +45,13 @@ TOLD = {"observedGeneration": 1, "slurmVersion": "26.05.5"}
 GOOD = {"type": "Ready", "status": "True", "reason": "Working", "message": "All parts are ready, and Slurm answers."}  # fmt: skip
 
 
-def pod(daemon: str, owner: str, name: str, *, ready: bool = True, waiting: str = "") -> Pod:
+def pod(daemon: str, owner: str, name: str, *, ready=True, waiting="", is_older=False) -> Pod:
     state = ContainerState(waiting=ContainerStateWaiting(reason=waiting, message="no such image") if waiting else None)  # fmt: skip
     return Pod(
-        metadata=Meta(name=name, namespace="ns", uid=name, labels={names.APP_NAME: daemon, names.APP_INSTANCE: owner}),
+        metadata=Meta(
+            name=name, namespace="ns", uid=name, labels={names.APP_NAME: daemon, names.APP_INSTANCE: owner},
+            annotations={} if is_older else {names.POD_SECURITY: names.POD_SECURITY_NOW},
+        ),
         status=PodStatus(
             phase="Running" if ready else "Pending",
             conditions=[PodCondition(type="Ready", status="True" if ready else "False")],
@@ -143,6 +146,15 @@ def test_a_healthy_cluster():
     idle = snapshot([node("demo-cpu-0", "IDLE"), node("demo-cpu-1", "IDLE")], [])
 
     assert_text("status/healthy.txt", shown(made(idle, pods())))
+
+
+def test_pods_of_earlier_versions_are_counted():
+    older = pod("slurmd", "demo-cpu", "demo-cpu-1", is_older=True)
+    there = made(snapshot([node("demo-cpu-0", "IDLE")], []), [*pods()[:-1], older])
+
+    assert "1 pod made by an earlier version, with fewer limits; `kubectl slurm doctor` says how" in shown(
+        there
+    )
 
 
 def test_a_busy_cluster_with_drains_and_waiting_jobs():

@@ -11,7 +11,7 @@ from slurm_operator import wire
 from slurm_operator.api.schema.codec import read
 from slurm_operator.api.shared.meta import Meta, ObjectKey
 from slurm_operator.api.slinky.controller import Controller
-from slurm_operator.kube.errors import Status, Timeout, Unreachable, from_status
+from slurm_operator.kube.errors import Cause, Details, Status, Timeout, Unreachable, from_status
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.compare.differences import stamped
 from slurm_operator.manifests.meta import Child
@@ -68,6 +68,9 @@ def about(generation: int = 1, **meta) -> Controller:
 def apply(**spec) -> Apply:
     manifest = stamped({**BUDGET, "spec": {"maxUnavailable": 0, **spec}})
     return Apply(manifest=manifest, reason="Created", message="created the budget")
+
+
+BUDGET_SPENT = Details(causes=[Cause(reason="DisruptionBudget")])
 
 
 def status(code: int, reason: str = "", message: str = "no") -> Status:
@@ -270,7 +273,9 @@ async def test_one_refused_write_holds_up_no_other():
         (from_status(status(401, "Unauthorized")), False),
         (from_status(status(408, "Timeout")), False),
         (from_status(status(410, "Expired")), False),
-        (from_status(status(429, "TooManyRequests")), False),
+        (from_status(status(429, "TooManyRequests")), True),
+        (from_status(Status(code=429, reason="TooManyRequests", details=BUDGET_SPENT)), False),
+        (from_status(status(500, "InternalError", "etcdserver: mvcc: database space exceeded")), True),
         (from_status(status(500, "InternalError")), False),
         (Unreachable("nobody answers"), False),
         (Timeout("no answer", may_have_happened=True), False),
@@ -285,8 +290,19 @@ async def test_weather_and_crossing_writes_are_no_refusal(error, refuses):
     assert len(made.server.asked) == (1 if refuses else 2)
 
 
-async def test_room_in_a_quota_is_asked_for_more_often():
-    made = Refused(Server(from_status(status(403, "Forbidden", "pods is forbidden: exceeded quota: small"))))
+NO_ROOM = {
+    "a quota": status(403, "Forbidden", "pods is forbidden: exceeded quota: small"),
+    "a busy server": status(429, "TooManyRequests", "the server has received too many requests"),
+    "a Service of a full etcd": status(
+        422, "Invalid", "failed to allocate IP: etcdserver: mvcc: database space exceeded"
+    ),
+    "a full etcd": status(500, "InternalError", "etcdserver: mvcc: database space exceeded"),
+}
+
+
+@pytest.mark.parametrize("refusal", NO_ROOM.values(), ids=NO_ROOM)
+async def test_room_is_asked_for_more_often_and_never_with_every_pass(refusal):
+    made = Refused(Server(from_status(refusal)))
     await made.for_seconds(600, every=5)
     made.server.asked.clear()
 

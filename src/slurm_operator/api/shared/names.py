@@ -52,6 +52,8 @@ SSHD_CONF_HASH: Final = "slinky.slurm.net/sshd-conf-hash"
 SSSD_CONF_HASH: Final = "slinky.slurm.net/sssd-conf-hash"
 SSH_HOST_KEYS_HASH: Final = "slinky.slurm.net/ssh-host-keys-hash"
 KEY_RING: Final = "slinky.slurm.net/key-ring"  # on pods that find their Slurm keys in this Secret
+POD_SECURITY: Final = "slinky.slurm.net/pod-security"  # on pods: how strictly their containers are confined
+POD_SECURITY_NOW: Final = "1"
 DEFAULT_CONTAINER: Final = "kubectl.kubernetes.io/default-container"
 
 # Everything else with a fixed name

@@ -203,6 +203,17 @@ class ClusterSpec:
         max_length=2048,
         rules=[Rule(expression=matches(r"^https?://\S+$"), message="is a URL, such as http://slurm:6820")],
     )
+    server_ca_bundle: str = prop(
+        "Certificates in PEM that vouch for a server with https. Left out: those that the machine trusts.",
+        default="",
+        max_length=65536,
+        rules=[
+            Rule(
+                expression="self == '' || self.contains('-----BEGIN CERTIFICATE-----')",
+                message="is one certificate or more, in PEM",
+            )
+        ],
+    )
     token: ClusterToken | None = prop("How to log in to that Slurm.", default=None)
 
     @property

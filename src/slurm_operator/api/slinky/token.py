@@ -64,7 +64,7 @@ class TokenStatus:
     expires_at: datetime | None = prop("Until when it is valid.", default=None)
     renews_at: datetime | None = prop("When it is renewed next.", default=None)
     secret: str = prop("Secret that holds it.", default="")
-    key_digest: str = prop("Digest of the key it was signed with; tells a changed key.", default="")
+    key_digest: str = prop("Always empty; once a digest of the signing key.", default="")
 
 
 @model

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from rich.text import Text
 
 from slurm_operator import wire
-from slurm_operator.insight.doctor import crds, installation, kubernetes, slurm
+from slurm_operator.insight.doctor import crds, installation, kubernetes, network, slurm
 from slurm_operator.insight.doctor.facts import Facts
 from slurm_operator.insight.doctor.finding import Finding, Level
 from slurm_operator.insight.text.output import BAD, BUSY, DIM, GOOD, Cell, counted, joined, paragraph
@@ -24,6 +24,7 @@ CHECKS: tuple[Check, ...] = (
     installation.rights,
     installation.definitions,
     installation.operators,
+    installation.metrics,
     installation.webhooks,
     installation.protection,
     crds.deletion,
@@ -31,6 +32,9 @@ CHECKS: tuple[Check, ...] = (
     slurm.images,
     slurm.probes,
     slurm.overrides,
+    slurm.forced,
+    slurm.confinement,
+    network.policies,
     installation.monitoring,
 )
 

@@ -5,15 +5,16 @@ What cannot be asked is a fact too: one missing right must not hide everything e
 
 import asyncio
 import re
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
 from slurm_operator import wire
 from slurm_operator.api import registry
 from slurm_operator.api.registry import Registry
 from slurm_operator.api.schema import codec
+from slurm_operator.api.schema.kind import Kind
 from slurm_operator.api.shared import names
-from slurm_operator.api.shared.meta import ObjectKey
+from slurm_operator.api.shared.meta import Meta, ObjectKey
 from slurm_operator.api.slinky.accounting import Accounting
 from slurm_operator.insight.doctor.admission import are_crds_protected, webhooks
 from slurm_operator.insight.doctor.facts import Facts, Machine, Operator, Serving
@@ -26,6 +27,7 @@ from slurm_operator.manifests.meta import Manifest
 from slurm_operator.manifests.objects import Pod, Unread
 from slurm_operator.manifests.platform import Namespace, StorageClass
 from slurm_operator.operator import OUR_CHILDREN
+from slurm_operator.plan.order import is_forced
 from slurm_operator.runtime.report.protection import is_protected
 
 T = TypeVar("T")
@@ -50,6 +52,7 @@ async def collect_facts(client: Client, namespace: str, ours: Registry = registr
         crds_protected = start(tried(are_crds_protected(client)))
         monitoring = start(tried(Discovery(client).serves(kinds.SERVICE_MONITOR)))
         dns, pods = start(tried(look.dns())), start(tried(look.pods()))
+        forced, network = start(tried(look.forced())), start(tried(look.network_policies()))
         cgroups = start(look.cgroups(await machines))
         databases = start(look.databases(await accountings))
     return Facts(
@@ -71,6 +74,8 @@ async def collect_facts(client: Client, namespace: str, ours: Registry = registr
         accountings=accountings.result(),
         databases=databases.result(),
         pods=pods.result(),
+        network_policies=network.result(),
+        forced=forced.result(),
         ours=ours,
     )
 
@@ -82,6 +87,14 @@ async def tried(asked: Coroutine[Any, Any, T]) -> T | Unread:
         return Unread(why=f"{error.attempted} is not allowed to you")
     except (KubeError, wire.DecodeError) as error:
         return Unread(why=str(error))
+
+
+def has_plain_metrics(arguments: Sequence[str]) -> bool:
+    """Whether everybody can read an operator's metrics. With settings in files nobody can tell from here."""
+    said = dict(one.partition("=")[::2] for one in arguments)
+    is_off = said.get("--metrics-addr") == "0"
+    is_secure = "--metrics-secure" in said and said["--metrics-secure"] != "false"
+    return not (is_off or is_secure or "--config" in said)
 
 
 def in_cluster_service(host: str, namespace: str) -> ObjectKey | None:
@@ -154,6 +167,7 @@ class _Look:
             wanted=deployment["spec"].get("replicas", 1),
             ready=deployment.get("status", {}).get("readyReplicas", 0),
             missing=await tried(missing(self._client, operators_needs(self._namespace, self._ours), user)),
+            has_plain_metrics=has_plain_metrics(pod["containers"][0].get("args") or ()),
         )
 
     async def dns(self) -> tuple[Serving, ...]:
@@ -188,6 +202,28 @@ class _Look:
 
     async def pods(self) -> tuple[Pod, ...]:
         return await self._items(kinds.POD.path(self._namespace), Pod, labelSelector=OUR_CHILDREN)
+
+    async def network_policies(self) -> tuple[Manifest, ...]:
+        listed = await self._client.request("GET", kinds.NETWORK_POLICY.path(self._namespace))
+        return tuple(listed["items"])
+
+    async def forced(self) -> tuple[str, ...]:
+        """Of our kinds that are there; what is being deleted already is what somebody wanted."""
+        kinds_there = [one for one in self._ours if one.kind.namespaced]
+        listed = await asyncio.gather(*(self._metadata(one.kind) for one in kinds_there))
+        return tuple(
+            f"{one.kind.plural}.{one.kind.group}/{meta.name}"
+            for one, metas in zip(kinds_there, listed, strict=True)
+            for meta in metas
+            if is_forced(meta) and not meta.is_terminating
+        )
+
+    async def _metadata(self, kind: Kind) -> list[Meta]:
+        try:
+            listed = await self._client.request("GET", kind.path(self._namespace))
+        except NotFound:
+            return []  # Its definition is not installed.
+        return [codec.read(Meta, one["metadata"]) for one in listed["items"]]
 
     async def _items(self, path: str, type_: type[T], **params: str) -> tuple[T, ...]:
         return await self._read(path, lambda one: wire.convert(one, type_), **params)

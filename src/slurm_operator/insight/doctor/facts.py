@@ -61,6 +61,7 @@ class Operator(wire.Record):
     wanted: int
     ready: int
     missing: tuple[Right, ...] | Unread = ()
+    has_plain_metrics: bool = False  # As far as its arguments tell.
 
 
 class Webhook(wire.Record):
@@ -101,4 +102,6 @@ class Facts(wire.Record):
     accountings: tuple[Accounting, ...] | Unread
     databases: dict[str, Serving | Unread | None]
     pods: tuple[Pod, ...] | Unread
+    network_policies: tuple[Manifest, ...] | Unread
+    forced: tuple[str, ...] | Unread  # Objects that are deleted whatever it costs, as `kubectl` takes them.
     ours: Registry = registry.DEFAULT  # The kinds that should be there.

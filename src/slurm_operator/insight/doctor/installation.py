@@ -126,6 +126,18 @@ def _operator(operator: Operator) -> Iterator[Finding]:
         yield ok("Operator's rights", f"ServiceAccount {operator.account} may do all it needs.")
 
 
+def metrics(facts: Facts) -> Iterator[Finding]:
+    if isinstance(facts.operators, Unread):
+        return
+    plain = [f"{one.namespace}/{one.name}" for one in facts.operators if one.has_plain_metrics]
+    if plain:
+        yield note(
+            "Metrics",
+            f"Every pod can read those of {listed(plain)}: they are served over HTTP and to anybody.",
+            "Set operator.metricsSecure=true (--metrics-secure=true). Prometheus then needs a token.",
+        )
+
+
 def webhooks(facts: Facts) -> Iterator[Finding]:
     if isinstance(facts.webhooks, Unread):
         yield unread("Webhook", facts.webhooks)

@@ -9,6 +9,7 @@ from slurm_operator.api.slinky.accounting import Accounting
 from slurm_operator.insight.doctor.facts import Facts, Serving
 from slurm_operator.insight.doctor.finding import Finding, fail, listed, note, ok, unread, warn
 from slurm_operator.insight.explain.pods import is_worker
+from slurm_operator.insight.older_pods import less_confined
 from slurm_operator.manifests.objects import Unread
 from slurm_operator.manifests.pod_troubles import troubles
 from slurm_operator.reconcilers.nodeset.report.killing_probes import has_liveness_probe
@@ -83,6 +84,49 @@ def overrides(facts: Facts) -> Iterator[Finding]:
             "If nobody is about to delete them, take the annotation off: "
             f"`kubectl annotate pod -n {facts.namespace} {' '.join(found)} {names.ALLOW_DELETION}-`.",
         )
+
+
+def forced(facts: Facts) -> Iterator[Finding]:
+    """Objects whose deletion somebody forced, or was about to, and that are still there."""
+    if isinstance(facts.forced, Unread):
+        yield unread("Forced deletions", facts.forced)
+    elif facts.forced:
+        yield warn(
+            "Forced deletions",
+            f"{listed(facts.forced)}: deleting it does not wait for jobs, or for what depends on it. It is "
+            f"annotated with {names.FORCE_DELETION}=true.",
+            "If nobody is about to delete it, take the annotation off: "
+            f"`kubectl annotate -n {facts.namespace} {facts.forced[0]} {names.FORCE_DELETION}-`.",
+        )
+
+
+def confinement(facts: Facts) -> Iterator[Finding]:
+    """Pods keep the limits that they were made with; each kind of pod has a gentle way to be made again."""
+    if isinstance(facts.pods, Unread):
+        return
+    found = less_confined(facts.pods)
+    if not found:
+        return
+    workers = [pod.metadata.name for pod in found if is_worker(pod)]
+    others = [pod for pod in found if not is_worker(pod)]
+    ways = []
+    if workers:
+        ways.append(
+            f"A worker is replaced when its jobs are done: `kubectl annotate pod -n {facts.namespace} "
+            f"{workers[0]} {names.POD_REPLACE}=true`."
+        )
+    if others:
+        ways.append(
+            "Other daemons are made again, as carefully as after any change, when an annotation in "
+            "spec.template.metadata of their object changes; of a part of a cluster, in the cluster. For "
+            "MariaDB it is spec.managed.template. Sessions in login pods end."
+        )
+    yield note(
+        "Confinement",
+        f"{len(found)} of {len(facts.pods)} pods are as an earlier version made them, which confined daemons "
+        f"less: {listed([pod.metadata.name for pod in found])}. They go on like that.",
+        " ".join(ways),
+    )
 
 
 def probes(facts: Facts) -> Iterator[Finding]:

@@ -135,6 +135,22 @@ _BY_WORDS: tuple[tuple[re.Pattern[str], _Way], ...] = (
         ),
     ),
     (
+        re.compile(r"database space exceeded", re.IGNORECASE),
+        _Way(
+            "The etcd of the API server is full: nothing can be written, and jobs go on. Compact "
+            "and defragment it, raise its quota, then take back its alarm.",
+            ("etcdctl endpoint status -w table", "etcdctl defrag", "etcdctl alarm disarm"),
+        ),
+    ),
+    (
+        re.compile(r"too many requests", re.IGNORECASE),
+        _Way(
+            "The API server has more to do than it takes from the operator. The write is tried again at most "
+            "every 30 s. The chart's flowSchema gives the operator's urgent requests a share of their own.",
+            ("kubectl get --raw /debug/api_priority_and_fairness/dump_priority_levels",),
+        ),
+    ),
+    (
         re.compile(r"violates PodSecurity", re.IGNORECASE),
         _Way(
             "The namespace's Pod Security level forbids this pod. Choose isolation: process, which needs no "

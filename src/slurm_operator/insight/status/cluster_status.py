@@ -17,6 +17,7 @@ from slurm_operator.insight.clusters import DAEMONS, Part, SlurmCluster, Whole, 
 from slurm_operator.insight.collect import Limited, Unseen
 from slurm_operator.insight.drain.decide import SLURM_USER, reason_text
 from slurm_operator.insight.evaluation import Verdict
+from slurm_operator.insight.older_pods import less_confined
 from slurm_operator.insight.slurm.unusable import Unusable, all_unusable, counted_unusable, nodes_of
 from slurm_operator.insight.status.waiting_jobs import Pending, pending
 from slurm_operator.insight.text.output import counted, node_state
@@ -125,6 +126,7 @@ class Status(wire.Record):
     other_jobs: int = 0
     waiting_jobs: tuple[Pending, ...] = ()
     waiting: tuple[Waiting, ...] = ()
+    older_pods: int = 0  # Made by an earlier version, which confined daemons less.
 
 
 def status(
@@ -164,6 +166,7 @@ def status(
         other_jobs=jobs.suspended + jobs.other,
         waiting_jobs=tuple(pending(slurm.jobs.values())) if isinstance(slurm, Snapshot) else (),
         waiting=tuple(_said_to_wait(cluster) if rights else _waiting(cluster, verdicts)),
+        older_pods=len(less_confined(cluster.pods)),
     )
 
 

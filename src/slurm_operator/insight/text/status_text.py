@@ -16,6 +16,7 @@ from slurm_operator.insight.text.output import (
     HEAD,
     Cell,
     ago,
+    counted,
     joined,
     paragraph,
     table,
@@ -60,6 +61,12 @@ def _cluster(status: Status, now: datetime) -> Iterator[Text]:
         yield title("Node sets", apart=True)
         yield table(_NODE_SET_COLUMNS, map(_workers, status.node_sets), indent=True)
         yield from _troubles([(f"NodeSet {one.name}", one.health) for one in status.node_sets])
+    if status.older_pods:
+        yield paragraph(
+            f"{counted(status.older_pods, 'pod')} made by an earlier version, with fewer limits; "
+            "`kubectl slurm doctor` says how to have them made again.",
+            apart=True,
+        )
     yield from _slurm(status, now)
     yield title("Waiting", apart=True)
     if not status.waiting:

@@ -9,7 +9,7 @@ from slurm_operator.api.shared.images import default_image
 from slurm_operator.api.shared.refs import SecretKey
 from slurm_operator.api.shared.services import Service
 from slurm_operator.api.slinky.accounting import DATABASE, Accounting, ManagedDatabase
-from slurm_operator.manifests.builders import parts
+from slurm_operator.manifests.builders import hardening, parts
 from slurm_operator.manifests.builders.workloads import Wish, with_input
 from slurm_operator.manifests.compare.differences import quantity
 from slurm_operator.manifests.meta import Manifest
@@ -97,14 +97,16 @@ def password_secret(accounting: Accounting) -> Manifest:
     return {"apiVersion": "v1", "kind": "Secret", "metadata": without_owner(metadata), "type": "Opaque"}
 
 
-def mariadb(accounting: Accounting, managed: ManagedDatabase, password: SecretHandle) -> list[Manifest]:
+def mariadb(
+    accounting: Accounting, managed: ManagedDatabase, password: SecretHandle, stamp: str
+) -> list[Manifest]:
     """Service, volume and StatefulSet."""
     name = names.database_workload(accounting.metadata.name)
     claims = [] if managed.storage.existing_claim else [claim(accounting, managed)]
     return [
         owner(accounting).service(name, Service(), APP, names.DATABASE_PORT),
         *claims,
-        stateful_set(accounting, managed, password),
+        stateful_set(accounting, managed, password, stamp),
     ]
 
 
@@ -126,9 +128,11 @@ def claim(accounting: Accounting, managed: ManagedDatabase) -> Manifest:
     }
 
 
-def stateful_set(accounting: Accounting, managed: ManagedDatabase, password: SecretHandle) -> Manifest:
+def stateful_set(
+    accounting: Accounting, managed: ManagedDatabase, password: SecretHandle, stamp: str
+) -> Manifest:
     ours, name = owner(accounting), names.database_workload(accounting.metadata.name)
-    metadata = ours.pod_metadata(managed.template, APP, {PASSWORD_HASH: password.digest})
+    metadata = ours.pod_metadata(managed.template, APP, {PASSWORD_HASH: stamp})
     manifest: Manifest = {
         "apiVersion": "apps/v1",
         "kind": "StatefulSet",
@@ -140,7 +144,7 @@ def stateful_set(accounting: Accounting, managed: ManagedDatabase, password: Sec
             # A pod that never became ready must not stand in the way of the one that would.
             "podManagementPolicy": "Parallel",
             "selector": {"matchLabels": ours.selector},
-            "template": {"metadata": metadata, "spec": pod(accounting, managed, password)},
+            "template": hardening.noted({"metadata": metadata, "spec": pod(accounting, managed, password)}),
         },
     }
     return with_input(
@@ -169,7 +173,7 @@ def pod(accounting: Accounting, managed: ManagedDatabase, password: SecretHandle
             parts.memory_volume("run"),
         ],
     }
-    return parts.pod_spec(base, managed.template, required=(APP,))
+    return hardening.confined(parts.pod_spec(base, managed.template, required=(APP,)), (APP,))
 
 
 def container(managed: ManagedDatabase, password: SecretHandle) -> Manifest:

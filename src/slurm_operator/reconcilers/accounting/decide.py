@@ -13,7 +13,7 @@ from slurm_operator.manifests.objects import Secret
 from slurm_operator.manifests.secrets import SecretHandle
 from slurm_operator.plan.actions import Action, DeleteObject, GenerateSecret, Wait
 from slurm_operator.plan.plan import Lane, Plan, lane, plan
-from slurm_operator.reconcilers.accounting import database, desired
+from slurm_operator.reconcilers.accounting import database, desired, password_stamp
 from slurm_operator.reconcilers.accounting.observe import OWNED, Seen
 from slurm_operator.reconcilers.shared.children import missing_among, missing_secret, surplus
 from slurm_operator.reconcilers.shared.deletion_hold import holding
@@ -46,7 +46,7 @@ def decide(seen: Seen, now: datetime) -> Plan:
         lane("service", missing_among([service], seen.children)),
         lane("mariadb", missing_password(seen), missing_among(mariadb, seen.children)),
         slurmdbd(seen),
-        lane("leftovers", leftovers(seen, [service, *mariadb])),
+        lane("leftovers", leftovers(seen, [service, *mariadb]) if seen.knows_stamp else []),
     )
 
 
@@ -98,9 +98,10 @@ def missing_password(seen: Seen) -> list[GenerateSecret]:
 
 def mariadb_objects(seen: Seen) -> list[Manifest]:
     managed = seen.accounting.spec.managed
-    if managed is None or not isinstance(seen.password, SecretHandle):
+    if managed is None or not isinstance(seen.password, SecretHandle) or not seen.knows_stamp:
         return []
-    return database.mariadb(seen.accounting, managed, seen.password)
+    stamp = password_stamp.stamp(seen, seen.password)
+    return database.mariadb(seen.accounting, managed, seen.password, stamp)
 
 
 def slurmdbd(seen: Seen) -> Lane:
@@ -108,8 +109,10 @@ def slurmdbd(seen: Seen) -> Lane:
     waits = {need.wait: None for need in seen.needs}
     if waits or seen.address is None or not isinstance(seen.password, SecretHandle):
         return lane("slurmdbd", waits)
-    config = desired.conf_secret(seen.accounting, seen.address, seen.password)
-    workload = desired.stateful_set(seen, seen.address, config)
+    stamp = password_stamp.stamp(seen, seen.password)
+    config = desired.conf_secret(seen.accounting, seen.address, seen.password, stamp)
+    conf_hash = password_stamp.conf_hash(seen, seen.address, seen.password, stamp)
+    workload = desired.stateful_set(seen, seen.address, conf_hash)
     write = missing_secret(config, seen.conf_secret)
     return lane("slurmdbd", [write] if write is not None else [], missing_among([workload], seen.children))
 

@@ -6,12 +6,11 @@ from slurm_operator.api.shared.auth import SlurmUser, with_munge
 from slurm_operator.api.shared.images import default_image
 from slurm_operator.api.slinky.accounting import Accounting
 from slurm_operator.api.slinky.key_secrets import munge_key
-from slurm_operator.manifests.builders import key_ring, munge, parts
+from slurm_operator.manifests.builders import hardening, key_ring, munge, parts
 from slurm_operator.manifests.builders.workloads import Wish, with_input
-from slurm_operator.manifests.digests import digest
 from slurm_operator.manifests.meta import Manifest
 from slurm_operator.manifests.secrets import SecretHandle
-from slurm_operator.reconcilers.accounting import check, conf
+from slurm_operator.reconcilers.accounting import check, conf, password_stamp
 from slurm_operator.reconcilers.accounting.database import Address, without_owner
 from slurm_operator.reconcilers.accounting.observe import APP, Seen
 
@@ -43,18 +42,19 @@ def service(accounting: Accounting) -> Manifest:
     )
 
 
-def conf_secret(accounting: Accounting, address: Address, password: SecretHandle) -> Manifest:
-    name = accounting.child_names.config
-    return owner(accounting).secret(name, {conf.FILE: conf.slurmdbd_conf(accounting, address, password)})
+def conf_secret(accounting: Accounting, address: Address, password: SecretHandle, stamp: str) -> Manifest:
+    text = conf.slurmdbd_conf(accounting, address, password)
+    config = owner(accounting).secret(accounting.child_names.config, {conf.FILE: text})
+    return password_stamp.noted(config, stamp, password)
 
 
-def stateful_set(seen: Seen, address: Address, config: Manifest) -> Manifest:
+def stateful_set(seen: Seen, address: Address, conf_hash: str) -> Manifest:
     """slurmdbd, once it has all that it needs. Replaced when its configuration, key or image changes."""
     assert isinstance(seen.slurm_key, SecretHandle)
     assert isinstance(seen.signing_key, SecretHandle)
     spec, ours, called = seen.accounting.spec, owner(seen.accounting), seen.accounting.child_names
     hashes = {
-        names.SLURMDBD_CONF_HASH: digest(config["stringData"]),
+        names.SLURMDBD_CONF_HASH: conf_hash,
         names.SLURM_KEY_HASH: seen.key_hash,
         names.JWT_KEY_HASH: seen.signing_key.digest,
     }
@@ -78,7 +78,9 @@ def stateful_set(seen: Seen, address: Address, config: Manifest) -> Manifest:
             "serviceName": called.service,
             "podManagementPolicy": "Parallel",
             "selector": {"matchLabels": ours.selector},
-            "template": {"metadata": metadata, "spec": pod(seen.accounting, address, [*files, ring])},
+            "template": hardening.noted(
+                {"metadata": metadata, "spec": pod(seen.accounting, address, [*files, ring])}
+            ),
         },
     }
     inputs = [metadata, files, Wish(spec.slurmdbd), Wish(spec.template)]
@@ -107,7 +109,8 @@ def pod(accounting: Accounting, address: Address, files: list[Manifest]) -> Mani
             *(munge.volumes(munge_key(accounting)) if auth is not None else []),
         ],
     }
-    return parts.pod_spec(base, spec.template, required=(APP, munge.NAME))
+    whole = parts.pod_spec(base, spec.template, required=(APP, munge.NAME))
+    return hardening.confined(whole, (APP, munge.NAME, check.CONTAINER))
 
 
 def container(wishes: Manifest, user: SlurmUser) -> Manifest:

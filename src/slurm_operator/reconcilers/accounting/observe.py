@@ -69,6 +69,7 @@ class Seen:
             self.jwks,
             self._database_need,
             self._conf_need,
+            self._stamp_need,
         )
         return [fact for fact in found if isinstance(fact, Need)]
 
@@ -86,6 +87,19 @@ class Seen:
             message = f"waiting for MariaDB at {self.address}: {why}."
             return Need(subject="MariaDB", reason="DatabaseStarting", message=message, comes=True)
         return None
+
+    @property
+    def knows_stamp(self) -> bool:
+        """The Secret that says which password the pods were made for has been read."""
+        return not isinstance(self.conf_secret, Unread)
+
+    @property
+    def _stamp_need(self) -> Need | None:
+        if not isinstance(self.conf_secret, Unread):
+            return None
+        subject = f"Secret {self.accounting.child_names.config}"
+        message = f"waiting for {subject}, which cannot be read: {self.conf_secret.why}."
+        return Need(subject=subject, reason="SecretUnread", message=message)
 
     @property
     def _conf_need(self) -> Need | None:

@@ -9,7 +9,7 @@ from slurm_operator.api.slinky.controller import Controller
 from slurm_operator.api.slinky.key_secrets import munge_key
 from slurm_operator.api.slinky.loginset import LoginSet
 from slurm_operator.manifests import kinds
-from slurm_operator.manifests.builders import key_ring, munge, parts, sshd
+from slurm_operator.manifests.builders import hardening, key_ring, munge, parts, sshd
 from slurm_operator.manifests.builders.dns import controller_address, service_domain, worker_domain
 from slurm_operator.manifests.builders.workloads import Wish, login_kind, with_input
 from slurm_operator.manifests.digests import digest
@@ -130,10 +130,9 @@ def workload(seen: Seen) -> Manifest:
             "revisionHistoryLimit": 0,
             "selector": {"matchLabels": ours.selector},
             **_replacement(loginset),
-            "template": {
-                "metadata": metadata,
-                "spec": pod(loginset, seen.controller, with_ring(seen, volumes)),
-            },
+            "template": hardening.noted(
+                {"metadata": metadata, "spec": pod(loginset, seen.controller, with_ring(seen, volumes))}
+            ),
         },
     }
     wishes = [Wish(one) for one in (spec.login, spec.initconf, spec.template)]
@@ -197,7 +196,8 @@ def pod(loginset: LoginSet, controller: Controller, volumes: list[Manifest]) -> 
             *(munge.volumes(munge_key(controller)) if auth is not None else []),
         ],
     }
-    return parts.pod_spec(base, spec.template, required=(APP, INITCONF, munge.NAME))
+    whole = parts.pod_spec(base, spec.template, required=(APP, INITCONF, munge.NAME))
+    return hardening.confined(whole, (munge.NAME,))
 
 
 def searched(loginset: LoginSet, controller: Controller) -> list[str]:

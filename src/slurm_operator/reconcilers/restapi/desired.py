@@ -5,7 +5,7 @@ from slurm_operator.api.shared import names
 from slurm_operator.api.shared.images import default_image
 from slurm_operator.api.slinky.restapi import RestApi
 from slurm_operator.manifests import kinds
-from slurm_operator.manifests.builders import parts
+from slurm_operator.manifests.builders import hardening, parts
 from slurm_operator.manifests.builders.workloads import Wish, with_input
 from slurm_operator.manifests.digests import digest
 from slurm_operator.manifests.meta import Manifest
@@ -64,7 +64,7 @@ def deployment(seen: Seen) -> Manifest:
             "replicas": spec.replicas,
             "revisionHistoryLimit": 0,
             "selector": {"matchLabels": ours.selector},
-            "template": {"metadata": metadata, "spec": pod(seen, seen.slurm_key)},
+            "template": hardening.noted({"metadata": metadata, "spec": pod(seen, seen.slurm_key)}),
         },
     }
     usual = names.controller_config(spec.controller_ref.name)
@@ -89,7 +89,7 @@ def pod(seen: Seen, slurm_key: SecretHandle) -> Manifest:
         "containers": [container(seen)],
         "volumes": [parts.projected("slurm-etc", 0o600, *files)],
     }
-    return parts.pod_spec(base, spec.template, required=(APP,))
+    return hardening.confined(parts.pod_spec(base, spec.template, required=(APP,)), (APP,))
 
 
 def container(seen: Seen) -> Manifest:

@@ -72,7 +72,15 @@ def _adopted(world: World, scope: Scope) -> Iterator[tuple[ObjectKey, SlurmServe
             continue
         token = adopted_token(cluster, world) if cluster.spec.server is not None else None
         if cluster.spec.server is not None and isinstance(token, SecretHandle):
-            yield slurm_of(cluster), SlurmServer((cluster.spec.server,), token, is_only_watched=True)
+            yield (
+                slurm_of(cluster),
+                SlurmServer(
+                    (cluster.spec.server,),
+                    token,
+                    is_only_watched=True,
+                    authorities=cluster.spec.server_ca_bundle,
+                ),
+            )
 
 
 def url(restapi: RestApi) -> str:

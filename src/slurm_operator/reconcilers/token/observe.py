@@ -15,7 +15,8 @@ from slurm_operator.manifests.secrets import SecretHandle
 from slurm_operator.plan.world import World
 from slurm_operator.reconcilers.shared.dependencies import with_shared_keys
 
-# What we note on the Secret about the token in it, so that nobody has to read the token to know.
+# What we note on the Secret about the token in it, so that nobody has to read the token to know. The digest
+# of the key tells its readers no more than the token does, which is signed with that key.
 ISSUED_AT = "token.slinky.slurm.net/issued-at"
 EXPIRES_AT = "token.slinky.slurm.net/expires-at"
 USERNAME = "token.slinky.slurm.net/username"

@@ -17,7 +17,7 @@ def status_fields(seen: Seen) -> Manifest:
     token, issued = seen.token, seen.issued
     fields: Manifest = {"observedGeneration": token.metadata.generation, "secret": token.secret_name}
     if issued is not None:
-        fields |= {"issuedAt": issued.at, "expiresAt": issued.until, "keyDigest": issued.key_digest}
+        fields |= {"issuedAt": issued.at, "expiresAt": issued.until}
         if token.spec.refresh:
             fields["renewsAt"] = due(issued)
     return fields

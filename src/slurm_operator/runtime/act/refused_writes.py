@@ -18,6 +18,7 @@ from slurm_operator.backoff import backoff_seconds, spread
 from slurm_operator.kube.errors import (
     AlreadyExists,
     ApiError,
+    BudgetRefused,
     Conflict,
     Gone,
     KubeError,
@@ -31,7 +32,7 @@ from slurm_operator.manifests.meta import Child
 
 FIRST_SECONDS = 1.0
 LONGEST_SECONDS = 300.0
-# What may be taken at any moment, without a change that we would see: room in a quota, a node that is busy.
+# What may be taken at any moment, without a change that we would see: room in a quota, in etcd, in a queue.
 LONGEST_PASSING_SECONDS = 30.0
 
 # What is forgotten so long after it could have been tried again: nobody wants it any more.
@@ -39,13 +40,22 @@ FORGOTTEN_AFTER_SECONDS = 600.0
 
 _REQUEST_TIMEOUT = 408
 
+# What etcd says when its quota is used up. It takes reads and deletes until somebody makes room.
+_FULL = "database space exceeded"
+
 Owner = tuple[str, ObjectKey]  # A reconciler's name and the key it looks at.
 
 _MOMENT = re.compile(rb"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[^\" ]*")
 
 
 def is_refusal(error: KubeError) -> bool:
-    """Whether the server said no, and will as long as nothing changes. Not a crossing write, not weather."""
+    """Whether the server said no, and will as long as nothing changes. Not a crossing write, not weather.
+
+    Nor that there is no room: passes come every second, and each would send its writes into a server that has
+    just asked for fewer.
+    """
+    if has_no_room(error):
+        return True
     if not isinstance(error, ApiError) or not 400 <= error.code < 500 or error.code == _REQUEST_TIMEOUT:
         return False
     if isinstance(error, AlreadyExists):
@@ -53,9 +63,18 @@ def is_refusal(error: KubeError) -> bool:
     return not isinstance(error, Conflict | Gone | NamespaceEnding | TooManyRequests | Unauthorised)
 
 
+def has_no_room(error: KubeError) -> bool:
+    """The server has too much to do, or its etcd is full: the write was surely not taken.
+
+    Of a Service for which it could not note an address it says that the address is invalid.
+    """
+    is_full = isinstance(error, ApiError) and _FULL in str(error)
+    return is_full or (isinstance(error, TooManyRequests) and not isinstance(error, BudgetRefused))
+
+
 def is_passing(error: KubeError) -> bool:
     """Whether it may end without a change that we would see."""
-    return "exceeded quota" in str(error)
+    return "exceeded quota" in str(error) or has_no_room(error)
 
 
 class Asked(NamedTuple):

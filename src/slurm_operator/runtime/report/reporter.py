@@ -21,7 +21,7 @@ from slurm_operator.plan.actions import Action, Wait, subject
 from slurm_operator.plan.conditions import Condition, settled
 from slurm_operator.plan.plan import Outcome, Plan
 from slurm_operator.plan.reconciler import Reconciler, StatusReport
-from slurm_operator.runtime.act.refused_writes import Asked, Refusals, is_refusal
+from slurm_operator.runtime.act.refused_writes import Asked, Refusals, is_passing, is_refusal
 from slurm_operator.runtime.report import event_batches
 from slurm_operator.runtime.report.event_batches import News, Words
 from slurm_operator.runtime.report.ready_events import Readiness
@@ -157,7 +157,7 @@ class Reporter:
                 return await self.write_status(reconciler, about, report, now)
             if not is_refusal(error):
                 return Told(trouble=str(error))
-            seconds = self._refusals.note(who, asked, str(error))
+            seconds = self._refusals.note(who, asked, str(error), passing=is_passing(error))
             log.warning("status refused", reconciler=reconciler.name, key=str(who[1]), error=str(error))
             return Told(waits_seconds=seconds)
         self._refusals.taken(who, asked)

@@ -111,6 +111,9 @@ def test_an_explicit_false_and_zero_of_the_user_count():
         "runAsNonRoot": False,
         "runAsUser": 0,
         "runAsGroup": 401,
+        # Root keeps its capabilities: it may need them.
+        "seccompProfile": {"type": "RuntimeDefault"},
+        "allowPrivilegeEscalation": False,
     }
 
 

@@ -172,3 +172,17 @@ def test_status_tells_when_it_is_valid_and_what_is_missing():
 
 def test_a_deleted_token_needs_nothing():
     assert RECONCILER.observe(KEY, HandmadeWorld()) is None
+
+
+def test_the_status_says_nothing_about_the_signing_key():
+    told = [
+        RECONCILER.status(
+            seen := RECONCILER.observe(KEY, there), RECONCILER.decide(seen, NOW), Outcome()
+        ).fields
+        for there in (
+            world(token(), signing=keys(digest=digest), secret=holding(key=digest)) for digest in ("k1", "k2")
+        )
+    ]
+
+    assert told[0] == told[1]
+    assert told[0]["expiresAt"] == NOW + HOUR

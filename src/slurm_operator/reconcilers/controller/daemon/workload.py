@@ -5,7 +5,7 @@ from slurm_operator.api.shared.auth import with_munge
 from slurm_operator.api.shared.images import default_image
 from slurm_operator.api.slinky.controller import Controller
 from slurm_operator.api.slinky.key_secrets import munge_key
-from slurm_operator.manifests.builders import key_ring, logs, munge
+from slurm_operator.manifests.builders import hardening, key_ring, logs, munge
 from slurm_operator.manifests.builders.dns import worker_domain
 from slurm_operator.manifests.builders.parts import (
     apart_from,
@@ -153,7 +153,7 @@ def template(seen: Seen, port: int) -> Manifest:
     metadata = head.pod_metadata(controller.spec.template, CONTAINER, notes)
     if not controller.spec.ha.enabled:
         metadata["labels"][names.LABEL_ACTIVE] = "true"  # The only one is always in charge.
-    return {"metadata": metadata, "spec": pod(seen, port)}
+    return hardening.noted({"metadata": metadata, "spec": pod(seen, port)})
 
 
 def pod(seen: Seen, port: int) -> Manifest:
@@ -168,7 +168,8 @@ def pod(seen: Seen, port: int) -> Manifest:
         "dnsConfig": {"searches": [worker_domain(controller)]},
     }
     merged = pod_spec(base, controller.spec.template, OUR_CONTAINERS)
-    return with_affinity(merged, apart_from(head.selector))
+    placed = with_affinity(merged, apart_from(head.selector))
+    return hardening.confined(placed, OUR_CONTAINERS)
 
 
 def settled_pod(seen: Seen) -> Manifest:

@@ -11,7 +11,7 @@ from slurm_operator.api.shared.worker_parts import Records, ScalingMode
 from slurm_operator.api.slinky.controller import Controller
 from slurm_operator.api.slinky.key_secrets import munge_key, slurm_key
 from slurm_operator.api.slinky.nodeset import NodeSet
-from slurm_operator.manifests.builders import key_ring, logs, munge, parts
+from slurm_operator.manifests.builders import hardening, key_ring, logs, munge, parts
 from slurm_operator.manifests.builders.dns import controller_address, worker_domain
 from slurm_operator.manifests.builders.owners import owner_reference
 from slurm_operator.manifests.builders.shell import one_word
@@ -81,7 +81,12 @@ class WorkerPods:
         ring = (
             {} if controller.spec.external else {names.KEY_RING: key_ring.name_of(slurm_key(controller).name)}
         )
-        self._notes = {RESOURCES_DIGEST: resources_digest(nodeset), **ring, **(notes or {})}
+        self._notes = {
+            RESOURCES_DIGEST: resources_digest(nodeset),
+            names.POD_SECURITY: names.POD_SECURITY_NOW,
+            **ring,
+            **(notes or {}),
+        }
         self._specs: dict[tuple[bool, str], Manifest] = {}
 
     def pod(self, slot: Slot) -> Manifest:
@@ -147,7 +152,9 @@ def _spec(nodeset: NodeSet, controller: Controller, slot: Slot) -> Manifest:
         {"automountServiceAccountToken": False, **base}, wishes, ("slurmd", "logfile", munge.NAME)
     )
     whole.pop("nodeName", None)  # The scheduler places workers, so that priorities and preemption work.
-    return host_network.adapted(killing_probes.without_empty(whole), is_daemon=slot.is_daemon)
+    # Jobs run in the container of slurmd, with sudo and containers of their own: that one stays as it is.
+    confined = hardening.confined(whole, (logs.NAME, munge.NAME), without_root=(logs.NAME,))
+    return host_network.adapted(killing_probes.without_empty(confined), is_daemon=slot.is_daemon)
 
 
 def slurmd(nodeset: NodeSet, controller: Controller, slot: Slot) -> Manifest:
