@@ -33,7 +33,9 @@ from slurm_operator.plan import actions
 from slurm_operator.plan.actions import Action, subject
 from slurm_operator.plan.plan import Outcome, Plan
 from slurm_operator.reconcilers.controller import RECONCILER
+from slurm_operator.reconcilers.controller.annotations import DIGEST_WORD
 from slurm_operator.reconcilers.controller.configuration.files import Files, files_of
+from slurm_operator.reconcilers.controller.daemon.trial_scripts import FIRST
 from slurm_operator.reconcilers.controller.observe import Seen
 from slurm_operator.slurm.conf.lines import parse
 from slurm_operator.slurm.health import ControllerPing
@@ -73,6 +75,7 @@ class Play:
     restarts: int = 0
     transcript: list[str] = field(default_factory=list)
     uids: int = 0
+    has_state: bool = False  # slurmctld has run, and its volume remembers it.
 
     def rounds(self, most: int = 90) -> "Play":
         """Passes until nothing is left to do or to wait for."""
@@ -222,10 +225,16 @@ class Play:
                     labels=labels,
                     annotations=template["annotations"],
                 )
+                mounted = self.mounted()
+                said = GOOD if self.has_state or mounted is None else self.rehearse(mounted)
+                if mounted is not None and said != GOOD:
+                    self.world.things.append(held_up(Pod(metadata=meta), mounted.digest, said))
+                    continue
+                self.has_state = True
                 self.world.things.append(
                     running(Pod(metadata=meta), self.now + timedelta(milliseconds=500), is_ready=index == 0)
                 )
-                self.running = self.mounted() if index == 0 else self.running
+                self.running = mounted if index == 0 else self.running
 
     def _slurm(self) -> None:
         if not self.has_restapi or self.running is None:
@@ -267,6 +276,21 @@ def running(pod: Pod, at: datetime, *, is_ready: bool) -> Pod:
     return wire.replace(
         pod, status=PodStatus(phase="Running", conditions=conditions, container_statuses=(container,))
     )
+
+
+def held_up(pod: Pod, digest: str, said: str) -> Pod:
+    """What comes before slurmctld has refused the files, more than once."""
+    words = f"{DIGEST_WORD}{digest}\n{said}"
+    trial = ContainerStatus(
+        name=FIRST,
+        restart_count=2,
+        state=ContainerState(waiting=ContainerStateWaiting(reason="CrashLoopBackOff")),
+        last_state=ContainerState(terminated=ContainerStateTerminated(exit_code=1, message=words)),
+    )
+    waiting = ContainerState(waiting=ContainerStateWaiting(reason="PodInitializing"))
+    main = ContainerStatus(name="slurmctld", state=waiting)
+    status = PodStatus(phase="Pending", init_container_statuses=(trial,), container_statuses=(main,))
+    return wire.replace(pod, status=status)
 
 
 def crashing(pod: Pod, said: str, began: datetime | None = None) -> Pod:

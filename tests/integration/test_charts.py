@@ -143,7 +143,7 @@ SLURM = {
     "an older exporter": ({"slurm-exporter": {"enabled": True}}, "RestApi", "slurm", "spec.exporter", {"enabled": True}),
     "an older sssd.conf": ({"loginsets": {"a": {"sssdConf": "[sssd]\n"}}}, "LoginSet", "slurm-login-a", "spec.sssdConfRef.name", "slurm-login-a-sssd-conf"),
     "files of others": ({"configFileRefs": [{"name": "mine"}]}, "Controller", "slurm", "spec.configFileRefs", [{"name": "mine"}]),
-    "a3 mega": ({"nodesets": {"gpu": {}}, "vendor": {"google": {"a3mega": MACHINES}}}, "NodeSet", "slurm-worker-gpu", "spec.extraConf", "Gres=gpu:nvidia_h100:8"),
+    "a3 mega": ({"nodesets": {"gpu": {}}, "vendor": {"google": {"a3mega": MACHINES}}}, "NodeSet", "slurm-worker-gpu", "spec.extraConf", "Gres=gpu:nvidia_h100_80gb_hbm3:8"),
     "a3 ultra": ({"nodesets": {"gpu": {}}, "vendor": {"google": {"a3ultra": MACHINES}}}, "ConfigMap", "slurm-config-google", "data", {"gres.conf": "AutoDetect=nvidia\n"}),
 }  # fmt: skip
 

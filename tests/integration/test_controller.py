@@ -109,7 +109,6 @@ def manager(plane, space, tmp_path):
 
 def test_a_controller_gets_its_children_in_a_safe_order(space, manager):
     space.controller()
-    space.end_rehearsal()
     until(lambda: space.get("statefulset", "slurm-controller"), what="the StatefulSet")
 
     uid = space.get("controller", "slurm")["metadata"]["uid"]
@@ -121,7 +120,7 @@ def test_a_controller_gets_its_children_in_a_safe_order(space, manager):
         assert (owner["kind"], owner["uid"], owner["controller"]) == ("Controller", uid, True), name
     for name in ("slurm-auth-slurm", "slurm-auth-jwt"):
         assert "ownerReferences" not in space.get("secret", name)["metadata"]
-    until(lambda: not [n for n in space.all("configmaps") if "rehearsal" in n], what="the rehearsal gone")
+    assert not [name for name in space.all("pods") if "rehearsal" in name], "its own pod tries out the files"
     assert space.condition("Ready")["status"] == "False"
     assert space.get("controller", "slurm")["status"]["endpoint"] == f"slurm-controller.{space.name}:6817"
 
@@ -130,11 +129,9 @@ def test_what_is_deleted_comes_back_and_a_second_operator_writes_nothing(space, 
     space.controller()
     with running_manager(operator(plane, "op-first"), tmp_path / "first", "--namespaces", space.name) as first:  # fmt: skip
         first.wait_ready()
-        space.end_rehearsal()
         until(lambda: space.get("statefulset", "slurm-controller"), what="the StatefulSet")
         plane.kubectl("delete", "service", "slurm-controller", "-n", space.name)
         until(lambda: space.get("service", "slurm-controller"), what="the Service again")
-        until(lambda: not [n for n in space.all("configmaps") if "rehearsal" in n], what="the rehearsal gone")
         settled(space, "op-first")
 
     with running_manager(operator(plane, "op-second"), tmp_path / "second", "--namespaces", space.name) as second:  # fmt: skip
@@ -158,7 +155,6 @@ def settled(space: Space, user: str) -> None:
 
 def test_a_bad_line_never_reaches_the_mounted_files(space, manager):
     space.controller(extraConf="KillWait=5\n")
-    space.end_rehearsal()
     until(lambda: space.get("statefulset", "slurm-controller"), what="the StatefulSet")
     good = space.get("configmap", "slurm-config")["data"]
 
@@ -194,7 +190,6 @@ def test_files_that_come_later_are_waited_for_and_followed(space, plane, manager
     plane.kubectl("create", "secret", "generic", "books-auth-slurm", "-n", space.name, key)
     space.until_reason("Degraded", "ConfigMapNotFound")
     plane.kubectl("create", "configmap", "more", "-n", space.name, "--from-literal=gres.conf=AutoDetect=off")
-    space.end_rehearsal()
     until(lambda: space.get("configmap", "slurm-config"), what="the files")
 
     data = space.get("configmap", "slurm-config")["data"]

@@ -72,17 +72,11 @@ def operating(plane, log: Path):
 
 
 def make_cluster(plane, ns: str) -> None:
-    """Until the operator has made all of it, slurmctld after its rehearsal."""
+    """Until the operator has made all of it."""
     apply(plane, ours("Cluster", ns, "demo", CLUSTER))
 
-    def has_pods() -> bool:
-        there = pods(plane, ns)
-        for name in there:
-            if "rehearsal" in name:
-                end(plane, ns, name, "good")
-        return there.keys() >= {*WORKERS, "demo-controller-0"}
-
-    until(has_pods, seconds=120, what="the pods of a cluster")
+    wanted = {*WORKERS, "demo-controller-0"}
+    until(lambda: pods(plane, ns).keys() >= wanted, seconds=120, what="the pods of a cluster")
     until(lambda: held(plane, ns) >= {"nodesets", "controllers"}, what="parts that are held")
 
 

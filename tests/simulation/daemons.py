@@ -1,6 +1,7 @@
 """Every daemon but slurmd: what it reads when it starts, whom it waits for, and what it then understands."""
 
 import base64
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -17,8 +18,8 @@ from slurm_operator import wire
 from slurm_operator.api.shared import names
 from slurm_operator.kube.secret_values import value_digest
 from slurm_operator.manifests import kinds
-from slurm_operator.reconcilers.controller.annotations import REHEARSAL_APP
-from slurm_operator.reconcilers.controller.configuration.rehearsal import GOOD
+from slurm_operator.reconcilers.controller.annotations import DIGEST_WORD, REHEARSAL_APP
+from slurm_operator.reconcilers.controller.daemon.trial_scripts import FIRST, GOOD
 from slurm_operator.slurm.conf.lines import parse
 from slurm_operator.slurm.partition import Partition
 
@@ -73,6 +74,8 @@ class Daemons:
     spool: str = ""  # Where slurmds look for their steps: they find none again after a change of it.
     costs_steps: Callable[[], None] = lambda: None  # Told right before that happens.
     state: str = ""  # The disk that has slurmctld's memory.
+    disks: set[str] = field(default_factory=set)  # All that ever had it.
+    trials: dict[str, str] = field(default_factory=dict)  # What was said to the files before a first start.
     has_met_slurmdbd: bool = False
     _looks_at: dict[str, tuple[object, datetime]] = field(default_factory=dict)
     _unheard: dict[str, datetime] = field(default_factory=dict)
@@ -135,20 +138,16 @@ class Daemons:
                 return True
 
     def init_statuses(self, process: Process) -> list[Object]:
-        """The check of the database, which runs before slurmdbd."""
+        """The check of the database, which runs before slurmdbd, and the trial before slurmctld."""
+        if process.app == SLURMCTLD and process.pod_uid in self.trials:
+            return [init_status(FIRST, self.trials[process.pod_uid], GOOD)]
         if process.app != SLURMDBD:
             return []
-        trouble = self.troubles.get(process.pod_uid, "")
-        ended = {"terminated": {"exitCode": 1 if trouble else 0, "message": trouble or CHECKED}}
-        if not trouble:
-            return [{"name": "check-database", "state": ended}]
-        return [
-            {
-                "name": "check-database",
-                "state": {"waiting": {"reason": "CrashLoopBackOff"}},
-                "lastState": ended,
-            }
-        ]
+        return [init_status("check-database", self.troubles.get(process.pod_uid, ""), CHECKED)]
+
+    def is_held_up(self, process: Process) -> bool:
+        """Its daemon has not been started: what comes before it has not ended well."""
+        return process.app == SLURMCTLD and bool(self.trials.get(process.pod_uid))
 
     # ---- A second passes
 
@@ -221,11 +220,25 @@ class Daemons:
             self.machines.end_well(process, words, exit_code=1 if bad else 0)
 
     def _follow_slurmctld(self, pods: dict[str, Object]) -> None:
-        running = self._up(SLURMCTLD)
+        running = [one for one in self._up(SLURMCTLD) if self._is_tried_out(one, pods[one.pod_uid])]
         if not any((process.pod_uid, process.started_at) == self.head for process in running):
             self.head, self.ctld.is_up = None, False
         if self.head is None and running:
             self._boot(running[0], pods[running[0].pod_uid])
+
+    def _is_tried_out(self, process: Process, pod: Object) -> bool:
+        """Before its first start slurmctld tries out its files, again and again, until it takes them."""
+        first = [one["name"] for one in pod["spec"].get("initContainers") or ()]
+        if FIRST not in first or self.trials.get(process.pod_uid) == "":
+            return True
+        files = self.files[process.pod_uid]
+        bad = (
+            is_spoilt(files, BAD) if mounts.state_of(self.server, pod, "statesave") not in self.disks else ""
+        )
+        digest = re.search(rf"{DIGEST_WORD}[0-9a-f]+", files["slurm.conf"])
+        words = f"{digest[0] if digest else ''}\nslurmctld: error: {bad}: line 3: {BAD}"
+        self.trials[process.pod_uid] = words if bad else ""
+        return not bad
 
     def _follow_slurmd(self) -> None:
         if self.head is not None and FATAL in self.spool:
@@ -249,6 +262,7 @@ class Daemons:
             self.world.loses_memory(pod)
             self.ctld.lose_state()
         self.state = disk
+        self.disks.add(disk)
         self.head, self.ctld.is_up = (process.pod_uid, process.started_at), True
         self.booted += 1
         self._take(process, files)
@@ -308,6 +322,14 @@ class Daemons:
 
     def _up(self, app: str) -> list[Process]:
         return self.machines.running(app)
+
+
+def init_status(name: str, trouble: str, good: str) -> Object:
+    """Of a container that checks something before the daemon starts."""
+    ended = {"terminated": {"exitCode": 1 if trouble else 0, "message": trouble or good}}
+    if not trouble:
+        return {"name": name, "state": ended}
+    return {"name": name, "state": {"waiting": {"reason": "CrashLoopBackOff"}}, "lastState": ended}
 
 
 def spool_of(files: Files) -> str:

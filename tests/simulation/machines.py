@@ -268,6 +268,8 @@ class Machines:
         if process.restarts:
             ended = {"exitCode": 1, "message": process.last_words, "startedAt": text(process.started_at)}
             status["lastState"] = {"terminated": ended}
+        if self.daemons is not None and self.daemons.is_held_up(process):
+            phase, status["state"] = "Pending", {"waiting": {"reason": "PodInitializing"}}
         first = self.daemons.init_statuses(process) if self.daemons is not None else []
         self._write_status(pod, phase, status, is_ready, process.address, first)
 

@@ -7,8 +7,14 @@ import pytest
 from parser_box import ADDRESS
 
 from slurm_operator.reconcilers.controller.configuration.files import Files, files_of, refusal, wanted_files
-from slurm_operator.reconcilers.controller.configuration.rehearsal import TRY_OUT, Verdict, config_map, judged
+from slurm_operator.reconcilers.controller.configuration.rehearsal import Verdict, config_map, judged
 from slurm_operator.reconcilers.controller.configuration.slurm_conf import state_directory
+from slurm_operator.reconcilers.controller.daemon.trial_scripts import (
+    MOUNTED,
+    STATE_VARIABLE,
+    TRY_OUT,
+    TRY_OUT_FIRST,
+)
 from slurm_operator.reconcilers.controller.observe import observe
 from testing.boxed.box import Box, box_in
 from testing.boxed.daemon import wait_until
@@ -83,3 +89,65 @@ def test_what_only_slurmctld_notices_is_refused_in_its_own_words(box, extra, say
 
     assert not found.is_good
     assert says in found.message
+
+
+def first_trial(box: Box, made, *left: str) -> str:
+    """What the container before slurmctld says to the files that it would start with; `left` is in its state."""
+    seen = observe(KEY, made)
+    found = wanted_files(seen)
+    assert refusal(seen, found) is None, "our own check lets it pass"
+    state = state_directory(seen.controller)
+    mine = ["/run/slurmctld", "/var/log/slurm", "/etc/slurm", state]
+    box.run("rm", "-rf", *mine, MOUNTED)
+    box.run("mkdir", "-p", *mine, f"{MOUNTED}/etc", f"{MOUNTED}/state")
+    box.run("chown", "-R", "401:401", "/run", *mine)
+    for name, text in found.texts.items():
+        box.path(f"{MOUNTED}/etc/{name}").write_text(text)
+    box.write_secret(f"{MOUNTED}/etc/slurm.key", b"x" * 1024, SLURM)
+    box.write_secret(f"{MOUNTED}/etc/jwt.key", b"y" * 32, SLURM)
+    for name in left:
+        box.path(f"{MOUNTED}/state/{name}").write_text("")
+    box.path("/run/verdict").unlink(missing_ok=True)
+    script = TRY_OUT_FIRST.replace("/dev/termination-log", "/run/verdict")
+    box.run("env", f"{STATE_VARIABLE}={state}", "sh", "-c", script, user=SLURM, check=False, timeout_s=90)
+    return box.path("/run/verdict").read_text()
+
+
+CONTINUED = "AccountingStorageEnforce=\\\nlimits,\\\nqos\nSchedulerType=sched/backfill\n"
+NONSENSE = controller({"extraConf": "SchedulerType=sched/nonsense\n"})
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        pytest.param(world(controller({"metrics": {"enabled": True}}), GPU), id="a partition and metrics"),
+        pytest.param(world(controller({"accountingRef": {"name": "books"}, "extraConf": CONTINUED}), BOOKS), id="accounting is not asked for"),
+        pytest.param(world(controller({"ha": {"enabled": True}, "persistence": {"enabled": True, "existingClaim": "c"}})), id="backups are left alone"),
+        pytest.param(world(controller({"extraConf": "slurmctldport = 7817\nStateSaveLocation=/nowhere\n"})), id="where it listens and keeps its state"),
+    ],
+)  # fmt: skip
+def test_a_first_slurmctld_is_let_start_on_what_we_render(box, made):
+    assert first_trial(box, made) == "good\n"
+
+
+def test_what_keeps_a_first_slurmctld_from_starting_is_told_of_the_files_that_it_had(box):
+    made = world(NONSENSE)
+
+    digest, _, told = first_trial(box, made).partition("\n")
+    assert digest == f"config_digest={wanted_files(observe(KEY, made)).digest}"
+    found = judged(told)
+    assert not found.is_good
+    assert "sched" in found.message
+    again = first_trial(box, made).partition("\n")[2]
+    assert judged(again).message == found.message, "a second time, as after a pause of the kubelet"
+
+
+@pytest.mark.parametrize(
+    ("left", "passes"),
+    [
+        pytest.param(["clustername", "job_state"], True, id="a slurmctld has run here"),
+        pytest.param(["lost+found"], False, id="a new disk"),
+    ],
+)
+def test_a_slurmctld_that_finds_its_state_is_never_held_up(box, left, passes):
+    assert (first_trial(box, world(NONSENSE), *left) == "good\n") is passes

@@ -135,7 +135,7 @@ slurmd:
     - name: aperture-devices
       mountPath: /dev/aperture_devices
 extraConfMap:
-  Gres: gpu:nvidia_h100:8
+  Gres: gpu:nvidia_h100_80gb_hbm3:8
 metadata:
   annotations:
     devices.gke.io/container.tcpxo-daemon: |

@@ -2,8 +2,9 @@
 
 import pytest
 
-from slurm_operator.api import Controller, NodeSet, Token
+from slurm_operator.api import Cluster, Controller, NodeSet, Token
 from slurm_operator.api.schema.codec import read
+from slurm_operator.api.schema.problems import References, Severity
 from slurm_operator.api.shared import names
 
 
@@ -100,3 +101,34 @@ def test_shortened_names_of_two_controllers_differ():
     for made in (names.controller_workload, names.controller_internal_service, names.worker_service):
         assert made(one) != made(other)
         assert made(one) == made(one)
+
+
+@pytest.mark.parametrize("length", [1, 41, 43, 44, 49, 52])
+def test_what_an_accounting_is_made_of_has_names_that_kubernetes_takes(length):
+    usual = (f"{'a' * length}-accounting", f"{'a' * length}-mariadb")
+    made = (names.accounting_workload("a" * length), names.database_workload("a" * length))
+
+    assert len({*made}) == 2
+    for name, before in zip(made, usual, strict=True):
+        assert name == before if length <= 43 else len(name) <= 52
+
+
+@pytest.mark.parametrize(
+    ("name", "nodeset", "replicas", "long"),
+    [
+        pytest.param("c" * 43, "cpu", 2, "", id="as long as it ever could be"),
+        pytest.param("c" * 52, "cpu", 1000, "", id="as long as a Service leaves room for"),
+        pytest.param("c" * 52, "cpu-nodes", 2, "nodeSets[0]", id="a label has no room for the worker"),
+        pytest.param("c" * 52, "cpu", 9_999_999, "nodeSets[0]", id="nor for so large a number"),
+        pytest.param("c" * 30, "p" * 40, 1, "nodeSets[0]", id="a long name of the NodeSet"),
+    ],
+)
+def test_a_cluster_says_which_of_its_names_are_too_long(name, nodeset, replicas, long):
+    spec = {"clusterName": "lab", "nodeSets": [{"name": nodeset, "replicas": replicas}]}
+    cluster = read(Cluster, {"metadata": {"name": name, "namespace": "lab"}, "spec": spec})
+    found = [
+        problem for problem in cluster.problems(None, References()) if problem.severity is Severity.ERROR
+    ]
+
+    assert [problem.path for problem in found] == ([f"spec.{long}.name"] if long else [])
+    assert all("63 fit into labels and host names" in problem.message for problem in found)

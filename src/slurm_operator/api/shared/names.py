@@ -124,11 +124,12 @@ def selector(app: str, instance: str) -> str:
     return f"{APP_INSTANCE}={instance},{APP_NAME}={app}"
 
 
-# As many characters as the name of a Service, and of a StatefulSet, may have.
+# As many characters as a label, the name of a Service, and that of a StatefulSet may have.
+LABEL_LENGTH: Final = 63
 SERVICE_LENGTH: Final = 63
 WORKLOAD_LENGTH: Final = 52
 
-# Up to so many characters of a Controller's name, its children have all of it in theirs.
+# Up to so many characters of a Controller's or Accounting's name, its children have all of it in theirs.
 USUAL_LENGTH: Final = 43
 
 _MARK_LENGTH: Final = 8
@@ -142,15 +143,18 @@ def shortened(name: str, length: int) -> str:
     return f"{name[: length - _MARK_LENGTH - 1].rstrip('-')}-{mark}"
 
 
+def _workload(usual: str) -> str:
+    """Pods carry `<name>-<hash>` as a label, of 63 characters at most. Shorter names stay as they were."""
+    return usual if len(usual) <= USUAL_LENGTH + len("-controller") else shortened(usual, WORKLOAD_LENGTH)
+
+
 # Children of a Controller
 def controller_service(controller: str) -> str:
     return f"{controller}-controller"
 
 
 def controller_workload(controller: str) -> str:
-    """Pods carry `<name>-<hash>` as a label, of 63 characters at most. Shorter names stay as they were."""
-    usual = f"{controller}-controller"
-    return usual if len(controller) <= USUAL_LENGTH else shortened(usual, WORKLOAD_LENGTH)
+    return _workload(f"{controller}-controller")
 
 
 def controller_pod(controller: str, index: int) -> str:
@@ -181,12 +185,12 @@ def worker_budget(controller: str) -> str:
 # Children of the other kinds
 def accounting_workload(accounting: str) -> str:
     """The StatefulSet, the Service and the Secret with slurmdbd.conf: one name for all three."""
-    return f"{accounting}-accounting"
+    return _workload(f"{accounting}-accounting")
 
 
 def database_workload(accounting: str) -> str:
     """The StatefulSet, the Service and the Secret with the password of a MariaDB of our own."""
-    return f"{accounting}-mariadb"
+    return _workload(f"{accounting}-mariadb")
 
 
 def restapi_workload(restapi: str) -> str:

@@ -267,7 +267,7 @@ class Cluster:
         ),
         also_served=("v1alpha1",),
     )
-    RULES: ClassVar[tuple[Rule, ...]] = (name_fits(43),)
+    RULES: ClassVar[tuple[Rule, ...]] = (name_fits(52),)
 
     metadata: Meta = METADATA
     spec: ClusterSpec = prop("What you want.", default=ClusterSpec())
@@ -281,4 +281,24 @@ class Cluster:
         """What a schema cannot express; the webhook and the reconciler both ask."""
         yield from spec_problems(self.spec, old.spec if old else None, refs)
         if not self.spec.is_adopted:
+            yield from self._long_names()
             yield from cluster_name_problems(self.cluster_name, old.cluster_name if old else None, refs)
+
+    def _long_names(self) -> Iterator[Problem]:
+        """Parts whose names, with that of this Cluster before them, are longer than labels and host names."""
+        spec = self.spec
+        parts = [(f"nodeSets[{at}]", one.name, _last_number(one)) for at, one in enumerate(spec.node_sets)]
+        parts += [(f"logins[{at}]", one.name, "") for at, one in enumerate(spec.logins)]
+        for path, name, number in parts:
+            whole = f"{names.cluster_part(self.metadata.name, name)}{number}"
+            if len(whole) > names.LABEL_LENGTH:
+                message = (
+                    f"{whole} has {len(whole)} characters, and {names.LABEL_LENGTH} fit into labels and host "
+                    "names; use a shorter name here or for the Cluster"
+                )
+                yield Problem(f"spec.{path}.name", message)
+
+
+def _last_number(nodeset: ClusterNodeSet) -> str:
+    """What the name of its last worker ends with."""
+    return f"-{max((nodeset.replicas or 1) - 1, 0)}"

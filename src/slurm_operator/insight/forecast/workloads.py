@@ -22,7 +22,7 @@ from slurm_operator.manifests.objects import (
     PodStatus,
 )
 from slurm_operator.reconcilers.controller.annotations import REHEARSAL_APP
-from slurm_operator.reconcilers.controller.configuration.rehearsal import GOOD
+from slurm_operator.reconcilers.controller.daemon.trial_scripts import GOOD
 
 WORKLOADS = (kinds.STATEFUL_SET, kinds.DEPLOYMENT)
 CHILD_KINDS = (

@@ -7,6 +7,10 @@ from slurm_operator.manifests.meta import Child
 
 REHEARSAL_APP: Final = "slurm-rehearsal"
 
+# Volumes of a slurmctld pod.
+ETC_VOLUME: Final = "slurm-etc"
+STATE: Final = "statesave"
+
 # A word of ours in SlurmctldParameters. slurmctld passes over it and reports it, so it tells which files are
 # the ones that it has read.
 DIGEST_WORD: Final = "config_digest="

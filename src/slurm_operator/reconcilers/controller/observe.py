@@ -28,7 +28,7 @@ from slurm_operator.manifests.platform import VolumeClaim
 from slurm_operator.manifests.pod_troubles import refusals
 from slurm_operator.manifests.worker_names import slurm_node_name
 from slurm_operator.plan.world import OWNER, World
-from slurm_operator.reconcilers.controller.annotations import MEMBER, SERVICE_ROLE, is_rehearsal
+from slurm_operator.reconcilers.controller.annotations import MEMBER, SERVICE_ROLE, STATE, is_rehearsal
 from slurm_operator.reconcilers.controller.daemon.readiness import is_ready
 from slurm_operator.reconcilers.controller.keys.key_users import Sharing, sharing, worker_pods
 from slurm_operator.reconcilers.shared import strays
@@ -79,6 +79,7 @@ class Seen:
     slurm: Snapshot | Unreachable = field(kw_only=True)
     has_service_monitors: bool = False
     claim: VolumeClaim | None = None
+    may_have_state: bool = False  # Of an earlier slurmctld; also where nobody may look.
     ring: Secret | Unread | None = None
     signing_copies: Secret | Unread | None = None
     munge_copy: Secret | Unread | None = None
@@ -187,6 +188,7 @@ def observe(key: ObjectKey, world: World) -> Seen | None:
         slurm=world.slurm(key.namespace, key.name),
         has_service_monitors=world.serves(kinds.SERVICE_MONITOR),
         claim=_claim(controller, world),
+        may_have_state=_may_have_state(controller, world),
         ring=world.secret(key.namespace, key_ring.name_of(key_secrets.slurm_key(controller).name)),
         signing_copies=world.secret(key.namespace, names.signing_copies(key.name)),
         munge_copy=_munge_copy(controller, world),
@@ -265,6 +267,16 @@ def _claim(controller: Controller, world: World) -> VolumeClaim | None:
     if not name or not controller.spec.ha.enabled:
         return None
     return world.get(VolumeClaim, controller.metadata.namespace, name)
+
+
+def _may_have_state(controller: Controller, world: World) -> bool:
+    """Whether there is a volume in which an earlier slurmctld may have left its state."""
+    persistence, namespace = controller.spec.persistence, controller.metadata.namespace
+    if not persistence.enabled:
+        return False
+    if persistence.existing_claim or not world.serves(kinds.PERSISTENT_VOLUME_CLAIM):
+        return True
+    return world.get(VolumeClaim, namespace, f"{STATE}-{controller_pod(controller, 0)}") is not None
 
 
 def _dependents(key: ObjectKey, nodesets: tuple[NodeSet, ...], world: World) -> Iterator[str]:

@@ -10,7 +10,7 @@ from slurm_operator.plan.plan import Outcome, Plan
 from slurm_operator.plan.reconciler import StatusReport
 from slurm_operator.reconcilers.controller import state_loss
 from slurm_operator.reconcilers.controller.annotations import CONFIG_KEPT
-from slurm_operator.reconcilers.controller.configuration import config_state
+from slurm_operator.reconcilers.controller.configuration import config_state, first_start
 from slurm_operator.reconcilers.controller.configuration.files import Refusal, missing, remarks, wanted_files
 from slurm_operator.reconcilers.controller.configuration.pipeline import refused
 from slurm_operator.reconcilers.controller.configuration.slurm_conf import endpoint
@@ -42,7 +42,7 @@ _ON_ITS_WAY = {
 def status(seen: Seen, plan: Plan, outcome: Outcome) -> StatusReport:
     refusal = refused(seen)
     conditions = [
-        ready(seen, plan),
+        ready(seen, plan, refusal),
         progressing(seen, plan, outcome),
         failing.degraded(outcome, degraded(seen, plan, refusal)),
     ]
@@ -147,7 +147,7 @@ def _refused(refusal: Refusal | None) -> Manifest | None:
     }
 
 
-def ready(seen: Seen, plan: Plan) -> Condition:
+def ready(seen: Seen, plan: Plan, refusal: Refusal | None) -> Condition:
     host, port = endpoint(seen.controller)
     if seen.controller.spec.external:
         return _external_ready(seen, f"{host}:{port}")
@@ -159,6 +159,8 @@ def ready(seen: Seen, plan: Plan) -> Condition:
         return true(
             READY, "Serving", f"{version} answers at {host}:{port}; {head.metadata.name} is in charge."
         )
+    if refusal is not None and first_start.has_been_refused(seen):
+        return false(READY, refusal.reason, refusal.message)
     if told := [*seen.refused_pods, *troubles(seen.pods)]:
         return false(READY, "PodsNotReady", f"slurmctld does not run: {'; '.join(told)}.")
     if seen.pods:
@@ -200,7 +202,8 @@ def degraded(seen: Seen, plan: Plan, refusal: Refusal | None) -> Condition:
     if lost := state_loss.state_loss_text(seen):
         return true(DEGRADED, "StateLost", lost)
     if refusal is not None:
-        kept = " slurmctld goes on with the former configuration." if config_state.held(seen) else ""
+        goes_on = config_state.held(seen) is not None and not first_start.refusals(seen)
+        kept = " slurmctld goes on with the former configuration." if goes_on else ""
         return true(DEGRADED, refusal.reason, f"{refusal.message}{kept}")
     if refused_tokens := stale_key.stale_key_text(seen):
         return true(DEGRADED, "TokensRefused", refused_tokens)

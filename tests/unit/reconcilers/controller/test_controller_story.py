@@ -9,9 +9,13 @@ from functools import cache
 
 import pytest
 
+from slurm_operator.api.shared.meta import Meta
+from slurm_operator.manifests import kinds
+from slurm_operator.manifests.platform import VolumeClaim
 from testing.controller_play import GOOD, NOON, Play, crashing, job, running
-from testing.controllers import controller, files, thing, world
+from testing.controllers import NS, controller, files, thing, world
 from testing.golden import GOLDEN
+from testing.world import HandmadeWorld
 
 STORIES = GOLDEN / "controller"
 
@@ -30,12 +34,26 @@ def refuses(word, said):
     return lambda found: said if word in "".join(found.texts.values()) else GOOD
 
 
+def new(*things) -> HandmadeWorld:
+    """Where one can see that no slurmctld has left its state."""
+    made = world(*things, RESTAPI, keys=False)
+    made.served.add(kinds.PERSISTENT_VOLUME_CLAIM)
+    return made
+
+
 def first_start():
-    return Play(world(controller(), RESTAPI, GPU, keys=False)).rounds()
+    return Play(new(controller(), GPU)).rounds()
+
+
+def first_start_where_a_volume_is_left():
+    """Of a Controller of this name, which has been deleted."""
+    there = new(controller(), GPU)
+    there.things.append(VolumeClaim(metadata=Meta(name="statesave-slurm-controller-0", namespace=NS)))
+    return Play(there).rounds()
 
 
 def first_start_with_a_broken_file():
-    made = Play(world(controller({"extraConf": "MailProg=/broken\n"}), RESTAPI, keys=False),
+    made = Play(new(controller({"extraConf": "MailProg=/broken\n"})),
                 rehearse=refuses("/broken", "[2026-01-01T12:00:00.123] fatal: Unable to run /broken\n")).rounds()  # fmt: skip
     made.spec(extraConf="")
     return made.rounds()
@@ -151,7 +169,7 @@ def without_a_restapi():
 TOLD = {
     story.__name__: story
     for story in (
-        first_start, first_start_with_a_broken_file, good_change, bad_grammar, bad_rehearsal, restart_key,
+        first_start, first_start_where_a_volume_is_left, first_start_with_a_broken_file, good_change, bad_grammar, bad_rehearsal, restart_key,
         restart_key_in_place, costs_all_jobs, partition_with_jobs_leaves,
         job_comes_while_its_partition_leaves, never_taken, crashes_on_it,
         without_a_restapi,
@@ -210,7 +228,7 @@ def test_a_pass_more_writes_nothing(name):
 
 @pytest.mark.parametrize(("name", "restarts"), [
     ("good_change", 0), ("bad_grammar", 0), ("bad_rehearsal", 0), ("never_taken", 0), ("partition_with_jobs_leaves", 0),
-    ("restart_key", 1), ("costs_all_jobs", 1), ("restart_key_in_place", 0), ("without_a_restapi", 0), ("first_start", 0),
+    ("restart_key", 1), ("costs_all_jobs", 1), ("restart_key_in_place", 0), ("without_a_restapi", 0), ("first_start", 0), ("first_start_where_a_volume_is_left", 0), ("first_start_with_a_broken_file", 1),
 ])  # fmt: skip
 def test_slurmctld_restarts_only_for_what_needs_it(name, restarts):
     assert ended(name)[0].restarts == restarts

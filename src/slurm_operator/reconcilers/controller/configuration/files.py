@@ -18,7 +18,7 @@ from slurm_operator.manifests import kinds
 from slurm_operator.manifests.digests import digest
 from slurm_operator.manifests.meta import Child, Manifest
 from slurm_operator.manifests.objects import ConfigMap, Unread
-from slurm_operator.reconcilers.controller.annotations import DIGEST_WORD
+from slurm_operator.reconcilers.controller.annotations import DIGEST_WORD, ETC_VOLUME
 from slurm_operator.reconcilers.controller.configuration import kept_partitions
 from slurm_operator.reconcilers.controller.configuration.slurm_conf import (
     CGROUP_CONF,
@@ -26,7 +26,6 @@ from slurm_operator.reconcilers.controller.configuration.slurm_conf import (
     parts,
     slurm_conf,
 )
-from slurm_operator.reconcilers.controller.daemon.workload import ETC_VOLUME
 from slurm_operator.reconcilers.controller.observe import Seen, once
 from slurm_operator.reconcilers.shared.dependencies import Need
 from slurm_operator.reconcilers.shared.partition_lines import CLUSTER_BEGIN, CLUSTER_END

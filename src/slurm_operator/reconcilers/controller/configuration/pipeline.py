@@ -14,7 +14,7 @@ from slurm_operator.plan.step import Step, step, wait
 from slurm_operator.reconcilers.controller import desired
 from slurm_operator.reconcilers.controller.annotations import REFUSED_DIGEST, REFUSED_REASON, WRITTEN_AT
 from slurm_operator.reconcilers.controller.annotations import rehearsal as rehearsal_name
-from slurm_operator.reconcilers.controller.configuration import config_state, rehearsal
+from slurm_operator.reconcilers.controller.configuration import config_state, first_start, rehearsal
 from slurm_operator.reconcilers.controller.configuration.files import (
     Files,
     Refusal,
@@ -61,6 +61,8 @@ def next_step(seen: Seen, now: datetime) -> Step:
     mounted = config_state.held(seen)
     if mounted is not None and mounted.digest == files.digest:
         return _settled(seen, files)
+    if first_start.has_been_refused(seen):
+        return _rehearse(seen, files, now)  # Without a slurmctld that ever ran nothing is at stake.
     if mounted is not None and seen.unread_nodesets and (dropped := leaves_out(mounted, files)):
         return wait(_SUBJECT, "NodeSetUnreadable", _unreadable(seen, dropped))
     if mounted is not None and (stake := at_stake(seen, mounted, files, now)) is not None:
@@ -74,7 +76,12 @@ def refused(seen: Seen) -> Refusal | None:
     if missing(seen):
         return None
     files = wanted_files(seen)
-    return refusal(seen, files) or _not_taken(seen, files) or _failed_rehearsal(seen, files)
+    return (
+        refusal(seen, files)
+        or _not_taken(seen, files)
+        or _failed_rehearsal(seen, files)
+        or _failed_first_start(seen, files)
+    )
 
 
 def _unreadable(seen: Seen, dropped: list[str]) -> str:
@@ -123,6 +130,8 @@ def _rehearse(seen: Seen, files: Files, now: datetime) -> Step:
             return step([])  # The keys say themselves what they lack, and slurmctld starts with none of them.
     if key_ring.ring_of(seen.ring) is None:
         return step([])  # It is on its way, and a pod without it would not start.
+    if first_start.is_next(seen):
+        return step(*write_stages(seen, files, now))
     name = rehearsal_name(seen.name, files.digest)
     stale = _removals(seen, files.digest, "the configuration changed in the meantime")
     holder = next((child for child in seen.rehearsals if child.metadata.name == name), None)
@@ -176,6 +185,18 @@ def _failed_rehearsal(seen: Seen, files: Files) -> Refusal | None:
         return None
     if _ABOUT_NODE_NAMES.search(said.message) and not isinstance(seen.slurm, Snapshot):
         return None  # Workers that registered themselves could not be named to the rehearsal.
+    return _rehearsal_refused(said, files)
+
+
+def _failed_first_start(seen: Seen, files: Files) -> Refusal | None:
+    """What slurmctld said to the same files in its own pod, before it would have started there."""
+    said = next(
+        (words for digest, words in first_start.refusals(seen).values() if digest == files.digest), None
+    )
+    return _rehearsal_refused(rehearsal.judged(said), files) if said is not None else None
+
+
+def _rehearsal_refused(said: rehearsal.Verdict, files: Files) -> Refusal:
     message = f"slurmctld does not start with this configuration: {said.message}"
     return Refusal("RehearsalRefused", message, said.file, said.line, files.digest)
 

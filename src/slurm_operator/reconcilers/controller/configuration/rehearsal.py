@@ -1,9 +1,4 @@
-"""Trying out a configuration before it is used: slurmctld on the new files, in a pod that is thrown away.
-
-A reconfigure with files that slurmctld cannot take ends it in the foreground, and there is no option to only
-test them. So a slurmctld of the same image and host name, with empty state and without accounting, says
-within milliseconds whether it would run. Its verdict is the pod's termination message.
-"""
+"""Trying out a configuration before it is used: slurmctld on the new files, in a pod that is thrown away."""
 
 import re
 from collections import defaultdict
@@ -20,51 +15,24 @@ from slurm_operator.manifests.meta import Child, Manifest
 from slurm_operator.manifests.objects import Pod
 from slurm_operator.plan.actions import DeleteObject
 from slurm_operator.reconcilers.controller import annotations
+from slurm_operator.reconcilers.controller.annotations import ETC_VOLUME, STATE
 from slurm_operator.reconcilers.controller.configuration.files import SLURM_CONF, Files, data
-from slurm_operator.reconcilers.controller.configuration.slurm_conf import ETC
+from slurm_operator.reconcilers.controller.configuration.slurm_conf import ETC, state_directory
 from slurm_operator.reconcilers.controller.daemon.readiness import CONTAINER
 from slurm_operator.reconcilers.controller.daemon.services import owner
-from slurm_operator.reconcilers.controller.daemon.workload import ETC_VOLUME, STATE, etc_volume, settled_pod
+from slurm_operator.reconcilers.controller.daemon.trial import with_tmp
+from slurm_operator.reconcilers.controller.daemon.trial_scripts import FIRST, GOOD, REACHES_OUT, TRY_OUT
+from slurm_operator.reconcilers.controller.daemon.workload import etc_volume, settled_pod
 from slurm_operator.reconcilers.controller.observe import Seen
 from slurm_operator.slurm.conf.lines import WHITE
 from slurm_operator.slurm.hostlist import compress
 from slurm_operator.slurm.snapshot import Snapshot
 from slurm_operator.slurm.topology import is_readable
 
-GOOD = "good"
-
 # Pulling the image counts, too.
 DEADLINE_SECONDS = 600
 
-# Of the log, what names the cause: the last complaints before the end, in one message of at most 4096 bytes.
-TRY_OUT = f"""\
-log=/tmp/slurmctld.log
-end=/dev/termination-log
-: > "$log"
-slurmctld -D -c > "$log" 2>&1 &
-pid=$!
-for _ in $(seq 300); do
-  grep -qE 'Running as primary controller|fatal:|cannot stat file' "$log" && break
-  kill -0 "$pid" 2> /dev/null || break
-  sleep 0.1
-done
-kill -KILL "$pid" 2> /dev/null
-cat "$log"
-if grep -q 'Running as primary controller' "$log" && ! grep -qE 'fatal:|cannot stat file' "$log"; then
-  echo {GOOD} > "$end"
-  exit 0
-fi
-grep -E 'fatal:|error:|cannot stat file' "$log" | tail -n 8 | tail -c 3000 > "$end"
-[ -s "$end" ] || {{ echo 'slurmctld did not start within 30 s'; tail -n 5 "$log"; }} > "$end"
-exit 1
-"""
-
-# What would reach beyond the rehearsal: the database, the other slurmctlds (a first one that starts asks its
-# backups to step down), and programs that are run when a slurmctld takes charge.
-_REACHES_OUT = re.compile(
-    r"\s*(AccountingStorage\w*|SlurmctldHost|SlurmctldAddr|SlurmctldPrimaryO(n|ff)Prog)\s*[-+*/]?=",
-    re.IGNORECASE,
-)
+_REACHES_OUT = re.compile(rf"\s*{REACHES_OUT}\s*[-+*/]?=", re.IGNORECASE)
 # Where the real slurmctld must be is no matter here, and on the machine's network they would meet.
 _OF_THE_REAL_ONE = {"affinity", "initContainers", "hostNetwork", "dnsPolicy", "topologySpreadConstraints"}
 _WHERE = re.compile(r"(?P<file>[\w.-]+\.(?:conf|yaml))(?:[:,]? (?:at )?line |:)(?P<line>\d+)")
@@ -89,6 +57,7 @@ def files_for(seen: Seen, files: Files) -> Files:
     extra = [
         "AccountingStorageType=accounting_storage/none",
         f"SlurmctldHost={controller_pod(seen.controller, 0)}(127.0.0.1)",
+        f"StateSaveLocation={state_directory(seen.controller)}",
     ]
     # Lines that name dynamic nodes are right where these exist, so they must exist here, each at its place.
     for place, workers in known_workers(seen).items():
@@ -139,12 +108,12 @@ def rehearsal_pod(seen: Seen, holder: Child) -> Manifest:
         # Seconds of work must not wait for the room that a slurmctld needs for weeks.
         "resources": {**(main.get("resources") or {}), "requests": {"cpu": "10m", "memory": "64Mi"}},
     }
-    container["volumeMounts"] = [*main["volumeMounts"], {"name": "rehearsal-tmp", "mountPath": "/tmp"}]  # noqa: S108
+    container["volumeMounts"] = with_tmp([*main["volumeMounts"]], {"name": "rehearsal-tmp"})
     kept = {key: value for key, value in whole.items() if key not in _OF_THE_REAL_ONE}
     first = [
         one
         for one in whole.get("initContainers", ())
-        if one.get("restartPolicy") != "Always" or one["name"] == munge.NAME
+        if one["name"] != FIRST and (one.get("restartPolicy") != "Always" or one["name"] == munge.NAME)
     ]
     return {
         "apiVersion": "v1",
@@ -165,7 +134,7 @@ def rehearsal_pod(seen: Seen, holder: Child) -> Manifest:
             "initContainers": first,
             "containers": [container],
             "volumes": [
-                *(volume for volume in whole["volumes"] if volume["name"] not in (ETC_VOLUME, STATE)),
+                *(volume for volume in whole["volumes"] if volume["name"] not in (ETC_VOLUME, STATE, FIRST)),
                 etc_volume(seen, name),
                 {"name": STATE, "emptyDir": {}},
                 {"name": "rehearsal-tmp", "emptyDir": {}},

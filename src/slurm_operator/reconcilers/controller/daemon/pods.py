@@ -9,7 +9,7 @@ from slurm_operator.manifests.builders.workloads import rollout
 from slurm_operator.manifests.objects import Pod
 from slurm_operator.plan.actions import Action, DeleteDaemonPod, PatchObject
 from slurm_operator.plan.step import NOTHING, Step, step, wait
-from slurm_operator.reconcilers.controller.configuration import config_state
+from slurm_operator.reconcilers.controller.configuration import config_state, first_start
 from slurm_operator.reconcilers.controller.configuration.jobs_at_risk import (
     is_persistent,
     started,
@@ -24,6 +24,9 @@ LOOK_SECONDS = 10.0
 
 def next_step(seen: Seen, now: datetime) -> Step:
     """The next pod to be replaced, or why it has to wait."""
+    if never_started := first_start.outdated(seen):
+        why = "it refused the former configuration, and has never started"
+        return step([_replacement(pod, why) for pod in never_started], seconds=LOOK_SECONDS)
     outdated = {pod.metadata.name: why for pod in seen.pods if (why := why_replace(seen, pod))}
     refusing = stale_key.holder(seen)
     if refusing is not None and stale_key.is_due(seen, now):

@@ -21,13 +21,13 @@ from slurm_operator.manifests.builders.parts import (
 from slurm_operator.manifests.builders.workloads import Wish, input_notes
 from slurm_operator.manifests.compare.differences import changes, settled_template
 from slurm_operator.manifests.meta import Child, Manifest
+from slurm_operator.reconcilers.controller.annotations import ETC_VOLUME, STATE
 from slurm_operator.reconcilers.controller.configuration.slurm_conf import ETC, state_directory
+from slurm_operator.reconcilers.controller.daemon import trial
 from slurm_operator.reconcilers.controller.daemon.readiness import CONTAINER, OUR_CONTAINERS
 from slurm_operator.reconcilers.controller.daemon.services import PORT_NAME, owner
 from slurm_operator.reconcilers.controller.observe import Seen, replicas
 
-STATE = "statesave"
-ETC_VOLUME = "slurm-etc"
 ETC_MODE = 0o610
 
 DEFAULT_CLAIM: Manifest = {
@@ -169,7 +169,7 @@ def pod(seen: Seen, port: int) -> Manifest:
     }
     merged = pod_spec(base, controller.spec.template, OUR_CONTAINERS)
     placed = with_affinity(merged, apart_from(head.selector))
-    return hardening.confined(placed, OUR_CONTAINERS)
+    return trial.tried_out(controller, hardening.confined(placed, OUR_CONTAINERS))
 
 
 def settled_pod(seen: Seen) -> Manifest:
