@@ -118,11 +118,8 @@ def around(of_cluster: dict[str, Any], of_workers: dict[str, Any]) -> list[dict[
         thing("v1", "Secret", name, "common", mine, stringData={entry: f"key of {name}"})
         for name, entry in SECRETS.items()
     ]
-    files = {
-        "slurm.conf": "include /etc/slurm/slurm_base.conf.noedit\n",
-        "slurm_base.conf.noedit": "ClusterName=x\n",
-    }
-    made.append(thing("v1", "ConfigMap", names.slurm_configs(CLUSTER), "controller", mine, data=files))
+    configs = names.slurm_configs(CLUSTER)
+    made.append(thing("v1", "ConfigMap", configs, "controller", mine, data=SLURM_FILES))
     made += [_deployment(name, mine) for name in DEPLOYMENTS]
     made.append(claim())
     return made
@@ -197,6 +194,53 @@ def webhook() -> dict[str, Any]:
         "metadata": {"name": "soperator-validating-webhook-configuration"},
         "webhooks": [hook],
     }
+
+
+SLURM_FILES = {
+    "slurm.conf": (
+        "include /etc/slurm/slurm_base.conf.noedit\ninclude /etc/slurm/slurm_k8s_extra.conf.noedit\n"
+    ),
+    "slurm_base.conf.noedit": f"""\
+# Managed by Soperator.
+
+ClusterName={CLUSTER}
+SlurmctldHost={CLUSTER}-controller-0({CLUSTER}-controller-svc)
+AuthType=auth/munge
+CredType=cred/munge
+MpiDefault=pmix
+MailProg=/usr/bin/true
+PluginDir=/usr/lib/slurm
+ProctrackType=proctrack/cgroup
+ReturnToService=2
+SlurmctldPidFile=/var/run/slurmctld.pid
+SlurmctldPort=6817
+SlurmdPidFile=/var/run/slurmd.pid
+SlurmdSpoolDir=/var/spool/slurmd
+SlurmUser=root
+StateSaveLocation=/var/spool/slurmctld
+TaskPlugin=task/cgroup,task/affinity
+SlurmctldTimeout=180
+SlurmdTimeout=180
+SlurmctldParameters=conmgr_max_connections=1024,conmgr_threads=32,validate_nodeaddr_threads=32,enable_stepmgr
+PrologFlags=contain
+SchedulerType=sched/backfill
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core_Memory,CR_CORE_DEFAULT_DIST_BLOCK
+SlurmctldLogFile=/dev/null
+SlurmdLogFile=/dev/null
+MaxNodeCount=1024
+JobRequeue=1
+PreemptMode=REQUEUE
+PreemptType=preempt/partition_prio
+NodeName={WORKERS}-[0-1] State=CLOUD NodeAddr={WORKERS}-[0-1].{names.nodeset_service(CLUSTER)}.ns.svc.cluster.local RealMemory=8192
+PartitionName=main Nodes=ALL Default=YES PriorityTier=10 MaxTime=INFINITE State=UP OverSubscribe=YES
+PartitionName=hidden Nodes=ALL Default=NO PriorityTier=10 PreemptMode=OFF Hidden=YES MaxTime=INFINITE State=UP OverSubscribe=YES
+NodeSet={WORKERS} Nodes={WORKERS}-[0-1]
+""",
+    "slurm_k8s_extra.conf.noedit": "# Managed by Soperator.\n",
+    "cgroup.conf": "CgroupMountpoint=/sys/fs/cgroup\nCgroupPlugin=cgroup/v2\nIgnoreSystemd=yes\n",
+    "gres.conf": "# Managed by Soperator.\n",
+}  # fmt: skip
 
 
 def _service(

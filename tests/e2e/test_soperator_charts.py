@@ -81,7 +81,8 @@ def helm(wanted, paths):
 
 def install(helm: Helm, chart: str, namespace: str, values: dict, *flags: str) -> None:
     path = str(CHARTS / "soperator" / chart)
-    helm("install", chart, path, "-n", namespace, "--create-namespace", *flags, values=values)
+    given = {"localImages": True, **values}
+    helm("install", chart, path, "-n", namespace, "--create-namespace", *flags, values=given)
 
 
 def test_the_charts_run_a_job_and_the_checks_pass(helm):

@@ -39,8 +39,14 @@ def helm(*args: str, stdin: str = "") -> str:
     return done.stdout
 
 
+# Charts by which users of Soperator move over that run no program of ours.
+WITHOUT_IMAGES = ("soperator-crds", "slurm-cluster-storage")
+
+
 def with_image(chart: str, values: dict[str, Any]) -> dict[str, Any]:
     """The values, and an image for the operator where they name none: the chart has no default."""
+    if chart.startswith("soperator/") and chart.rpartition("/")[2] not in WITHOUT_IMAGES:
+        return {"localImages": True, **values}
     if chart != "slurm-operator":
         return values
     said = values.get("global", {})

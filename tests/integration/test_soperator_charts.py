@@ -6,7 +6,7 @@ from functools import cache
 import pytest
 import soperator_charts
 import yaml
-from chart_rig import CHARTS, HelmError, helm, objects, rendered
+from chart_rig import CHARTS, HelmError, helm, objects, rendered, with_image
 
 from slurm_operator.api.nebius import ActiveCheck, NodeConfigurator, NodeSet, SlurmCluster
 from slurm_operator.api.schema.codec import read
@@ -37,7 +37,8 @@ def _made(chart: str, values: str, flags: tuple[str, ...]) -> dict:
 
 def notes(chart: str, values: dict) -> str:
     where = ("install", chart, str(CHARTS / "soperator" / chart), "--dry-run=client", "-f", "-")
-    return helm(*where, stdin=yaml.safe_dump(values)).partition("NOTES:")[2]
+    given = with_image(f"soperator/{chart}", values)
+    return helm(*where, stdin=yaml.safe_dump(given)).partition("NOTES:")[2]
 
 
 def at(thing, path: str):
@@ -188,3 +189,38 @@ def test_admission_has_nothing_against_what_is_made(chart, values):
 
     assert found
     assert problems == []
+
+
+WORKERS = {
+    "clusterName": "a",
+    "nodesets": [{"name": "w", "slurmd": {"resources": {"cpu": "1", "memory": "1Gi"}}}],
+}
+
+
+@pytest.mark.parametrize(
+    ("chart", "values", "setting"),
+    [
+        pytest.param("soperator", {}, "controllerManager.manager.image.repository=", id="the manager"),
+        pytest.param("soperator", {"controllerManager": {"manager": {"image": "r/o:1"}}}, "exporterImage=", id="the exporter"),
+        pytest.param("soperator", {"controllerManager": {"manager": {"image": "r/o:1"}}, "exporterImage": "r/e:1"}, "slurmImages=", id="daemons of clusters"),
+        pytest.param("soperatorchecks", {}, "checks.manager.image.repository=", id="checks"),
+        pytest.param("soperatorchecks", {"checks": {"manager": {"image": "r/o:1"}}}, "slurmImages=", id="daemons beside checks"),
+        pytest.param("nodeconfigurator", {}, "rebooter.image.repository=", id="the rebooter"),
+        pytest.param("slurm-cluster", {}, "defaultImages=", id="daemons"),
+        pytest.param("slurm-cluster", {"defaultImages": "r/{daemon}:1"}, "=REGISTRY/slurm-operator:", id="programs beside daemons"),
+        pytest.param("nodesets", WORKERS, "images.slurmd.repository=", id="workers"),
+        pytest.param("soperator-activechecks", {"slurmClusterRefName": "a"}, "images.", id="jobs of checks"),
+    ],
+)  # fmt: skip
+def test_without_an_image_of_your_own_nothing_is_installed(chart, values, setting):
+    """Anybody could publish an image under the name that ours have on the local cluster."""
+    with pytest.raises(HelmError) as refused:
+        rendered(f"soperator/{chart}", {"localImages": False, **values}, release=chart)
+    assert setting in str(refused.value)
+    assert "Bring our images to a registry of yours" in str(refused.value)
+
+
+def test_with_images_of_your_own_the_local_cluster_is_not_named():
+    images = {name: f"r/{name}:1" for name in ("soperatorExporter", "sConfigController")}
+    values = {"localImages": False, "defaultImages": "r/{daemon}:1", "images": images}
+    assert "docker.io/local/" not in rendered("soperator/slurm-cluster", values, release="slurm")

@@ -170,7 +170,10 @@ def test_a_cluster_of_soperator_is_left_alone_and_then_gone_on_with(plane, ns, t
             ),
             what="the Service of the NodeSet belongs to its part",
         )
+        rehearsed(plane, ns)
         until(lambda: get(plane, ns, "statefulset.apps", "smallest-controller") is not None, what="slurmctld")
+        written = get(plane, ns, "configmap", names.slurm_configs("smallest"))["data"]["slurm.conf"]
+        assert "StateSaveLocation=/var/spool/slurmctld/smallest" in written, "where its volume is mounted"
         pod = get(plane, ns, "statefulset.apps", "smallest-controller")["spec"]["template"]["spec"]
         state = next(one for one in pod["volumes"] if one["name"] == "statesave")
         assert state["persistentVolumeClaim"]["claimName"] == soperator.CLAIM
@@ -188,6 +191,116 @@ def test_a_cluster_of_soperator_is_left_alone_and_then_gone_on_with(plane, ns, t
                 assert "NameTaken" not in reasons, thing["metadata"]["name"]
     assert refused(plane, second) == [], "what the first one was killed in the middle of does not count"
     assert "controllers.slinky.slurm.net/smallest" in told_by_doctor(plane, "--to soperator")
+
+
+def test_workers_are_taken_over_with_the_jobs_in_them_when_a_person_asks_for_it(plane, ns, tmp_path):
+    """Kruise's definition stands in for Kruise, and this test for the garbage collector: it releases pods."""
+    living(plane, ns)
+    workers = [f"{soperator.WORKERS}-{number}" for number in range(2)]
+    pods = {name: get(plane, ns, "pod", name)["metadata"]["uid"] for name in workers}
+    others = {name: found for name, found in versions(plane, ns).items() if not _is_of_workers(name)}
+    user, second = f"op-{ns}", f"again-{ns}"
+
+    with running_manager(operator(plane, user), tmp_path / "first", "--namespaces", ns, *BOTH) as manager:
+        manager.wait_ready()
+        said = wait_reason(plane, ns, CLUSTERS, "smallest", "SoperatorPodsRunning")
+        assert names.TAKE_OVER in said
+        plane.kubectl("annotate", CLUSTERS, "-n", ns, "smallest", f"{names.TAKE_OVER}=true")
+        until(
+            lambda: get(plane, ns, KRUISE, soperator.WORKERS)["metadata"].get("deletionTimestamp"),
+            what="the StatefulSet of the workers is deleted",
+        )
+        there = get(plane, ns, KRUISE, soperator.WORKERS)["metadata"]
+        assert "orphan" in there["finalizers"], "its pods are not to go with it"
+        manager.signal(signal.SIGKILL)
+        manager.wait()
+
+    released(plane, ns, KRUISE, soperator.WORKERS, workers)
+    with running_manager(operator(plane, second), tmp_path / "second", "--namespaces", ns, *BOTH) as manager:
+        manager.wait_ready()
+        for name in workers:
+            until(
+                lambda name=name: owners(plane, ns, "pod", name) == [("NodeSet", soperator.WORKERS)],
+                what=f"{name} is adopted",
+            )
+        said = wait_reason(plane, ns, CLUSTERS, "smallest", "SoperatorPodsRunning")
+        assert "taken over" in said
+        assert "smallest-controller" in said
+        until(
+            lambda: "pod-protect" in " ".join(get(plane, ns, "pod", workers[0])["metadata"]["labels"]),
+            what="nobody else can evict it",
+        )
+        left = {name: found for name, found in versions(plane, ns).items() if not _is_of_workers(name)}
+        assert left == others, "nothing else of Soperator's was written"
+        assert get(plane, ns, CONTROLLERS, "smallest") is None
+
+        plane.kubectl("delete", "deployment", "-n", ns, *soperator.DEPLOYMENTS, "--wait=false")
+        plane.kubectl("delete", KRUISE, "-n", ns, names.controller("smallest"), "--wait=false")
+        plane.kubectl(
+            "delete", "pod", "-n", ns, f"{names.controller('smallest')}-0", "--grace-period=0", "--force"
+        )
+        until(lambda: get(plane, ns, CONTROLLERS, "smallest") is not None, what="the parts")
+        assert get(plane, ns, f"loginsets.{FIRST}", names.login("smallest")) is None
+        assert get(plane, ns, KRUISE, names.login("smallest")) is not None, "people may be logged in"
+        login = get(plane, ns, "service", names.login_service("smallest"))["metadata"]
+        assert [one["kind"] for one in login["ownerReferences"]] == ["SlurmCluster"]
+        rehearsed(plane, ns)
+        until(lambda: get(plane, ns, "statefulset.apps", "smallest-controller") is not None, what="slurmctld")
+        written = get(plane, ns, "configmap", names.slurm_configs("smallest"))["data"]["slurm.conf"]
+        [line] = [one for one in written.splitlines() if one.startswith("NodeName=")]
+        assert line.startswith("NodeName=cpu-[0-1] "), "the jobs of a node without a line would end"
+        assert "CPUs" not in line, "nor may it change what they were given"
+
+    assert {name: get(plane, ns, "pod", name)["metadata"]["uid"] for name in workers} == pods
+    deleted = [
+        one["requestURI"]
+        for user_ in (user, second)
+        for one in changes_by(plane.audit_log, user_)
+        if one["verb"] == "delete" and "/pods/" in one["requestURI"]
+    ]
+    assert [uri for uri in deleted if any(f"/pods/{name}" in uri for name in workers)] == []
+
+
+GOOD = {"name": "slurmctld", "image": "x", "imageID": "x", "ready": False, "restartCount": 0,
+        "state": {"terminated": {"exitCode": 0, "message": "good", "startedAt": None, "finishedAt": None}}}  # fmt: skip
+"""A rehearsal that went well, as a kubelet tells it."""
+
+
+def rehearsed(plane: Plane, ns: str) -> None:
+    """No kubelet runs here: the files that slurmctld is to start with are tried out well."""
+
+    def there() -> list[str]:
+        return [
+            one for one in plane.kubectl("get", "pod", "-n", ns, "-o", "name").split() if "rehearsal" in one
+        ]
+
+    until(there, what="a rehearsal")
+    for name in there():
+        status = {"status": {"phase": "Succeeded", "containerStatuses": [GOOD]}}
+        plane.kubectl(
+            "patch", name, "-n", ns, "--subresource=status", "--type=merge", "-p", json.dumps(status)
+        )
+
+
+def released(plane: Plane, ns: str, kind: str, name: str, pods: list[str]) -> None:
+    """What Kubernetes' garbage collector does for who is deleted without its dependents."""
+    for pod in pods:
+        plane.kubectl("patch", "pod", "-n", ns, pod, "--type=json", "-p", json.dumps(
+            [{"op": "remove", "path": "/metadata/ownerReferences"}]
+        ))  # fmt: skip
+    left = [{"op": "replace", "path": "/metadata/finalizers", "value": []}]
+    plane.kubectl("patch", kind, "-n", ns, name, "--type=json", "-p", json.dumps(left))
+
+
+def _is_of_workers(name: str) -> bool:
+    """What is theirs, and what our operator writes for them."""
+    return name in {
+        f"StatefulSet/{soperator.WORKERS}",
+        *(f"Pod/{soperator.WORKERS}-{n}" for n in range(2)),
+    } or (
+        name == f"Service/{names.one_nodeset_service('smallest', soperator.WORKERS)}"
+        or name == f"ConfigMap/{names.nodeset_limits('smallest', soperator.WORKERS)}"
+    )
 
 
 def owners(plane: Plane, ns: str, kind: str, name: str) -> list[tuple[str, str]]:

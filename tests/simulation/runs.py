@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from simulation import shared_root, whole_promises
+from simulation import kube_nodes, shared_root, whole_promises
 from simulation.daemons import Daemons
 from simulation.deeds import Deeds, Happening
 from simulation.promises import Promises, unrest
@@ -165,10 +165,14 @@ async def _workers(story: Story, world: World) -> None:
 async def _on_a_root(story: Story, world: World) -> None:
     """The same workers behind a SlurmCluster and its NodeSet, on a root that somebody has to populate."""
     _set(world, story)
-    world.on_tick.append(shared_root.Stagehands(world.server, world.weather).tick)
+    world.on_tick += [
+        shared_root.Stagehands(world.server, world.weather).tick,
+        kube_nodes.Rebooter(world).tick,
+    ]
     deeds = shared_root.FrontDeeds(world, story.scene.worker_set)
     Promises(world, deeds)
     shared_root.RootPromises(world)
+    kube_nodes.NodePromises(world, deeds)
     unrest_now = partial(shared_root.unrest, world, deeds)
     with made_secrets(world.weather):
         await _happen(world, deeds, story)

@@ -22,6 +22,8 @@ from slurm_operator.api.slinky.token import Token
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.secrets import SecretHandle
 from slurm_operator.plan.reconciler import SlurmServer
+from slurm_operator.reconcilers.nebius.kubenode.options import NodeOptions
+from slurm_operator.reconcilers.nebius.shared.brake import Limit
 from slurm_operator.runtime.manager import Program
 from slurm_operator.runtime.settings import Settings
 
@@ -51,13 +53,15 @@ WORKERS_ONLY = replace(
 )
 
 # The same with the second API in front of the NodeSet.
-_BOTH = operator.program(Settings(groups=(names.GROUP, nebius_names.GROUP)))
+# The brake is wide: what it holds up waits for an hour, and no story does.
+_NODES = NodeOptions(brake=Limit(max_percent=100))
+_BOTH = operator.program(Settings(groups=(names.GROUP, nebius_names.GROUP), nodes=_NODES))
 WORKERS_ON_A_ROOT = replace(
     _BOTH,
     reconcilers=tuple(
         found
         for found in _BOTH.reconcilers
-        if found.name in ("nodeset", "nodesetpowerstate", "slurmcluster", "slurmcluster-nodeset")
+        if found.name in ("kubenode", "nodeset", "nodesetpowerstate", "slurmcluster", "slurmcluster-nodeset")
     ),
     slurm_servers=WORKERS_ONLY.slurm_servers,
 )

@@ -7,7 +7,8 @@ made is on the stage, and nobody changes slurmctld with it. Jobs that populate t
 from datetime import datetime, timedelta
 
 from simulation.apiserver import HUMAN, OPERATOR, ApiServer, Object
-from simulation.deeds import Deeds
+from simulation.kube_nodes import NODE_DEEDS, NodeDeeds
+from simulation.kube_nodes import unrest as node_unrest
 from simulation.machines import BAD_IMAGE, SLURMD, app_of
 from simulation.promises import unrest as workers_unrest
 from simulation.promises import worker_pods
@@ -42,6 +43,7 @@ FRONT_DEEDS = {
     "remove_writer": 2,
     "rename_images": 2,
     "change_cluster_name": 1,
+    **NODE_DEEDS,
 }
 
 
@@ -134,7 +136,7 @@ class Stagehands:
         self.server.change(kind, key, lambda it: it.update(status=status), MANAGER)
 
 
-class FrontDeeds(Deeds):
+class FrontDeeds(NodeDeeds):
     """Workers are asked for in the NodeSet of slurm.nebius.ai."""
 
     refusable = (kinds.POD, kinds.CONTROLLER_REVISION)
@@ -251,7 +253,7 @@ def unrest(world: World, deeds: FrontDeeds) -> str | None:
     """What is not yet as people asked for; None when all is well."""
     found = world.server.objects[Front.KIND].get(deeds.nodeset)
     if found is None:
-        return workers_unrest(world, deeds)
+        return node_unrest(world) or workers_unrest(world, deeds)
     if "deletionTimestamp" in found["metadata"]:
         return "the NodeSet is still being deleted"
     wanted, there = found["spec"].get("replicas", 1), len(worker_pods(world))
@@ -265,4 +267,4 @@ def unrest(world: World, deeds: FrontDeeds) -> str | None:
         return f"the status of the NodeSet says {status}"
     if status.get("phase") != "Ready":
         return f"the phase of the NodeSet is {status.get('phase')}: {status.get('conditions')}"
-    return workers_unrest(world, deeds)
+    return node_unrest(world) or workers_unrest(world, deeds)

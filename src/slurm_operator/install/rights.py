@@ -107,8 +107,8 @@ _OF_CLUSTERS: Final = (
     Right(group="apps", resources=("daemonsets",), verbs=KEEP),
     Right(group="k8s.mariadb.com", resources=("grants", "mariadbs"), verbs=KEEP),
     Right(group="monitoring.coreos.com", resources=("podmonitors",), verbs=KEEP),
-    # Whether Soperator's workloads are still there.
-    Right(group="apps.kruise.io", resources=("statefulsets",), verbs=READ),
+    # Whether Soperator's workloads are still there. One whose workers are taken over is deleted without them.
+    Right(group="apps.kruise.io", resources=("statefulsets",), verbs=("delete", *READ)),
 )
 
 

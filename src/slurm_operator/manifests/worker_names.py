@@ -25,9 +25,21 @@ def registers_from(address: str, pod: Pod) -> bool:
     On its machine's network it speaks from whichever address the route to slurmctld has, such as that of the
     pods' bridge or of a tunnel. There its name has to do, where it is the machine's own: no two machines
     have the same, and slurmd's port is taken only once on each.
+
+    Soperator's images tell Slurm the name that DNS has for the pod. Such a name is of one pod at a time.
     """
     if not address:
         return False
     if address == pod.status.pod_ip or any(ip.ip == address for ip in pod.status.pod_ips):
         return True
+    if _is_dns_name_of(pod, address):
+        return True
     return pod.spec.host_network and slurm_node_name(pod) == pod.spec.node_name
+
+
+def _is_dns_name_of(pod: Pod, address: str) -> bool:
+    """Whether it is the name that the pod has behind its headless Service, with or without the domain."""
+    name, place = pod.metadata.name, (pod.spec.subdomain, pod.metadata.namespace, "svc")
+    host, *rest = address.lower().rstrip(".").split(".")
+    is_called_so = host == name and pod.spec.hostname in ("", name)
+    return bool(pod.spec.subdomain) and is_called_so and tuple(rest[:3]) == place

@@ -111,7 +111,9 @@ def test_a_living_installation_is_told_whole():
 
 
 def test_the_manager_is_stopped_before_its_webhook_goes_and_that_before_anything_is_deleted():
-    commands = steps(LIVING)
+    every = steps(LIVING)
+    of_jobs = [number for number, step in enumerate(every) if "annotate" in step or "Or without" in step]
+    commands = [*every[: of_jobs[0]], *every[of_jobs[1] :]]  # Without taking workers over.
     order = [
         "scale deployment/soperator-manager",
         "delete validatingwebhookconfiguration",
@@ -124,6 +126,40 @@ def test_the_manager_is_stopped_before_its_webhook_goes_and_that_before_anything
     assert found == sorted(found)
     assert "-n soperator-system" in commands[found[0]]
     assert f"-n {LAB}" in commands[found[3]]
+
+
+def test_workers_are_taken_over_before_anything_of_their_cluster_is_deleted():
+    commands = steps(LIVING)
+    order = [
+        f"annotate slurmclusters.slurm.nebius.ai smallest {nebius_names.TAKE_OVER}=true",
+        "jsonpath",
+        "delete deployment",
+        "delete statefulsets.apps.kruise.io smallest-controller`",
+        "delete statefulsets.apps.kruise.io smallest-login`",
+        "wait --for=condition=Ready",
+        "Or without taking workers",
+        "squeue -h -t",
+    ]
+    assert len(order) == 8
+    found = [next(number for number, step in enumerate(commands) if wanted in step) for wanted in order]
+    assert found == sorted(found)
+    assert "restarts once" in commands[found[3]]
+
+
+@pytest.mark.parametrize(
+    ("spec", "says"),
+    [
+        pytest.param({"ephemeralNodes": True}, "ephemeralNodes", id="Slurm decides which of them run"),
+        pytest.param({"slurmd": {"image": {"repository": "ghcr.io/slinkyproject/slurmd", "tag": "26.05"}}}, "images of this", id="they are to have our images"),
+    ],
+)  # fmt: skip
+def test_where_workers_cannot_be_taken_over_jobs_end_first(spec, says):
+    living = LIVING.objects["NodeSet"][0]
+    changed = {**living, "spec": {**living["spec"], **spec}}
+    found = wire.replace(LIVING, objects={**LIVING.objects, "NodeSet": [changed]})
+    assert not [step for step in steps(found) if "annotate" in step]
+    [told] = said(found, "Takeover")
+    assert says in told.message
 
 
 def test_nothing_but_what_makes_pods_is_ever_deleted():

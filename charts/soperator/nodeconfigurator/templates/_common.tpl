@@ -111,6 +111,15 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end -}}
 {{- end }}
 
+{{/* An image, where it may be used: (list ROOT IMAGE SETTING). Anybody could publish one under a name of the local cluster. */}}
+{{- define "soperator.named" -}}
+{{- $image := toString (index . 1) -}}
+{{- if and (hasPrefix "docker.io/local/" $image) (ne (toString (index . 0).Values.localImages) "true") -}}
+{{- fail (printf "there is no default image, and %s is one of the local cluster, under a name that anybody could publish. Bring our images to a registry of yours and set %s; on the local cluster set localImages=true" $image (index . 2)) -}}
+{{- end -}}
+{{- $image -}}
+{{- end }}
+
 {{/* Names from a comma-separated list as JSON; none for all namespaces. */}}
 {{- define "soperator.namespaces" -}}
 {{- $names := list -}}

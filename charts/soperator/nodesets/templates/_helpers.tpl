@@ -22,7 +22,7 @@
 {{- toJson $found -}}
 {{- end }}
 
-{{/* A container as the API has it, as JSON: (list CONTAINER DEFAULT-IMAGE). */}}
+{{/* A container as the API has it, as JSON: (list CONTAINER DEFAULT-IMAGE ROOT SETTING). */}}
 {{- define "nodesets.container" -}}
 {{- $container := deepCopy (default dict (index . 0)) -}}{{- $default := index . 1 -}}
 {{- if not (kindIs "map" $default) }}{{- $default = include "nodesets.parts" $default | fromJson -}}{{- end -}}
@@ -30,6 +30,7 @@
 {{- if and $image (not (kindIs "map" $image)) }}{{- $image = include "nodesets.parts" $image | fromJson -}}{{- end -}}
 {{- $_ := set $container "image" (mustMergeOverwrite (deepCopy $default) (default dict $image)) -}}
 {{- $_ := set $container.image "tag" (toString $container.image.tag) -}}
+{{- $_ := include "soperator.named" (list (index . 2) $container.image.repository (printf "%s.repository=REGISTRY/slurmd" (index . 3))) -}}
 {{- $_ := set $container "resources" (include "nodesets.resources" $container.resources | fromJson) -}}
 {{- toJson $container -}}
 {{- end }}

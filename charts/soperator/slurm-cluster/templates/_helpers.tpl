@@ -7,7 +7,8 @@
 {{- $root := index . 0 -}}
 {{- $own := printf "docker.io/local/slurm-operator:%s" $root.Chart.AppVersion -}}
 {{- $default := ternary $own (default "docker.io/local/{daemon}:26.05" $root.Values.defaultImages | replace "{daemon}" (index . 2)) (eq (index . 2) "operator") -}}
-{{- default $default (get $root.Values.images (index . 1)) -}}
+{{- $setting := ternary (printf "images.%s=REGISTRY/slurm-operator:%s" (index . 1) $root.Chart.AppVersion) "defaultImages=REGISTRY/{daemon}:26.05" (eq (index . 2) "operator") -}}
+{{- include "soperator.named" (list $root (default $default (get $root.Values.images (index . 1))) $setting) -}}
 {{- end }}
 
 {{/* populate-jail has its image in parts, too. */}}

@@ -20,7 +20,8 @@
 {{/* A container with what all have, as JSON: (list ROOT CONTAINER IMAGE IS-WHOLE). */}}
 {{- define "checks.container" -}}
 {{- $root := index . 0 -}}{{- $container := omit (deepCopy (default dict (index . 1))) "enabled" -}}
-{{- $_ := set $container "image" (tpl (default (index . 2) $container.image | toString) $root) -}}
+{{- $image := tpl (default (index . 2) $container.image | toString) $root -}}
+{{- $_ := set $container "image" (include "soperator.named" (list $root $image (printf "images.%s=REGISTRY/%s" (index . 4) (ternary "slurmd:26.05" "login:26.05" (eq (index . 4) "munge"))))) -}}
 {{- if not $container.imagePullPolicy }}{{- $_ := set $container "imagePullPolicy" (default "IfNotPresent" $root.Values.imagePullPolicy) -}}{{- end -}}
 {{- if index . 3 -}}
 {{- range list "env" "volumeMounts" "volumes" -}}

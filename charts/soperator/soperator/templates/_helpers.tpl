@@ -34,5 +34,6 @@ control-plane: controller-manager
 {{- end }}
 
 {{- define "soperator.exporterImage" -}}
-{{- default (printf "docker.io/local/slurm-operator:%s" .Chart.AppVersion) .Values.exporterImage -}}
+{{- $image := default (printf "docker.io/local/slurm-operator:%s" .Chart.AppVersion) .Values.exporterImage -}}
+{{- include "soperator.named" (list . $image (printf "exporterImage=REGISTRY/slurm-operator:%s" .Chart.AppVersion)) -}}
 {{- end }}

@@ -38,6 +38,8 @@ SCONFIG_WATCHED: Final = "sconfigcontroller.slurm.nebius.ai"
 
 # On a SlurmCluster: whose images it uses (`slurm-operator` or `soperator`), where their names do not tell.
 IMAGES: Final = "slurm.nebius.ai/images"
+# On a SlurmCluster: workers that Soperator made are taken over with the jobs in them (`true`).
+TAKE_OVER: Final = "slurm.nebius.ai/take-over-pods"
 # On a SlurmCluster: overwriting its shared root also deletes what is not in the image.
 DELETE_OTHERS: Final = "slurm.nebius.ai/populate-deletes-others"
 # On a SlurmCluster: for how many seconds the Job that populates the shared root may run.

@@ -36,6 +36,10 @@ POD_RETIRED: Final = "nodeset.slinky.slurm.net/retired"  # the uid of a pod that
 POD_LEAVING: Final = "nodeset.slinky.slurm.net/leaving"  # the uid of a pod that may be about to be deleted
 POD_NO_STEPS: Final = "nodeset.slinky.slurm.net/no-steps"  # since when slurmd runs in which no step was seen
 ALLOW_DELETION: Final = "nodeset.slinky.slurm.net/allow-deletion"  # a person takes the risk
+# Another operator made the pod, from what this digest stands for. It is as good as one of ours while its
+# NodeSet has the same digest by the second name.
+POD_TAKEN_OVER: Final = "nodeset.slinky.slurm.net/taken-over"
+KEEPS_TAKEN_OVER: Final = "slinky.slurm.net/keeps-taken-over"
 
 # Annotations on Kubernetes nodes
 NODE_CORDON_REASON: Final = "nodeset.slinky.slurm.net/node-cordon-reason"

@@ -147,6 +147,8 @@ def workload(seen: Seen) -> list[Action]:
         return []
     if config_state.held(seen) is None or not (seen.slurm_key.digest and seen.signing_key.digest):
         return []  # The lanes for these say why.
+    if seen.workload is None and not config_state.is_of_ours(seen):
+        return []  # On files of another operator slurmctld would look for its state elsewhere, and find none.
     if seen.munge_key is not None and not seen.munge_key.digest:
         return []  # So does that of the keys.
     if seen.workload is None and rotation.ring(seen) is None:

@@ -120,6 +120,11 @@ class Seen:
         return any(names.KEY_RING not in pod.metadata.annotations for pod in self.pods)
 
     @property
+    def has_taken_over_workers(self) -> bool:
+        """Another operator made some of its workers, and jobs may have been in them all the time."""
+        return any(names.POD_TAKEN_OVER in pod.metadata.annotations for pod in self.workers.values())
+
+    @property
     def ready_pods(self) -> list[Pod]:
         """Those with a slurmctld that answers; of several only the one in charge does."""
         return [pod for pod in self.pods if is_ready(self.controller, pod)]

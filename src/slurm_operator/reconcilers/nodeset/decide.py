@@ -201,9 +201,14 @@ def _workers(
 
 def _known_to_others(worker: Worker, seen: Seen) -> list[Lane]:
     """One that was made without the label by which the operator before us finds it up to date."""
-    labels, revision = worker.pod.metadata.labels, seen.revision
-    is_known = names.LABEL_HASH in labels or worker.revision != revision.hash
-    if is_known or worker.is_terminating or seen.nodeset.metadata.is_terminating:
+    meta, revision = worker.pod.metadata, seen.revision
+    is_known = names.LABEL_HASH in meta.labels or worker.revision != revision.hash
+    if (
+        is_known
+        or names.POD_TAKEN_OVER in meta.annotations
+        or worker.is_terminating
+        or seen.nodeset.metadata.is_terminating
+    ):
         return []
     message = f"{worker.name} is up to date for the operator before us, too"
     label = {names.LABEL_HASH: revision.theirs}

@@ -249,7 +249,8 @@ def _history(nodeset: NodeSet, pods: Sequence[Pod], world: World) -> tuple[tuple
 def _inherited_hash(pod: Pod) -> str:
     """Which revision the operator before us made a worker from; empty for one of ours."""
     labels = pod.metadata.labels
-    return "" if names.LABEL_REVISION in labels else labels.get(names.LABEL_HASH, "")
+    is_known = names.LABEL_REVISION in labels or names.POD_TAKEN_OVER in pod.metadata.annotations
+    return "" if is_known else labels.get(names.LABEL_HASH, "")
 
 
 def _is_ours(child: Child, uid: str) -> bool:
@@ -347,6 +348,7 @@ def _workers(
 ) -> Iterator[Worker]:
     made_at = (pod.metadata.creation_timestamp for pod in pods)
     newest = max((moment for moment in made_at if moment is not None), default=None)
+    kept = nodeset.metadata.annotations.get(names.KEEPS_TAKEN_OVER, "")
     for pod in pods:
         kube_node = kube_nodes.get(pod.spec.node_name)
         yield Worker.of(
@@ -356,5 +358,5 @@ def _workers(
             slurm,
             state_lost_since=lost_since,
             newest_made_at=newest,
-            revision=revisions.revision_of(pod, current),
+            revision=revisions.revision_of(pod, current, kept),
         )

@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import pytest
 
+from slurm_operator import wire
 from slurm_operator.api.nebius import node_conditions as names
 from slurm_operator.reconcilers.nebius.kubenode.options import NodeOptions
 from slurm_operator.reconcilers.nebius.kubenode.troubles import REBOOT_REASON, REPLACEMENT_REASON
@@ -187,6 +188,21 @@ def test_a_person_who_resumes_a_worker_before_its_reboot_takes_the_reboot_back()
     world.passes()
 
     assert world.mark("n0", names.DEGRADED) == world.mark("n0", names.REBOOT) == ("False", names.CANCELLED)
+
+
+def test_a_reboot_that_was_taken_back_before_it_began_is_asked_for_again():
+    """A new pod of the worker has not registered for a moment, and nobody can tell that it is idle."""
+    world = World().add(kube_node(), "cpu-0")
+    world.drained("cpu-0", "Kill task failed").passes()
+    registered = world.records["cpu-0"]
+    world.records["cpu-0"] = wire.replace(registered, address="10.9.9.9")
+    world.passes()
+    assert world.mark("n0", names.REBOOT) == ("False", names.CANCELLED)
+
+    world.now += timedelta(minutes=1)
+    world.records["cpu-0"] = registered
+    world.passes()
+    assert world.mark("n0", names.DEGRADED) == world.mark("n0", names.REBOOT) == ("True", names.NEED_REBOOT)
 
 
 def test_a_job_that_starts_after_the_wish_takes_the_wish_back():

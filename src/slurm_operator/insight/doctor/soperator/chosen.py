@@ -8,6 +8,7 @@ from slurm_operator.insight.doctor.soperator.facts import Found
 from slurm_operator.manifests.compare.differences import APPLIED_DIGEST
 from slurm_operator.manifests.meta import Manifest
 from slurm_operator.manifests.objects import Unread
+from slurm_operator.reconcilers.nebius.shared.families import Family, family
 from slurm_operator.reconcilers.nebius.shared.soperator_pods import deployments
 
 
@@ -66,6 +67,19 @@ def deployments_of(found: Found, cluster: Manifest) -> list[str]:
         if one["metadata"]["name"] in wanted
         and APPLIED_DIGEST not in (one["metadata"].get("annotations") or {})
     )
+
+
+def why_not_taken_over(found: Found, cluster: Manifest) -> str:
+    """Why workers of a cluster have to end before it can be moved over; empty where they need not."""
+    for nodeset in nodesets(found, cluster):
+        spec, notes = nodeset.get("spec") or {}, cluster["metadata"].get("annotations") or {}
+        if spec.get("ephemeralNodes"):
+            return f"NodeSet {where(nodeset)} has ephemeralNodes, and which of them run is up to Soperator"
+        image = (spec.get("slurmd") or {}).get("image") or {}
+        if family(f"{image.get('repository', '')}:{image.get('tag', '')}", notes) is Family.OURS:
+            return f"NodeSet {where(nodeset)} is to have images of this operator"
+    made = {*stateful_sets(found, cluster)} & {one["metadata"]["name"] for one in nodesets(found, cluster)}
+    return "" if made else "Kruise has no StatefulSet of a NodeSet"
 
 
 def replicas(deployment: Manifest) -> int:

@@ -13,11 +13,13 @@ from slurm_operator.insight.doctor.soperator.chosen import (
     stateful_sets,
     things,
     where,
+    why_not_taken_over,
 )
 from slurm_operator.insight.doctor.soperator.facts import Found, keys_of
 from slurm_operator.manifests.meta import Manifest
 from slurm_operator.manifests.objects import Unread
 from slurm_operator.reconcilers.nebius.shared.inherited import STATE_VOLUME
+from slurm_operator.reconcilers.nebius.shared.takeover import COMPONENTS
 
 _ENDED: Final = ("Succeeded", "Failed")
 
@@ -50,16 +52,47 @@ def _workloads(found: Found, cluster: Manifest) -> Iterator[Finding]:
         return
     yield warn(
         check,
-        f"{name}: Soperator made {listed(made)}; {len(running)} pods of Kruise run. Such pods cannot be "
-        "taken over, so a job that runs when they are deleted is lost. Until they are gone our operator "
-        "changes nothing, and its condition Ready has the reason SoperatorPodsRunning.",
-        "Wait for running jobs, as in the steps below. Pending jobs stay where slurmctld's volume stays.",
+        f"{name}: Soperator made {listed(made)}; {len(running)} pods of Kruise run. A job that runs in a "
+        "worker when that is deleted is lost. Until they are gone our operator changes nothing, and its "
+        "condition Ready has the reason SoperatorPodsRunning, unless it is told to take workers over.",
+        "Follow the steps below. Pending jobs stay where slurmctld's volume stays.",
+    )
+    yield from _takeover(found, cluster)
+
+
+def _takeover(found: Found, cluster: Manifest) -> Iterator[Finding]:
+    """What happens to jobs, and what does not, when workers are taken over."""
+    check, name = "Takeover", f"SlurmCluster {where(cluster)}"
+    if why := why_not_taken_over(found, cluster):
+        yield note(check, f"{name}: its workers cannot be taken over: {why}.", "Let running jobs end first.")
+        return
+    running = [one for one in of_cluster(cluster, things(found.pods)) if _is_kruises(one)]
+    workers = sum(_component(one) in COMPONENTS for one in running)
+    yield ok(
+        check,
+        f"{name}: {workers} workers can be taken over with the jobs in them. Their pods stay until what "
+        "their NodeSet makes pods from changes; then each is replaced when it has no job.",
+    )
+    yield note(
+        check,
+        f"{name}: slurmctld restarts once, when you delete its StatefulSet. Running jobs go on meanwhile; "
+        "nobody can submit.",
+        "The operator waits for you before and after that.",
+    )
+    yield note(
+        check,
+        f"{name}: login pods stay Soperator's until you delete their StatefulSet, which ends sessions.",
+        "Do that when nobody works there: `srun` and `salloc` in a session end with it.",
     )
 
 
 def _is_kruises(pod: Manifest) -> bool:
     owners = pod["metadata"].get("ownerReferences") or ()
     return any(str(one.get("apiVersion", "")).startswith("apps.kruise.io/") for one in owners)
+
+
+def _component(pod: Manifest) -> str:
+    return str((pod["metadata"].get("labels") or {}).get(shared_names.APP_COMPONENT, ""))
 
 
 def _state(found: Found, cluster: Manifest) -> Iterator[Finding]:

@@ -11,6 +11,7 @@ from slurm_operator.insight.doctor.soperator.chosen import (
     replicas,
     stateful_sets,
     things,
+    why_not_taken_over,
 )
 from slurm_operator.insight.doctor.soperator.facts import Found
 from slurm_operator.manifests.meta import Manifest
@@ -27,7 +28,9 @@ def steps(found: Found) -> Iterator[Finding]:
     there = clusters(found)
     if not there:
         return
-    yield note("Order", "Jobs go on until the StatefulSets are deleted.", f"See {GUIDE}.")
+    yield note(
+        "Order", "Jobs go on until StatefulSets of workers are deleted with their pods.", f"See {GUIDE}."
+    )
     for number, step in enumerate(_commands(found, there), start=1):
         yield note("Order", f"Step {number}", step)
 
@@ -60,6 +63,12 @@ def _handover(found: Found, cluster: Manifest) -> Iterator[str]:
     prefixed = names.controller(name)
     is_old = prefixed not in workloads and "controller" in workloads
     workload = "controller" if is_old else prefixed
+    if not why_not_taken_over(found, cluster):
+        yield from _with_jobs(cluster, workload, workloads, plain)
+        yield (
+            f"Or without taking workers of {name} over, in place of the steps that begin with `kubectl -n "
+            f"{namespace} annotate`: let running jobs end first, as follows"
+        )
     inside = f"kubectl -n {namespace} exec {workload}-0 -c slurmctld --"
     yield (
         f"No new job starts: `for p in $({inside} sinfo -h -o %R | sort -u); do {inside} scontrol update "
@@ -73,5 +82,32 @@ def _handover(found: Found, cluster: Manifest) -> Iterator[str]:
         )
     if plain:
         yield f"`kubectl -n {namespace} delete deployment {' '.join(plain)}`"
+    yield _is_ready(cluster)
+
+
+def _with_jobs(cluster: Manifest, slurmctld: str, workloads: list[str], plain: list[str]) -> Iterator[str]:
+    """Workers change hands with the jobs in them; slurmctld restarts once, at its own step."""
+    namespace, name = cluster["metadata"]["namespace"], cluster["metadata"]["name"]
+    login = [one for one in workloads if one in (names.login(name), "login")]
+    kruise = f"kubectl -n {namespace} delete statefulsets.apps.kruise.io"
+    yield (
+        f"Workers are taken over with the jobs in them: `kubectl -n {namespace} annotate "
+        f"slurmclusters.slurm.nebius.ai {name} {names.TAKE_OVER}=true`"
+    )
+    yield (
+        f"Wait until this says that the workers are taken over: `kubectl -n {namespace} get "
+        f"slurmclusters.slurm.nebius.ai {name} -o "
+        """jsonpath='{.status.conditions[?(@.type=="Ready")].message}'`"""
+    )
+    if plain:
+        yield f"`kubectl -n {namespace} delete deployment {' '.join(plain)}`"
+    yield f"slurmctld restarts once, running jobs go on: `{kruise} {slurmctld}`"
+    if login:
+        yield f"When nobody is logged in: `{kruise} {' '.join(login)}`"
+    yield _is_ready(cluster)
+
+
+def _is_ready(cluster: Manifest) -> str:
+    namespace, name = cluster["metadata"]["namespace"], cluster["metadata"]["name"]
     there = f"slurmclusters.slurm.nebius.ai/{name}"
-    yield f"`kubectl -n {namespace} wait --for=condition=Ready {there} --timeout=15m`"
+    return f"`kubectl -n {namespace} wait --for=condition=Ready {there} --timeout=15m`"

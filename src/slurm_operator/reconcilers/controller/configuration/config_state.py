@@ -39,6 +39,12 @@ def good(seen: Seen) -> Files | None:
     return files_of(seen.children.get((kinds.CONFIG_MAP, good_config(seen.controller))))
 
 
+def is_of_ours(seen: Seen) -> bool:
+    """Whether we have written the mounted files, and not an operator before us."""
+    child = config_child(seen)
+    return child is not None and WRITTEN_AT in child.metadata.annotations
+
+
 def held_since(seen: Seen) -> datetime:
     child = config_child(seen)
     return _time(child.metadata.annotations.get(WRITTEN_AT, "")) if child is not None else _LONG_AGO

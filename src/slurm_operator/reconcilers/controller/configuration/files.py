@@ -30,8 +30,7 @@ from slurm_operator.reconcilers.controller.observe import Seen, once
 from slurm_operator.reconcilers.shared.dependencies import Need
 from slurm_operator.reconcilers.shared.partition_lines import CLUSTER_BEGIN, CLUSTER_END
 from slurm_operator.slurm.conf import grammar
-
-SLURM_CONF = "slurm.conf"
+from slurm_operator.slurm.conf.inventory import SLURM_CONF as SLURM_CONF
 
 # Read on every pass, so by a pattern: to parse whole files takes milliseconds.
 _STAMP = re.compile(rf"^\s*SlurmctldParameters\s*=.*\b{DIGEST_WORD}([0-9a-f]+)", re.MULTILINE | re.IGNORECASE)

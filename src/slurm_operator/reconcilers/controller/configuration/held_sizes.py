@@ -14,6 +14,8 @@ from slurm_operator.manifests import kinds
 from slurm_operator.plan.step import NOTHING, Step, wait
 from slurm_operator.reconcilers.controller.observe import Seen
 from slurm_operator.reconcilers.shared.node_lines import node_line
+from slurm_operator.slurm.conf.includes import load
+from slurm_operator.slurm.conf.inventory import SLURM_CONF
 from slurm_operator.slurm.conf.lines import Pair, Setting, parse, render
 from slurm_operator.slurm.hostlist import expand
 from slurm_operator.slurm.snapshot import Snapshot
@@ -85,16 +87,15 @@ def _sizes_there(slurm_nodes: Sequence[str], seen: Seen) -> list[tuple[Pair, ...
 
 def _mounted(seen: Seen) -> Iterator[Setting]:
     child = seen.children.get((kinds.CONFIG_MAP, seen.controller.child_names.config))
-    text = (child.body.get("data") or {}).get("slurm.conf", "") if child is not None else ""
-    for line in text.splitlines():
-        if line.startswith("NodeName="):
-            yield _parsed(line)
+    texts = (child.body.get("data") or {}) if child is not None else {}
+    if SLURM_CONF in texts:
+        yield from load(texts, SLURM_CONF).all("NodeName")
 
 
 def _trouble(nodeset: NodeSet, seen: Seen) -> str:
     """Why its size cannot change now; empty when no worker of it has a job."""
     is_first = seen.children.get((kinds.CONFIG_MAP, good_config(seen.controller))) is None
-    if is_first and not seen.ready_pods:
+    if is_first and not seen.ready_pods and not seen.has_taken_over_workers:
         return ""  # slurmctld has not worked yet.
     if not isinstance(seen.slurm, Snapshot):
         return f"whether it has any cannot be seen: {seen.slurm.why}"

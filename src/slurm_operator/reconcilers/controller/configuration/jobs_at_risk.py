@@ -5,13 +5,14 @@ from datetime import datetime
 
 from slurm_operator.listing import first_few
 from slurm_operator.reconcilers.controller.configuration.config_state import good, needs_restart
-from slurm_operator.reconcilers.controller.configuration.files import SLURM_CONF, Files
+from slurm_operator.reconcilers.controller.configuration.files import Files
 from slurm_operator.reconcilers.controller.configuration.held_sizes import GIVEN_TO_JOBS
 from slurm_operator.reconcilers.controller.observe import Seen
 from slurm_operator.safety.gate import PROOF_LIFETIME
 from slurm_operator.slurm.conf.changes import changes
 from slurm_operator.slurm.conf.grammar import TABLES
 from slurm_operator.slurm.conf.includes import load
+from slurm_operator.slurm.conf.inventory import SLURM_CONF, partition_names
 from slurm_operator.slurm.hostlist import expand
 from slurm_operator.slurm.jobs.job import SlurmJob
 from slurm_operator.slurm.snapshot import Snapshot
@@ -93,8 +94,16 @@ def is_old(seen: Seen, now: datetime) -> bool:
 
 
 def may_have_jobs(seen: Seen) -> bool:
-    """slurmctld has worked at some time, so there may be jobs that it knows."""
-    return good(seen) is not None or bool(seen.ready_pods)
+    """slurmctld has worked at some time, so there may be jobs that it knows.
+
+    Workers that were taken over may have jobs of a slurmctld that another operator ran.
+    """
+    return good(seen) is not None or bool(seen.ready_pods) or is_first_of_taken_over(seen)
+
+
+def is_first_of_taken_over(seen: Seen) -> bool:
+    """Workers were taken over, and no slurmctld of ours has worked yet."""
+    return seen.has_taken_over_workers and good(seen) is None
 
 
 def job_ids_text(jobs: Iterable[SlurmJob]) -> str:
@@ -113,8 +122,10 @@ def _stakes(seen: Seen, old: Files, new: Files, now: datetime) -> Iterator[str]:
     for node in _reshaped(old, new):
         if trouble := _jobs_of(seen, now, f"node {node}", held_by=node):
             yield f"If the CPUs or GRES of node {node} change, slurmctld ends its jobs; {trouble}."
+    # slurmctld of another operator had its volume elsewhere. It is the same volume, with the same jobs.
+    elsewhere = {"StateSaveLocation"} if is_first_of_taken_over(seen) else set()
     for change in changes(old.texts, new.texts, TABLES):
-        if change.rule.jobs and change.key not in _BY_NAME:
+        if change.rule.jobs and change.key not in _BY_NAME | elsewhere:
             at_risk = unfinished if change.rule.loses_queue else started
             if trouble := at_risk(seen, now):
                 yield f"If {change.key} changes, {change.rule.jobs}; {trouble}."
@@ -149,8 +160,7 @@ def _jobs_of(
 
 
 def _partitions(files: Files) -> set[str]:
-    lines = load(files.texts, SLURM_CONF).all("PartitionName")
-    return {name for line in lines for name in line.value.split(",")} - {"DEFAULT"}
+    return partition_names(files.texts)
 
 
 def _nodesets(files: Files) -> set[str]:

@@ -12,7 +12,11 @@ from datetime import datetime
 from slurm_operator.api.shared import names
 from slurm_operator.listing import first_few
 from slurm_operator.reconcilers.controller.configuration.files import Files
-from slurm_operator.reconcilers.controller.configuration.jobs_at_risk import may_have_jobs, unseen
+from slurm_operator.reconcilers.controller.configuration.jobs_at_risk import (
+    is_first_of_taken_over,
+    may_have_jobs,
+    unseen,
+)
 from slurm_operator.reconcilers.controller.observe import Seen
 from slurm_operator.slurm.conf.networks import Network, lost, missing, networks
 from slurm_operator.slurm.hostlist import compress
@@ -48,7 +52,12 @@ def named_in_vain(slurm: Snapshot, known: Mapping[str, Network]) -> dict[str, li
 
 
 def places_unseen(seen: Seen, old: Files, new: Files, now: datetime) -> str:
-    """Why nobody can tell whether a record names what the new files lack; empty when they lack nothing."""
+    """Why nobody can tell whether a record names what the new files lack; empty when they lack nothing.
+
+    Another operator had its topology in a file of its own, and whoever writes ours keeps what records name.
+    """
+    if is_first_of_taken_over(seen):
+        return ""
     if not may_have_jobs(seen) or not (lacks := lost(networks(new.texts), networks(old.texts))):
         return ""
     if not (trouble := unseen(seen, now)):

@@ -129,7 +129,9 @@ def drain(case: Case) -> Iterator[Wish]:
 
 def reboot_asked(case: Case) -> Iterator[Wish]:
     mark, degraded = case.mark(names.REBOOT), case.mark(names.DEGRADED)
-    is_later = not (degraded.since and mark.since and degraded.since < mark.since)
+    # A request that was taken back before the rebooter began is no reboot.
+    was_done = mark.reason != names.CANCELLED
+    is_later = not (was_done and degraded.since and mark.since and degraded.since < mark.since)
     if degraded.is_on and mark.is_off and is_later and case.is_empty and not case.is_to_be_emptied:
         message = "The Kubernetes node is to be rebooted; all its workers are drained and idle."
         yield Wish(names.REBOOT, Tells.YES, names.NEED_REBOOT, message)

@@ -13,7 +13,7 @@ from slurm_operator.plan.actions import Action, Create, Wait
 from slurm_operator.plan.plan import Plan, lane, plan
 from slurm_operator.reconcilers.nebius.nodeset import desired
 from slurm_operator.reconcilers.nebius.nodeset.observe import Seen
-from slurm_operator.reconcilers.nebius.shared import soperator_pods
+from slurm_operator.reconcilers.nebius.shared import soperator_pods, takeover
 from slurm_operator.reconcilers.nebius.shared.inherited import INHERITED_SOON, without_owner
 from slurm_operator.reconcilers.shared.children import missing_among, missing_secret
 from slurm_operator.reconcilers.shared.composed import ORPHAN, deletion, next_removal_step, part_name, said_by
@@ -40,7 +40,9 @@ def decide(seen: Seen, now: datetime) -> Plan:
     assert seen.cluster is not None
     if seen.cluster.metadata.is_terminating:
         return plan(held, lane("farewell", _farewell(seen)))
-    if seen.soperator.are_there:
+    if taken := takeover.next_steps(seen.nodeset, seen.handover, seen.family):
+        return plan(held, lane("takeover", taken), look_again=takeover.SOON)
+    if seen.soperator.are_there and not seen.handover.is_wanted:
         waiting = soperator_pods.held(seen.nodeset.cluster, seen.soperator)
         return plan(held, lane("soperator", [waiting]), look_again=soperator_pods.LOOK_AGAIN)
     if seen.inherited:
@@ -109,7 +111,7 @@ def _sssd(seen: Seen) -> list[Action]:
 def _workers(seen: Seen) -> list[Action]:
     """Workers that are there follow the spec, also while a file of theirs is away."""
     waits = [*_absent_files(seen)]
-    if waits and seen.own is None:
+    if waits and seen.own is None and not seen.handover.has_taken_over:
         return [*waits]
     step = missing_part(desired.part(seen, replicas(seen), running(seen)), seen.part, seen.meta)
     return [*waits, *([step] if step is not None else [])]
@@ -140,7 +142,8 @@ def replicas(seen: Seen) -> int:
     Once workers run, only maintenance and the spec take them away.
     """
     has_started = seen.own is not None and seen.own.spec.replicas > 0
-    is_wanted = not seen.is_down and (has_started or may_start(seen))
+    has_workers = has_started or seen.handover.has_taken_over
+    is_wanted = not seen.is_down and (has_workers or may_start(seen))
     return seen.spec.replicas if is_wanted else 0
 
 

@@ -19,7 +19,7 @@ from slurm_operator.manifests.digests import digest
 from slurm_operator.manifests.meta import Manifest
 from slurm_operator.manifests.objects import ConfigMap
 from slurm_operator.reconcilers.nebius.nodeset.observe import Seen
-from slurm_operator.reconcilers.nebius.shared import pods, texts
+from slurm_operator.reconcilers.nebius.shared import pods, takeover, texts
 from slurm_operator.reconcilers.nebius.shared.families import Family
 from slurm_operator.reconcilers.nebius.shared.objects import Maker, children, match_labels
 from slurm_operator.reconcilers.nebius.shared.places import (
@@ -112,7 +112,15 @@ def part(seen: Seen, replicas: int, running: Sequence[int]) -> Manifest:
             cluster, WORKER, {"service": names.one_nodeset_service(cluster, seen.name)}, labels
         ),
     }
-    return maker(seen).part(WorkerPart.KIND, seen.name, WORKER, body)
+    return _noted(seen, maker(seen).part(WorkerPart.KIND, seen.name, WORKER, body))
+
+
+def _noted(seen: Seen, manifest: Manifest) -> Manifest:
+    """With what workers of Soperator's count as made from, while there are any: they stay while it is so."""
+    if not seen.handover.has_taken_over:
+        return manifest
+    notes = {shared_names.KEEPS_TAKEN_OVER: takeover.made_from(seen.nodeset)}
+    return manifest | {"metadata": {**manifest["metadata"], "annotations": notes}}
 
 
 def _numbers(replicas: int) -> Manifest:

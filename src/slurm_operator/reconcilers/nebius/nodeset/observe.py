@@ -16,12 +16,14 @@ from slurm_operator.manifests import kinds
 from slurm_operator.manifests.meta import Child
 from slurm_operator.manifests.objects import ConfigMap, KubeNode, Pod, Secret, Unread
 from slurm_operator.plan.world import OWNER, World
+from slurm_operator.reconcilers.nebius.shared import takeover
 from slurm_operator.reconcilers.nebius.shared.config_source import shared_source
 from slurm_operator.reconcilers.nebius.shared.families import Family, family, kept_family
 from slurm_operator.reconcilers.nebius.shared.inherited import inherited, of_nodeset
 from slurm_operator.reconcilers.nebius.shared.places import SHARED_ROOT_VARIABLE
 from slurm_operator.reconcilers.nebius.shared.root import Root, observe_root
 from slurm_operator.reconcilers.nebius.shared.soperator_pods import Remains, remains
+from slurm_operator.reconcilers.nebius.shared.takeover import Handover
 from slurm_operator.reconcilers.nebius.shared.user_namespaces import was_refused
 from slurm_operator.reconcilers.shared.parts import is_owned
 
@@ -43,6 +45,7 @@ class Seen:
     power: NodeSetPowerState | None = None  # Which of its workers should run, where Slurm decides that.
     has_power_states: bool = True  # Whether this Kubernetes knows the kind.
     soperator: Remains = field(default_factory=Remains)  # What Soperator made for its cluster, and is there.
+    handover: Handover = field(default_factory=Handover)  # Of the workers that Soperator made for it.
     # What Soperator made and the part is to have, while it still belongs to the NodeSet.
     inherited: Mapping[tuple[Kind, str], Meta] = field(default_factory=dict)
 
@@ -148,6 +151,7 @@ def observe(key: ObjectKey, world: World) -> Seen | None:
         power=world.get(NodeSetPowerState, key.namespace, key.name),
         has_power_states=world.serves(NodeSetPowerState.KIND),
         soperator=remains(cluster.metadata, [key.name], world),
+        handover=takeover.observe(nodeset, cluster, part.metadata if part is not None else None, world),
         inherited=inherited(nodeset.metadata, of_nodeset(nodeset.cluster, key.name), world),
     )
     return _with_named(seen, world)

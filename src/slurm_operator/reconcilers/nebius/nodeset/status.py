@@ -18,7 +18,7 @@ from slurm_operator.reconcilers.nebius.nodeset.decide import (
 )
 from slurm_operator.reconcilers.nebius.nodeset.observe import Seen
 from slurm_operator.reconcilers.nebius.nodeset.unsupported import unsupported
-from slurm_operator.reconcilers.nebius.shared import soperator_pods
+from slurm_operator.reconcilers.nebius.shared import soperator_pods, takeover
 from slurm_operator.reconcilers.shared.composed import State, state, under_way
 from slurm_operator.reconcilers.shared.parts import NAME_TAKEN
 
@@ -41,6 +41,7 @@ _STUCK: Final = (
     CLUSTER_CHANGED,
     NAME_TAKEN,
     soperator_pods.RUNNING,
+    takeover.REFUSED,
     "ConfigMapNotFound",
 )
 

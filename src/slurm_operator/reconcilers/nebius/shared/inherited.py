@@ -5,7 +5,7 @@ the same names, and leave alone what belongs to somebody else. So these lose the
 takes over what has none: names, addresses and keys stay. No part is made before, so a step can be repeated.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import timedelta
 from typing import Final
 
@@ -15,6 +15,7 @@ from slurm_operator.api.schema.kind import Kind
 from slurm_operator.api.shared import names as shared_names
 from slurm_operator.api.shared.meta import HasMeta, Meta, ObjectKey
 from slurm_operator.manifests import kinds
+from slurm_operator.manifests.compare.differences import APPLIED_DIGEST
 from slurm_operator.manifests.objects import Secret
 from slurm_operator.manifests.platform import VolumeClaim
 from slurm_operator.plan.actions import PatchObject
@@ -69,6 +70,14 @@ def _there(wanted: tuple[Kind, str], namespace: str, world: World) -> HasMeta | 
         found = world.secret(namespace, name)
         return found if isinstance(found, Secret) else None
     return world.child(kind, namespace, name)
+
+
+def soperator_files(cluster: str, namespace: str, world: World) -> Mapping[str, str]:
+    """Slurm's files by name as long as they are Soperator's; ours carry our mark."""
+    found = world.child(kinds.CONFIG_MAP, namespace, names.slurm_configs(cluster))
+    if found is None or APPLIED_DIGEST in found.metadata.annotations:
+        return {}
+    return found.body.get("data") or {}
 
 
 def soperator_state(cluster: str, namespace: str, world: World) -> str | None:

@@ -1,12 +1,13 @@
 """What Soperator left running: slurmctld, login pods and workers of Kruise's StatefulSets, and Deployments.
 
-They have the names of what the parts would make, and jobs depend on them. Such pods cannot be taken over
-yet, so nothing of the cluster is changed while one of them runs, or something is there that makes them.
+They have the names of what the parts would make, and jobs depend on them. Unless a person asks for their
+workers to be taken over, nothing of the cluster is changed while one of them runs, or something is there that
+makes them.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final
 
@@ -29,7 +30,8 @@ KRUISE: Final = "apps.kruise.io"
 LOOK_AGAIN: Final = timedelta(seconds=5)
 
 # Older releases gave these StatefulSets no name of the cluster; pods say by a label whose they are.
-_WITHOUT_PREFIX: Final = ("controller", "login", names.OLDER_WORKERS)
+_LOGIN: Final = "login"
+_WITHOUT_PREFIX: Final = ("controller", _LOGIN, names.OLDER_WORKERS)
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,33 @@ class Remains:
     @property
     def are_there(self) -> bool:
         return bool(self.pods or self.stateful_sets or self.deployments)
+
+    @property
+    def told(self) -> str:
+        """What makes pods by name, with how many it has."""
+        counts = Counter(dict.fromkeys(self.stateful_sets, 0))
+        counts.update(_workload(pod) for pod in self.pods)
+        there = [f"StatefulSet {name} ({count})" for name, count in sorted(counts.items())]
+        return ", ".join([*there, *(f"Deployment {name}" for name in self.deployments)])
+
+    @property
+    def workloads(self) -> set[str]:
+        """The StatefulSets, also those that only their pods tell of."""
+        return {*self.stateful_sets, *map(_workload, self.pods)}
+
+    def of_login(self, cluster: str) -> "Remains":
+        """Those of them that people log in to."""
+        return self._of(self.workloads & {names.login(cluster), _LOGIN})
+
+    def without_login(self, cluster: str) -> "Remains":
+        others = self._of(self.workloads - {names.login(cluster), _LOGIN})
+        return replace(others, deployments=self.deployments)
+
+    def _of(self, workloads: Collection[str]) -> "Remains":
+        return Remains(
+            pods=tuple(pod for pod in self.pods if _workload(pod) in workloads),
+            stateful_sets=tuple(name for name in self.stateful_sets if name in workloads),
+        )
 
 
 def remains(cluster: Meta, nodesets: Iterable[str], world: World) -> Remains:
@@ -116,15 +145,12 @@ def _cluster_of(thing: Meta) -> str:
 
 
 def held(cluster: str, found: Remains) -> Wait:
-    counts = Counter(dict.fromkeys(found.stateful_sets, 0))
-    counts.update(_workload(pod) for pod in found.pods)
-    there = [f"StatefulSet {name} ({count})" for name, count in sorted(counts.items())]
-    there += [f"Deployment {name}" for name in found.deployments]
     message = (
-        f"What Soperator made still runs SlurmCluster {cluster!r}: {', '.join(there)}. Nothing of the "
-        "cluster is changed, so that no job is lost. This operator cannot take pods over from it. When no "
-        "job runs, delete these StatefulSets and Deployments; then it starts the cluster, with the jobs that "
-        "are pending. `kubectl slurm doctor --from soperator` has the commands."
+        f"What Soperator made still runs SlurmCluster {cluster!r}: {found.told}. Nothing of the "
+        "cluster is changed, so that no job is lost. When no job runs, delete these StatefulSets and "
+        "Deployments; then the operator starts the cluster, with the jobs that are pending. Or have it take "
+        f"the workers over with their jobs: set annotation {names.TAKE_OVER}=true on the SlurmCluster. "
+        "`kubectl slurm doctor --from soperator` has the commands of both ways."
     )
     return Wait(subject=f"SlurmCluster {cluster}", reason=RUNNING, message=message)
 

@@ -14,7 +14,7 @@ from slurm_operator.plan import failing
 from slurm_operator.plan.actions import Apply, Create, GenerateSecret
 from slurm_operator.plan.conditions import DEGRADED, PROGRESSING, READY, Condition, false, true, unknown
 from slurm_operator.plan.plan import Outcome, Plan
-from slurm_operator.reconcilers.nebius.shared import soperator_pods
+from slurm_operator.reconcilers.nebius.shared import soperator_pods, takeover
 from slurm_operator.reconcilers.nebius.slurmcluster import mariadb, partitions, populate, topology
 from slurm_operator.reconcilers.nebius.slurmcluster.decide import (
     MAINTENANCE,
@@ -50,6 +50,7 @@ STUCK: Final = (
     SPEC_REFUSED,
     NAME_TAKEN,
     soperator_pods.RUNNING,
+    takeover.REFUSED,
     STATE_UNKNOWN,
     "SecretNotFound",
     "ConfigMapNotFound",
@@ -269,7 +270,7 @@ def _ready(seen: Seen, plan: Plan) -> Condition:
     if seen.meta.is_terminating:
         return false(READY, "Deleting", "The SlurmCluster is being deleted.")
     for wait in plan.waits:
-        if wait.reason in STUCK:
+        if wait.reason in (*STUCK, takeover.TAKING_OVER):
             return false(READY, wait.reason, wait.message)
     if seen.is_down:
         return false(READY, MAINTENANCE, f"The cluster is down for maintenance: {seen.spec.maintenance}.")

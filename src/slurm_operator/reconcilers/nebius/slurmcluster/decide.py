@@ -3,15 +3,16 @@
 Every part has a lane of its own: what is wrong with one holds up only what needs it.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Final
 
 from slurm_operator.api.nebius import names
 from slurm_operator.api.nebius.jailedconfig import JailedConfig
 from slurm_operator.api.nebius.slurmcluster import SlurmCluster
+from slurm_operator.api.schema.kind import Kind
 from slurm_operator.api.schema.problems import Problem, References, Severity
-from slurm_operator.api.shared.meta import key_of
+from slurm_operator.api.shared.meta import Meta, key_of
 from slurm_operator.api.slinky.loginset import LoginSet
 from slurm_operator.api.slinky.nodeset import NodeSet as WorkerPart
 from slurm_operator.manifests import kinds
@@ -20,7 +21,7 @@ from slurm_operator.manifests.objects import ConfigMap, Secret, Unread
 from slurm_operator.plan.actions import Action, Tell, Wait
 from slurm_operator.plan.plan import Lane, Plan, lane, plan
 from slurm_operator.plan.step import Step, soonest
-from slurm_operator.reconcilers.nebius.shared import soperator_pods
+from slurm_operator.reconcilers.nebius.shared import soperator_pods, takeover
 from slurm_operator.reconcilers.nebius.shared.config_source import may_read_files
 from slurm_operator.reconcilers.nebius.shared.inherited import INHERITED_SOON, without_owner
 from slurm_operator.reconcilers.nebius.slurmcluster import (
@@ -54,6 +55,7 @@ from slurm_operator.reconcilers.shared.composed import (
 )
 from slurm_operator.reconcilers.shared.deletion_hold import holding
 from slurm_operator.reconcilers.shared.parts import is_owned, missing_part
+from slurm_operator.slurm.conf.inventory import SLURM_CONF, partition_names
 
 SPEC_REFUSED: Final = "SpecRefused"
 IGNORED_REFS: Final = "IgnoredNodeSetRefs"
@@ -84,12 +86,11 @@ def decide(seen: Seen, now: datetime) -> Plan:
         return plan(held, lane("farewell", farewell(seen)))
     if seen.cluster.spec is None:
         return plan(held, lane("spec", [_refusal(NO_SPEC)]))
-    if seen.soperator.are_there:
-        waiting = soperator_pods.held(seen.name, seen.soperator)
+    if (waiting := _soperators(seen)) is not None:
         return plan(held, lane("soperator", [waiting]), look_again=soperator_pods.LOOK_AGAIN)
     if isinstance(seen.keys, Unread):
         return plan(held, lane("keys", [_unread_keys(seen, seen.keys)]))
-    if seen.inherited:
+    if _inherited(seen):
         return plan(held, lane("soperator", taking_over(seen)), look_again=INHERITED_SOON)
     refused = problems(seen)
     if everywhere := [one for one in refused if _lane_of(one) is None]:
@@ -130,8 +131,30 @@ def taking_over(seen: Seen) -> list[Action]:
             "slurmctld would forget all jobs."
         )
         return [Wait(subject=f"SlurmCluster {seen.name}", reason=STATE_UNKNOWN, message=message)]
-    found = ((kind, meta) for (kind, _), meta in seen.inherited.items())
+    found = ((kind, meta) for (kind, _), meta in _inherited(seen).items())
     return [*without_owner(seen.meta, found)]
+
+
+def _inherited(seen: Seen) -> Mapping[tuple[Kind, str], Meta]:
+    """What parts are to have now. Login pods of Soperator's that go on keep their Services."""
+    if takeover.login_waits(seen.name, seen.soperator) is None:
+        return seen.inherited
+    kept = {names.login_service(seen.name), names.login_headless_service(seen.name)}
+    return {(kind, name): meta for (kind, name), meta in seen.inherited.items() if name not in kept}
+
+
+def _soperators(seen: Seen) -> Wait | None:
+    """What Soperator made and nothing may be changed beside; None where the cluster may go on.
+
+    Without the part of a NodeSet slurmctld would be told nothing of its nodes, and end their jobs.
+    """
+    if not takeover.is_wanted(seen.cluster):
+        found = seen.soperator
+        return soperator_pods.held(seen.name, found) if found.are_there else None
+    every = {one.metadata.name for one in seen.nodesets}
+    pending = {*(every & seen.soperator.workloads), *(every - seen.workers.keys())}
+    gone = partition_names(seen.soperator_files) - partition_names({SLURM_CONF: parts.extra_conf(seen)})
+    return takeover.waits_for(seen.name, seen.soperator, pending, gone)
 
 
 def problems(seen: Seen) -> list[Problem]:
@@ -310,6 +333,9 @@ def _family_note(seen: Seen) -> list[Action]:
 
 
 def _login(seen: Seen) -> Iterator[list[Action]]:
+    if (theirs := takeover.login_waits(seen.name, seen.soperator)) is not None:
+        yield [theirs]
+        return
     yield _maps(seen, objects.login_maps(seen))
     if waiting := [*_absent(seen)]:
         yield [*waiting]

@@ -21,7 +21,12 @@ from slurm_operator.manifests.platform import VolumeClaim
 from slurm_operator.manifests.worker_names import slurm_node_name
 from slurm_operator.plan.world import OWNER, World
 from slurm_operator.reconcilers.nebius.shared.families import Family, family, kept_family
-from slurm_operator.reconcilers.nebius.shared.inherited import inherited, of_cluster, soperator_state
+from slurm_operator.reconcilers.nebius.shared.inherited import (
+    inherited,
+    of_cluster,
+    soperator_files,
+    soperator_state,
+)
 from slurm_operator.reconcilers.nebius.shared.root import Root, jail_source, observe_root
 from slurm_operator.reconcilers.nebius.shared.soperator_pods import Remains, remains
 from slurm_operator.reconcilers.shared.composed import Part
@@ -73,6 +78,8 @@ class Seen:
     soperator: Remains = field(default_factory=Remains)  # What Soperator made for it, and is still there.
     # What Soperator made and parts are to have, while it still belongs to the SlurmCluster.
     inherited: Mapping[tuple[Kind, str], Meta] = field(default_factory=dict)
+    # Slurm's files by name, as Soperator wrote them; none once they are ours.
+    soperator_files: Mapping[str, str] = field(default_factory=dict)
     # The volume with slurmctld's state as Soperator left it; None where nobody may look at claims.
     soperator_state: str | None = ""
 
@@ -205,6 +212,7 @@ def observe(key: ObjectKey, world: World, tier_prefix: str = names.TIER_PREFIX) 
         passwords=dict(_passwords(key, cluster.spec, world)),
         soperator=remains(cluster.metadata, [one.metadata.name for one in nodesets], world),
         inherited=inherited(cluster.metadata, of_cluster(key.name), world),
+        soperator_files=soperator_files(key.name, key.namespace, world),
         soperator_state=soperator_state(key.name, key.namespace, world),
     )
 

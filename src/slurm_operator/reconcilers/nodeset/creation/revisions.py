@@ -81,12 +81,15 @@ def current(nodeset: NodeSet, there: Sequence[Child]) -> Revision:
     )
 
 
-def revision_of(pod: Pod, current: Revision) -> str:
+def revision_of(pod: Pod, current: Revision, kept: str = "") -> str:
     """The hash of what a worker was made from: that of the current revision when it means the same.
 
-    A worker of the operator before us has its label only, and one of ours has both.
+    A worker of the operator before us has its label only, and one of ours has both. What another operator
+    made was made from nothing that we know: it counts as current while the NodeSet says so, by `kept`.
     """
     labels = pod.metadata.labels
+    if kept and pod.metadata.annotations.get(names.POD_TAKEN_OVER) == kept:
+        return current.hash
     ours, theirs = labels.get(names.LABEL_REVISION, ""), labels.get(names.LABEL_HASH, "")
     if {ours, theirs} & current.names or (not ours and theirs == current.theirs):
         return current.hash
