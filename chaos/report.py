@@ -20,6 +20,7 @@ from chaos.subjects import COMPONENTS, SHARED_ROOT
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _TEXT = Path(__file__).with_name("report.md")
 _RUNS, _OPPORTUNITIES = 200, 500
+_SLURMCLUSTER_RUNS = 50
 _NOTES = Path(__file__).with_name("found.md")
 _SLURMCLUSTER = Path(__file__).with_name("slurmcluster.md")
 _RESULTS = Path(__file__).with_name("results")
@@ -46,6 +47,7 @@ def slurmcluster() -> str:
     return _SLURMCLUSTER.read_text().format(
         figures="\n".join(table({f"seeds {ranges([result.seed for result in results])}": results})),
         hits=_hits(results),
+        aim=_SLURMCLUSTER_RUNS,
         failed="\n".join(_failed(record.failed(series), results)) or "None.",
     )
 
@@ -97,9 +99,11 @@ def _aim(results: Sequence[Result]) -> str:
 
 
 def _hits(results: Sequence[Result]) -> str:
-    """How often each fault hit a SlurmCluster, in a sentence."""
+    """How often each fault hit a SlurmCluster, in two sentences."""
     hit = Counter(name for result in results for name in result.faults)
-    return ", ".join(f"{name} {hit[name]}" for name in faults_of(SHARED_ROOT))
+    told = ", ".join(f"{name} {hit[name]}" for name in faults_of(SHARED_ROOT) if hit[name])
+    rest = ", ".join(name for name in faults_of(SHARED_ROOT) if not hit[name])
+    return f"How often each fault hit: {told or 'none yet'}. Not yet: {rest or 'none'}."
 
 
 def _faults(results: Sequence[Result]) -> Iterator[str]:
