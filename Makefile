@@ -12,7 +12,7 @@ ARGS ?=
 CODE := src images testing tests bench chaos
 SHARD ?= $(shell git rev-list --count HEAD 2>/dev/null || echo 0)/100
 
-.PHONY: help check test e2e chaos bench simulate up down lock docs changelog clean
+.PHONY: help check test e2e chaos bench nightly simulate up down lock docs changelog clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -53,6 +53,9 @@ e2e: $(READY) ## every end-to-end test, and whatever else takes long, with the c
 
 simulate: $(READY) ## many stories of the operator in a simulated world: SEEDS=1000 FIRST=1 LENGTH= SCENE= LATE= STEPS= SETBACK=
 	PYTHONPATH=tests $(BIN)/python -m simulation --seeds $(or $(SEEDS),1000) --first $(or $(FIRST),1) --length $(or $(LENGTH),0) --scene '$(SCENE)' --late $(or $(LATE),0) $(if $(STEPS),--steps) $(if $(SETBACK),--set-back)
+
+nightly: $(READY) ## what takes long, the longest ago first, for HOURS=2.5; continues where the last run stopped
+	$(BIN)/python -m testing.nightly --hours $(or $(HOURS),2.5) --only '$(ONLY)'
 
 up: $(READY) ## a real Kubernetes and a real Slurm cluster on this machine
 	$(BIN)/slurm-operator up $(ARGS)
