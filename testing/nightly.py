@@ -25,7 +25,14 @@ RESULTS: Final = ROOT / "testing/nightly.json"
 PAGE: Final = ROOT / "docs/decisions/nightly.md"
 LOGS: Final = ROOT / "build/nightly"
 
-FOLDERS: Final = ("tests/e2e", "tests/integration", "tests/slurm", "tests/net")
+FOLDERS: Final = (
+    "tests/e2e",
+    "tests/integration",
+    "tests/slurm",
+    "tests/simulation",
+    "tests/net",
+    "tests/unit",
+)
 BENCHMARKS: Final = ("kube", "slurmrest", "exporter", "passes", "light", "workers", "first")
 SEEDS, RUNS = 300, 6
 

@@ -67,9 +67,6 @@ class Promises:
     def _check_free(self, uid: str, what: str, newest: float = 0.0) -> None:
         """No job is there; those that came within the `newest` seconds are left out."""
         process = self.world.machines.processes.get(uid)
-        lifted = self.deeds.lifted.get(process.hostname, -100.0) if process is not None else -100.0
-        if self.deleted[uid] - lifted < FENCE_SECONDS:
-            return
         jobs = [job for job in self.world.machines.jobs_in(uid) if self._age(job) >= newest]
         record = self.world.ctld.records.get(process.hostname) if process is not None else None
         if record is not None and process is not None and record.pod_uid == uid and process.is_up:
@@ -78,9 +75,17 @@ class Promises:
             ]
             if self.world.ctld.has_epilog(record):
                 self.world.broken(f"{what} under an epilog")
+        lifted = self.deeds.lifted.get(process.hostname) if process is not None else None
+        if lifted is not None and self.deleted[uid] - lifted < FENCE_SECONDS:
+            jobs = [job for job in jobs if not self._let_in_by(job, lifted)]
         if jobs:
             told = ", ".join(f"job {job.job_id} ({'+'.join(job.words)})" for job in jobs)
             self.world.broken(f"{what} under {told}")
+
+    def _let_in_by(self, job: Job, lifted: float) -> bool:
+        """It started in the seconds after somebody lifted the drain that kept jobs away."""
+        after = self.world.loop.time() - self._age(job) - lifted
+        return -1.0 <= after < FENCE_SECONDS
 
     def _age(self, job: Job) -> float:
         began = job.started_at or self.world.clock.now()
@@ -115,7 +120,8 @@ class Promises:
         uids = set(job.processes.values())
         pods = [pod for pod in self.world.server.all(kinds.POD) if pod["metadata"]["uid"] in uids]
         ending = [pod["metadata"]["uid"] for pod in pods if "deletionTimestamp" in pod["metadata"]]
-        is_excused = any(self.world.loop.time() - at < 60 for at in self.deeds.lifted.values())
+        lifted = [at for name, at in self.deeds.lifted.items() if name in job.nodes]
+        is_excused = any(self._let_in_by(job, at) for at in lifted)
         if not is_excused and not any(uid not in self.deleted for uid in ending):
             self.world.broken(f"nobody asked to {attempt}, by which job {job.job_id} ends")
 

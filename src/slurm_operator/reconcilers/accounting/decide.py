@@ -100,7 +100,7 @@ def mariadb_objects(seen: Seen) -> list[Manifest]:
     managed = seen.accounting.spec.managed
     if managed is None or not isinstance(seen.password, SecretHandle) or not seen.knows_stamp:
         return []
-    stamp = password_stamp.stamp(seen, seen.password)
+    stamp = password_stamp.stamp_of_mariadb(seen, seen.password)
     return database.mariadb(seen.accounting, managed, seen.password, stamp)
 
 

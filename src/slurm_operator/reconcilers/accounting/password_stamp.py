@@ -5,6 +5,9 @@ have a stamp, which changes with the password and follows from nothing but gener
 What it stands for is noted on the Secret with slurmdbd.conf, whose readers can read the password itself.
 """
 
+import re
+from collections.abc import Mapping
+
 from slurm_operator.api.shared import names
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.digests import digest
@@ -18,6 +21,9 @@ from slurm_operator.reconcilers.accounting.observe import Seen
 STAMP = "slinky.slurm.net/password-stamp"
 DIGEST = "slinky.slurm.net/password-digest"
 
+# The generations of slurmdbd's StatefulSet and of MariaDB's when it was chosen.
+_STAMPED = re.compile(r"\d+-\d+")
+
 
 def stamp(seen: Seen, password: SecretHandle) -> str:
     """As noted while the password is the same; another one after each change.
@@ -25,15 +31,21 @@ def stamp(seen: Seen, password: SecretHandle) -> str:
     Earlier versions wrote the digest itself into templates. There it stays until the password changes: a
     stamp in its place would replace pods for nothing.
     """
-    notes = seen.conf_secret.metadata.annotations if isinstance(seen.conf_secret, Secret) else {}
-    if STAMP in notes and notes.get(DIGEST) == password.digest:
+    notes = _notes(seen)
+    if _is_noted(notes, password):
         return notes[STAMP]
     if STAMP not in notes and _has_digest(seen, password):
         return password.digest
-    slurmdbd, mariadb = _slurmdbd(seen), _mariadb(seen)
-    if STAMP not in notes and slurmdbd is None and (first := _note(mariadb, database.PASSWORD_HASH)):
-        return first  # MariaDB came first, and the Secret is about to be made.
-    return f"{_generation(slurmdbd)}-{_generation(mariadb)}"
+    there = _note(_mariadb(seen), database.PASSWORD_HASH)
+    if STAMP not in notes and _STAMPED.fullmatch(there):
+        return there  # MariaDB came first, or what was noted is lost: its data know one password only.
+    return f"{_generation(_slurmdbd(seen))}-{_generation(_mariadb(seen))}"
+
+
+def stamp_of_mariadb(seen: Seen, password: SecretHandle) -> str:
+    """It follows when the stamp has been noted: before that, each pass might choose another one."""
+    there = _note(_mariadb(seen), database.PASSWORD_HASH)
+    return stamp(seen, password) if _is_noted(_notes(seen), password) or not there else there
 
 
 def noted(config: Manifest, word: str, password: SecretHandle) -> Manifest:
@@ -47,6 +59,14 @@ def conf_hash(seen: Seen, address: database.Address, password: SecretHandle, wor
     """Changes with slurmdbd.conf and with the stamp of its password."""
     stamped = SecretHandle(namespace=password.namespace, name=password.name, key=password.key, digest=word)
     return digest({conf.FILE: conf.slurmdbd_conf(seen.accounting, address, stamped)})
+
+
+def _notes(seen: Seen) -> Mapping[str, str]:
+    return seen.conf_secret.metadata.annotations if isinstance(seen.conf_secret, Secret) else {}
+
+
+def _is_noted(notes: Mapping[str, str], password: SecretHandle) -> bool:
+    return STAMP in notes and notes.get(DIGEST) == password.digest
 
 
 def _has_digest(seen: Seen, password: SecretHandle) -> bool:
