@@ -5,13 +5,14 @@ the optional right to `pods/exec` its processes are looked at. Where no step run
 """
 
 import asyncio
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Final
 
 import structlog
 
 from slurm_operator.api.shared import belonging, names
-from slurm_operator.api.shared.meta import key_of
+from slurm_operator.api.shared.meta import ObjectKey, key_of
 from slurm_operator.kube.client import Client
 from slurm_operator.kube.errors import Forbidden, KubeError
 from slurm_operator.manifests.kinds import POD
@@ -34,15 +35,25 @@ _AT_ONCE: Final = 5
 
 def is_forgotten(pod: Pod, slurm: Snapshot | Unreachable, now: datetime) -> bool:
     """A worker that has been ready for long, of which Slurm, freshly asked, knows nothing."""
+    is_fresh = isinstance(slurm, Snapshot) and slurm.is_fresh(now, PROOF_LIFETIME)
+    return is_fresh and may_be_forgotten(pod, slurm, now)
+
+
+def may_be_forgotten(pod: Pod, slurm: Snapshot | Unreachable, now: datetime) -> bool:
+    """The same by the last answer, however old."""
     if belonging.daemon_of(pod.metadata.labels) != SLURMD or pod.metadata.is_terminating or not pod.is_ready:
         return False
-    if not isinstance(slurm, Snapshot) or not slurm.is_fresh(now, PROOF_LIFETIME):
+    if not isinstance(slurm, Snapshot):
         return False
     slurmd, ready = slurmd_of(pod), pod.status.condition("Ready")
     running = slurmd.state.running if slurmd is not None else None
     times = [running.started_at if running else None, ready.last_transition_time if ready else None]
     is_old = all(moment is not None and now - moment >= PATIENCE for moment in times)
     return is_old and slurm_node_name(pod) not in slurm.nodes
+
+
+def cluster_of(pod: Pod) -> ObjectKey:
+    return ObjectKey(pod.metadata.namespace, pod.metadata.labels.get(names.LABEL_CLUSTER, ""))
 
 
 class StepWatch:
@@ -60,9 +71,10 @@ class StepWatch:
                 await self.look()
 
     async def look(self) -> None:
-        view = self._known.view()
-        pods = sorted(self._known.records[Pod].values(), key=key_of)
-        found = [pod for pod in pods if not has_no_steps(pod) and self._is_forgotten(pod, view.now)]
+        # While nobody waits for it, Slurm is read so seldom that its last answer would never be new enough.
+        for cluster in sorted({cluster_of(pod) for pod in self._found(may_be_forgotten)}):
+            await self._known.slurms.refresh(cluster)
+        found = self._found(is_forgotten)
         for pod in found[:_AT_ONCE]:
             try:
                 await self._look_into(pod)
@@ -73,12 +85,17 @@ class StepWatch:
             except KubeError as error:
                 log.info("could not look for steps", pod=str(key_of(pod)), why=str(error))
 
-    def _is_forgotten(self, pod: Pod, now: datetime) -> bool:
-        controller = pod.metadata.labels.get(names.LABEL_CLUSTER, "")
-        if not controller:
-            return False
+    def _found(self, is_one: Callable[[Pod, Snapshot | Unreachable, datetime], bool]) -> list[Pod]:
+        """Workers nobody has looked into yet."""
         view = self._known.view()
-        return is_forgotten(pod, view.slurm(pod.metadata.namespace, controller), now)
+        pods = sorted(self._known.records[Pod].values(), key=key_of)
+        return [
+            pod
+            for pod in pods
+            if cluster_of(pod).name
+            and not has_no_steps(pod)
+            and is_one(pod, view.slurm(*cluster_of(pod)), view.now)
+        ]
 
     async def _look_into(self, pod: Pod) -> None:
         key = key_of(pod)

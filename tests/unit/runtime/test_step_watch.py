@@ -56,11 +56,17 @@ class Stage:
         self.pod = wire.replace(plain, metadata=wire.replace(plain.metadata, labels=labels))
         self.known = SimpleNamespace(
             records={Pod: {key_of(self.pod): self.pod}},
-            view=lambda: SimpleNamespace(now=NOW, slurm=lambda *_: slurm()),
+            view=lambda: SimpleNamespace(now=NOW, slurm=lambda *_: self.answer),
             note_written=lambda *_: None,
             note_deleted=lambda *_: None,
-            slurms=SimpleNamespace(latest=lambda key: slurm()),
+            slurms=SimpleNamespace(latest=lambda key: slurm(), refresh=self.refresh),
         )
+        self.answer = slurm()
+
+    async def refresh(self, cluster: ObjectKey) -> None:
+        """Slurm is read again."""
+        assert cluster == CONTROLLER
+        self.answer = slurm()
 
     async def printed(self, pod, container, command) -> bytes:
         self.asked += 1
@@ -86,6 +92,13 @@ async def test_where_no_step_runs_the_pod_is_marked_in_the_version_that_was_look
     assert by_path["/metadata/annotations/nodeset.slinky.slurm.net~1no-steps"]["value"] == no_steps_mark(
         stage.pod
     )
+
+
+async def test_slurm_is_read_again_where_its_last_answer_is_too_old_to_look_by():
+    stage = Stage(FREE)
+    stage.answer = wire.replace(stage.answer, nodes_asked_at=NOW - timedelta(seconds=12))
+    await StepWatch(stage, stage.known).look()
+    assert len(stage.patches) == 1
 
 
 @pytest.mark.parametrize(
