@@ -74,7 +74,7 @@ def test_a_worker_whose_nodeset_is_gone_and_that_nobody_looks_after_is_noticed()
     [
         pytest.param(gate.version_to_delete, "return marked_version(pod.metadata)", 'return ""', CHANGED_BACK, (20, 21, 48), id="a delete names the version of the pod"),
         pytest.param(staying.stages_of_staying_worker, "[[*void], *steps] if void else steps", "steps", CHANGED_BACK, (20, 21, 48), id="a delete is void before the worker is resumed"),
-        pytest.param(protection.protect_again, '*([] if verdict.reason == "OldAnswer" else void)', "", FORGOTTEN, (2, 10, 21), id="a delete is void before a forgotten worker registers again"),
+        pytest.param(protection.protect_again, "protect(worker, seen), stays(worker)", "protect(worker, seen), []", FORGOTTEN, (2, 10, 21), id="a delete is void before a forgotten worker registers again"),
     ],
 )  # fmt: skip
 def test_one_rule_about_late_writes_less_is_noticed(target, old, new, told, seeds):

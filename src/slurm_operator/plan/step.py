@@ -36,5 +36,11 @@ def wait(
     )
 
 
+def look(waits: Iterable[timedelta | None], *, asks_slurm: bool = False) -> Step:
+    """Nothing to do; to be looked at again after the shortest of these times. What is over is no time."""
+    ahead = (one for one in waits if one is not None and one > timedelta(0))
+    return Step(look_again=min(ahead, default=None), asks_slurm=asks_slurm)
+
+
 def soonest(steps: Iterable[Step]) -> timedelta | None:
     return min((one.look_again for one in steps if one.look_again is not None), default=None)

@@ -19,10 +19,11 @@ from slurm_operator.plan.actions import (
 )
 from slurm_operator.plan.order import Order, is_forced, order
 from slurm_operator.plan.plan import Lane, Plan, lane, plan
+from slurm_operator.plan.step import look, soonest
 from slurm_operator.reconcilers.nodeset.annotations import ends, marked
-from slurm_operator.reconcilers.nodeset.creation import own_service, revisions
+from slurm_operator.reconcilers.nodeset.creation import own_service, pod_creation, revisions
 from slurm_operator.reconcilers.nodeset.creation.adoption import adopted, adopted_revisions
-from slurm_operator.reconcilers.nodeset.creation.pod_creation import AUTH_CHANGING, arrivals
+from slurm_operator.reconcilers.nodeset.creation.pod_creation import arrivals
 from slurm_operator.reconcilers.nodeset.creation.revisions import Revision
 from slurm_operator.reconcilers.nodeset.creation.volumes import (
     VOLUME_TERMINATING,
@@ -31,20 +32,19 @@ from slurm_operator.reconcilers.nodeset.creation.volumes import (
     lost_claims,
     retention,
 )
-from slurm_operator.reconcilers.nodeset.departures.canary import times_until_reassessed
+from slurm_operator.reconcilers.nodeset.departures import rollout
 from slurm_operator.reconcilers.nodeset.departures.maintenance import reservation_actions
-from slurm_operator.reconcilers.nodeset.departures.replica_plan import Choices
 from slurm_operator.reconcilers.nodeset.departures.rules import departures
 from slurm_operator.reconcilers.nodeset.observe import Seen
+from slurm_operator.reconcilers.nodeset.records import registration_check
 from slurm_operator.reconcilers.nodeset.records.attributes import traits
-from slurm_operator.reconcilers.nodeset.records.created_records import is_created, without_pods
+from slurm_operator.reconcilers.nodeset.records.created_records import without_pods
 from slurm_operator.reconcilers.nodeset.records.leftover_records import stale_record_removals
-from slurm_operator.reconcilers.nodeset.records.registration_check import REGISTERS_WITHIN, unregistered_for
 from slurm_operator.reconcilers.nodeset.report import crash_backoff
 from slurm_operator.reconcilers.nodeset.report.pod_conditions import condition_writes, kubernetes_time
 from slurm_operator.reconcilers.nodeset.unchanged_cache import Settled
-from slurm_operator.reconcilers.nodeset.worker import drain_policy, unresponsive
-from slurm_operator.reconcilers.nodeset.worker.drain_causes import Cause, Staying, staying_cause
+from slurm_operator.reconcilers.nodeset.worker import drain_policy, staying
+from slurm_operator.reconcilers.nodeset.worker.drain_causes import Cause
 from slurm_operator.reconcilers.nodeset.worker.left_behind import let_go
 from slurm_operator.reconcilers.nodeset.worker.namespace_deletion import keep_protected, release
 from slurm_operator.reconcilers.nodeset.worker.protection import protect_again
@@ -57,22 +57,14 @@ from slurm_operator.slurm.snapshot import Snapshot, Unreachable
 
 A_SECOND = timedelta(seconds=1)
 
-# How soon a name in Slurm is asked for again that somebody has.
-NAMES_FREE_AFTER = timedelta(seconds=10)
-
 # How soon something is looked at again whose end nobody tells us of: a claim that nobody owns wakes nobody.
 ENDS_UNTOLD = {
     ShutFor.OLD_ANSWER: A_SECOND,
     VOLUME_TERMINATING: timedelta(seconds=2),
-    AUTH_CHANGING: timedelta(seconds=2),
 }
 
 # How soon workers of another Slurm cluster than the NodeSet's are looked at again.
 LEFT_LOOK = timedelta(seconds=5)
-
-# A thousand pods start one after the other. While one has just come up, the next one may follow, for so long.
-FOLLOWS_WITHIN = timedelta(seconds=3)
-STARTS_IN_A_CROWD = timedelta(minutes=5)
 
 # So many records and pods go within seconds. Then Slurm is read, and people are told how far it has come.
 MOST_GOING = 500
@@ -119,6 +111,17 @@ def _decide(seen: Seen, now: datetime, settled: Settled | None) -> Plan:
     slots = (*choices.create, *(held.slot for held in choices.held))
     known = without_pods(seen, {slot.hostname for slot in slots}) if _is_guarded(seen) else []
     must_ask = bool(records) and _is_old(seen.slurm, now)  # A job may insist on one of them since.
+    steps = (
+        look([A_SECOND] if must_ask else [], asks_slurm=must_ask),
+        look([A_SECOND] if _leaves_configuration(seen) else []),
+        pod_creation.look_again(seen, choices, coming),
+        rollout.look_again(seen, now),
+        drain_policy.look_again(seen, leaving, now),
+        crash_backoff.look_again(seen, now),
+        registration_check.look_again(seen.workers, now),
+        staying.look_again(seen, now),
+        look(_untold([*coming, *lanes_of_workers])),
+    )
     return plan(
         # A claim that should stay would go with its NodeSet, so that waits for it.
         lane("nodeset", left_behind(seen.nodeset, seen.workers, seen.followers), _own(seen)),
@@ -131,14 +134,8 @@ def _decide(seen: Seen, now: datetime, settled: Settled | None) -> Plan:
         *([] if must_ask else records),
         *known,
         lane("maintenance", reservation_actions(seen, now)),
-        look_again=A_SECOND
-        if must_ask
-        else _look_again(
-            seen, choices, [*coming, *lanes_of_workers], drain_policy.next_end(seen, leaving, now), now
-        ),
-        waits_on=(seen.controller_key,)
-        if leaving or must_ask or _awaits_slurm(seen, now) or _awaits_records(seen, choices)
-        else (),
+        look_again=max(again, A_SECOND) if (again := soonest(steps)) is not None else None,
+        waits_on=(seen.controller_key,) if leaving or any(one.asks_slurm for one in steps) else (),
     )
 
 
@@ -251,51 +248,15 @@ def _is_old(slurm: Snapshot | Unreachable, now: datetime) -> bool:
     return not isinstance(slurm, Snapshot) or not slurm.is_fresh(now, PROOF_LIFETIME)
 
 
-def _awaits_slurm(seen: Seen, now: datetime) -> bool:
-    """Something is about to change in Slurm that we should see soon."""
-    is_awaited = any(_awaits_release(worker, seen, now) for worker in seen.workers)
-    return is_awaited or _awaits_registration(seen, now)
+def _leaves_configuration(seen: Seen) -> bool:
+    """slurmctld is about to be told to do without it."""
+    return seen.nodeset.metadata.is_terminating and not seen.workers
 
 
-def _awaits_records(seen: Seen, choices: Choices) -> bool:
-    """Pods come as soon as Slurm has taken their records."""
-    return is_created(seen.nodeset) and bool(choices.create)
-
-
-def _awaits_registration(seen: Seen, now: datetime) -> bool:
-    """Everybody is up, so the last of them registers in a moment. While pods still start, nobody hurries.
-
-    Who has been at it for long, starting or registering, is not waited for: the others need us.
-    """
-    waits = (unregistered_for(worker, now) for worker in seen.workers)
-    awaited = [wait for wait in waits if timedelta(0) < wait < REGISTERS_WITHIN]
-    if not awaited:
-        return False
-    within = STARTS_IN_A_CROWD if min(awaited) < FOLLOWS_WITHIN else REGISTERS_WITHIN
-    return not any(_is_starting(worker, now, within) for worker in seen.workers)
-
-
-def _is_starting(worker: Worker, now: datetime, within: timedelta) -> bool:
-    """It is new and not yet up; one that was registered before is not, whatever became of its machine."""
-    created = worker.pod.metadata.creation_timestamp
-    is_new = created is not None and now - created < within
-    return is_new and not (worker.is_ready or worker.is_registered or worker.is_terminating)
-
-
-def _awaits_release(worker: Worker, seen: Seen, now: datetime) -> bool:
-    """Out of service for whatever cause, it is let go as soon as its jobs are done, and somebody waits.
-
-    Others may have drained it long before, so that nothing in Slurm changes by that.
-    """
-    record = worker.record or worker.last_record
-    is_out = record is not None and record.state.is_drain and _is_awaited(worker, seen, now)
-    return (is_out or worker.is_node_cordoned) and names.LABEL_POD_PROTECT in worker.pod.metadata.labels
-
-
-def _is_awaited(worker: Worker, seen: Seen, now: datetime) -> bool:
-    """Somebody took it out of service. Nobody waits for one that only does not answer: it stays."""
-    cause = staying_cause(worker, seen.nodeset, seen.propagated_conditions, seen.slurmctld_since, now)
-    return cause is not None and cause.kind is not Staying.UNRESPONSIVE
+def _untold(lanes: list[Lane]) -> Iterator[timedelta]:
+    """When to look at workers again that wait for something whose end nobody tells us of."""
+    waits = (action for one in lanes for action in one.actions() if isinstance(action, Wait))
+    return (ENDS_UNTOLD[wait.reason] for wait in waits if wait.reason in ENDS_UNTOLD)
 
 
 def _is_guarded(seen: Seen) -> bool:
@@ -401,32 +362,3 @@ def _unread(seen: Seen) -> Wait:
         "Workers of it stay as they are until it can"
     )
     return Wait(subject=name, reason="RevisionUnread", message=message)
-
-
-def _look_again(
-    seen: Seen, choices: Choices, lanes: list[Lane], next_end: timedelta | None, now: datetime
-) -> timedelta | None:
-    """When nothing will tell us: an answer of Slurm is old, a worker is ready but not for long enough."""
-    waits = [next_end] if next_end is not None else []
-    waits += [NAMES_FREE_AFTER] if choices.held else []  # The pod of another NodeSet wakes that one alone.
-    if seen.nodeset.spec.min_ready_seconds:
-        waits += [_available_in(worker, seen, now) for worker in seen.workers if worker.is_ready]
-    if seen.nodeset.metadata.is_terminating and not seen.workers:
-        waits += [A_SECOND]  # slurmctld is about to be told to do without it.
-    waits += [crash_backoff.due_in(worker, seen, now) for worker in seen.workers if worker.pod.has_ended]
-    waits += [REGISTERS_WITHIN - waited for m in seen.workers if (waited := unregistered_for(m, now))]
-    if any(worker.revision != seen.revision.hash for worker in seen.workers):
-        waits += [wait for worker in seen.workers for wait in times_until_reassessed(worker, now)]
-    waits += [m.ready_again_in(now) for m in seen.workers if not m.is_ready and m.has_crashed]
-    silent = (unresponsive.next_look(m, seen.slurmctld_since, now) for m in seen.workers if not m.is_ready)
-    waits += [wait for wait in silent if wait is not None]
-    untold = (a for lane_ in lanes for a in lane_.actions() if isinstance(a, Wait))
-    waits += [ENDS_UNTOLD[wait.reason] for wait in untold if wait.reason in ENDS_UNTOLD]
-    soonest = min((wait for wait in waits if wait > timedelta(0)), default=None)
-    return max(soonest, A_SECOND) if soonest is not None else None
-
-
-def _available_in(worker: Worker, seen: Seen, now: datetime) -> timedelta:
-    since = worker.ready_changed_at
-    wanted = timedelta(seconds=seen.nodeset.spec.min_ready_seconds)
-    return wanted - (now - since) if since is not None else timedelta(0)

@@ -1,9 +1,13 @@
 """New workers: what has to be there before them, and their pods."""
 
+from collections.abc import Iterable
+from datetime import timedelta
+
 from slurm_operator.api.shared import names
 from slurm_operator.manifests.objects import KubeNode, Pod
 from slurm_operator.plan.actions import Action, Create, Wait
 from slurm_operator.plan.plan import Lane, lane
+from slurm_operator.plan.step import Step, look
 from slurm_operator.reconcilers.nodeset import identity
 from slurm_operator.reconcilers.nodeset.creation import ssh
 from slurm_operator.reconcilers.nodeset.creation.pod import Slot, WorkerPods
@@ -11,7 +15,7 @@ from slurm_operator.reconcilers.nodeset.creation.revisions import Revision
 from slurm_operator.reconcilers.nodeset.creation.volumes import missing_claims
 from slurm_operator.reconcilers.nodeset.departures.replica_plan import Choices, NameConflict
 from slurm_operator.reconcilers.nodeset.observe import Seen
-from slurm_operator.reconcilers.nodeset.records.created_records import before_pod
+from slurm_operator.reconcilers.nodeset.records.created_records import before_pod, is_created
 from slurm_operator.reconcilers.nodeset.records.outdated import FRESH_RECORD, forget, is_outdated
 from slurm_operator.reconcilers.nodeset.records.registration_check import declares_otherwise
 from slurm_operator.reconcilers.shared.dependencies import listed_controllers
@@ -29,6 +33,25 @@ NO_MACHINES = Wait(
     message="The operator has no right to look at the machines of this cluster, so it cannot tell where "
     "workers belong. All stay as they are. Give it list and watch on nodes, or use StatefulSet mode.",
 )
+
+
+# How soon a name in Slurm is asked for again that somebody has: its pod wakes its own NodeSet alone.
+NAMES_FREE_AFTER = timedelta(seconds=10)
+
+# How soon it is looked at again whether slurm.conf has the other authentication.
+AUTH_CHANGED_AFTER = timedelta(seconds=2)
+
+
+def look_again(seen: Seen, choices: Choices, coming: Iterable[Lane]) -> Step:
+    """Pods come as soon as Slurm has taken their records, or their name is free."""
+    waits = (action.reason for one in coming for action in one.actions() if isinstance(action, Wait))
+    return look(
+        [
+            NAMES_FREE_AFTER if choices.held else None,
+            AUTH_CHANGED_AFTER if AUTH_CHANGING in waits else None,
+        ],
+        asks_slurm=is_created(seen.nodeset) and bool(choices.create),
+    )
 
 
 def arrivals(seen: Seen, choices: Choices, revision: Revision) -> list[Lane]:

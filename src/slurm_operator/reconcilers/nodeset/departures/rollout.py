@@ -8,6 +8,7 @@ from typing import Self
 
 from slurm_operator.api.slinky.nodeset_updates import UpdateType
 from slurm_operator.manifests.objects import Pod
+from slurm_operator.plan.step import Step, look
 from slurm_operator.reconcilers.nodeset.creation.pod import RESOURCES_DIGEST, resources_digest
 from slurm_operator.reconcilers.nodeset.creation.revisions import Revision
 from slurm_operator.reconcilers.nodeset.departures import canary
@@ -53,6 +54,17 @@ def replaced(seen: Seen, choices: Choices, revision: Revision, now: datetime) ->
     if best is None or (under_way and canary.is_held_up(best, now)):
         return _causes(going, seen, revision)  # A second one that waits for jobs is no help.
     return _causes(going, seen, revision) | _causes([best], seen, revision, are_ahead=True)
+
+
+def look_again(seen: Seen, now: datetime) -> Step:
+    """A worker is ready, but not for long enough; or an update judges it again though it has not changed."""
+    least = timedelta(seconds=seen.nodeset.spec.min_ready_seconds)
+    ready = (worker.ready_changed_at for worker in seen.workers if worker.is_ready) if least else ()
+    available = [since + least - now for since in ready if since is not None]
+    if all(worker.revision == seen.revision.hash for worker in seen.workers):
+        return look(available)
+    judged = (wait for worker in seen.workers for wait in canary.times_until_reassessed(worker, now))
+    return look([*available, *judged])
 
 
 def _in_the_way(workers: list[Worker], choices: Choices) -> list[Worker]:

@@ -1,6 +1,6 @@
 """Workers that are not in Slurm what their pod promises: declared against registered, in words."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cache
@@ -10,6 +10,7 @@ from slurm_operator.api.shared import names
 from slurm_operator.api.shared.worker_parts import Records
 from slurm_operator.api.slinky.nodeset import NodeSet
 from slurm_operator.manifests.meta import Manifest
+from slurm_operator.plan.step import Step, look
 from slurm_operator.reconcilers.nodeset import identity
 from slurm_operator.reconcilers.nodeset.observe import Seen
 from slurm_operator.reconcilers.nodeset.records.attributes import place_problem
@@ -24,6 +25,10 @@ from slurm_operator.slurm.tres import TresError, gres, gres_counts
 
 # A ready worker that Slurm does not know by then has something in its way.
 REGISTERS_WITHIN = timedelta(seconds=30)
+
+# A thousand pods start one after the other. While one has just come up, the next one may follow, for so long.
+FOLLOWS_WITHIN = timedelta(seconds=3)
+STARTS_IN_A_CROWD = timedelta(minutes=5)
 
 # Items of extraConf by which somebody keeps CPUs from jobs.
 SET_ASIDE = {"corespeccount", "cpuspeclist"}
@@ -120,6 +125,26 @@ def unregistered_for(worker: Worker, now: datetime) -> timedelta:
     if worker.known_record is not None and isinstance(worker.slurm, Snapshot):
         since = worker.slurm.unstarted_since.get(worker.slurm_node)
     return now - since if since is not None else _NO_TIME
+
+
+def look_again(workers: Sequence[Worker], now: datetime) -> Step:
+    """When one is late. Everybody is up, so the last of them registers in a moment, and Slurm is read often.
+
+    While pods still start, nobody hurries. Who has been at it for long, starting or registering, is not
+    waited for: the others need us.
+    """
+    unregistered = [wait for worker in workers if (wait := unregistered_for(worker, now))]
+    awaited = [wait for wait in unregistered if timedelta(0) < wait < REGISTERS_WITHIN]
+    within = STARTS_IN_A_CROWD if awaited and min(awaited) < FOLLOWS_WITHIN else REGISTERS_WITHIN
+    is_awaited = bool(awaited) and not any(_is_starting(worker, now, within) for worker in workers)
+    return look((REGISTERS_WITHIN - wait for wait in unregistered), asks_slurm=is_awaited)
+
+
+def _is_starting(worker: Worker, now: datetime, within: timedelta) -> bool:
+    """It is new and not yet up; one that was registered before is not, whatever became of its machine."""
+    created = worker.pod.metadata.creation_timestamp
+    is_new = created is not None and now - created < within
+    return is_new and not (worker.is_ready or worker.is_registered or worker.is_terminating)
 
 
 def _unregistered(worker: Worker, seen: Seen) -> str:

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from slurm_operator.backoff import backoff_seconds
 from slurm_operator.plan.actions import Create, DeleteWorker
 from slurm_operator.plan.plan import Outcome, Plan
+from slurm_operator.plan.step import Step, look
 from slurm_operator.reconcilers.nodeset.observe import Seen
 from slurm_operator.reconcilers.nodeset.workers import Worker
 
@@ -27,6 +28,10 @@ def due_in(worker: Worker, seen: Seen, now: datetime) -> timedelta:
         failed, first_seconds=FIRST_PAUSE.total_seconds(), longest_seconds=LONGEST_PAUSE.total_seconds()
     )
     return timedelta(seconds=pause) - _age(worker, now)
+
+
+def look_again(seen: Seen, now: datetime) -> Step:
+    return look(due_in(worker, seen, now) for worker in seen.workers if worker.pod.has_ended)
 
 
 def remembered(seen: Seen, plan: Plan, outcome: Outcome) -> dict[str, int]:

@@ -13,6 +13,7 @@ from slurm_operator.api.shared.meta import key_of
 from slurm_operator.api.shared.worker_parts import DrainPolicy, DrainType
 from slurm_operator.plan.actions import Action, WriteSlurm
 from slurm_operator.plan.plan import Lane, lane
+from slurm_operator.plan.step import Step, look
 from slurm_operator.reconcilers.nodeset.observe import Seen
 from slurm_operator.reconcilers.nodeset.worker import job_notices
 from slurm_operator.reconcilers.nodeset.worker.drain_causes import LEAVING, Cause, Leaving
@@ -108,17 +109,17 @@ def _due(holdups: Iterable[Holdup], now: datetime) -> list[Holdup]:
     return [holdup for holdup in holdups if holdup.due_at <= now and holdup.write is not None]
 
 
-def next_end(seen: Seen, leaving: Mapping[str, Cause], now: datetime) -> timedelta | None:
-    """How long until the policy has something to do or to say; nothing else would wake us then.
+def look_again(seen: Seen, leaving: Mapping[str, Cause], now: datetime) -> Step:
+    """When the policy has something to do or to say; nothing else would wake us then.
 
     What is due may be late when it is sent, or have to wait for its turn.
     """
     if _due(_holdups(seen, leaving).values(), now):
-        return A_SECOND
+        return look([A_SECOND])
     policy = seen.nodeset.spec.drain_policy
     held_up = [worker for worker in seen.workers if worker.uid in leaving and worker.jobs]
     ends = [end for worker in held_up for end in (_due_at(worker, policy), _pod_ends_at(worker))]
-    return min((end - now for end in ends if end is not None and end > now), default=None)
+    return look(end - now for end in ends if end is not None)
 
 
 def _holdups(seen: Seen, leaving: Mapping[str, Cause]) -> dict[int, Holdup]:

@@ -4,8 +4,10 @@ from datetime import datetime
 
 from slurm_operator.api.shared import names
 from slurm_operator.plan.actions import Action, PatchObject, WriteSlurm
+from slurm_operator.plan.step import Step, look
 from slurm_operator.reconcilers.nodeset.annotations import marked, stays
 from slurm_operator.reconcilers.nodeset.observe import Seen
+from slurm_operator.reconcilers.nodeset.worker import unresponsive
 from slurm_operator.reconcilers.nodeset.worker.drain_causes import Cause, Staying, staying_cause
 from slurm_operator.reconcilers.nodeset.worker.protection import protect, release
 from slurm_operator.reconcilers.nodeset.worker.rejoin import comes_back
@@ -41,6 +43,31 @@ def stages_of_staying_worker(worker: Worker, seen: Seen, now: datetime) -> Stage
     steps = _kept(worker, seen, now)
     void = stays(worker)
     return [[*void], *steps] if void else steps
+
+
+def look_again(seen: Seen, now: datetime) -> Step:
+    """One that crashed or went silent is judged by the time. Somebody waits for others to be free of jobs."""
+    unready = [worker for worker in seen.workers if not worker.is_ready]
+    crashed = [worker.ready_again_in(now) for worker in unready if worker.has_crashed]
+    silent = [unresponsive.next_look(worker, seen.slurmctld_since, now) for worker in unready]
+    is_awaited = any(_awaits_release(worker, seen, now) for worker in seen.workers)
+    return look([*crashed, *silent], asks_slurm=is_awaited)
+
+
+def _awaits_release(worker: Worker, seen: Seen, now: datetime) -> bool:
+    """Out of service for whatever cause, it is let go as soon as its jobs are done, and somebody waits.
+
+    Others may have drained it long before, so that nothing in Slurm changes by that.
+    """
+    record = worker.record or worker.last_record
+    is_out = record is not None and record.state.is_drain and _is_awaited(worker, seen, now)
+    return (is_out or worker.is_node_cordoned) and names.LABEL_POD_PROTECT in worker.pod.metadata.labels
+
+
+def _is_awaited(worker: Worker, seen: Seen, now: datetime) -> bool:
+    """Somebody took it out of service. Nobody waits for one that only does not answer: it stays."""
+    cause = staying_cause(worker, seen.nodeset, seen.propagated_conditions, seen.slurmctld_since, now)
+    return cause is not None and cause.kind is not Staying.UNRESPONSIVE
 
 
 def _kept(worker: Worker, seen: Seen, now: datetime) -> Stages:
