@@ -123,8 +123,8 @@ CERT_MANAGER = Neighbour(
 ALL = (METRICS_SERVER, PROMETHEUS_ADAPTER, KEDA, PROMETHEUS_OPERATOR, CERT_MANAGER)
 BUILDS = {one.name: one.build for one in ALL}
 
-# What the guide about autoscaling needs beside Prometheus.
-AUTOSCALERS = (METRICS_SERVER, PROMETHEUS_ADAPTER, KEDA)
+# What the end-to-end tests of these files need, beside Prometheus.
+OF_TESTS = {"test_autoscaling": (METRICS_SERVER, PROMETHEUS_ADAPTER), "test_keda": (KEDA,)}
 
 
 def prepare(beside: Iterable[Neighbour], paths: Paths) -> None:
@@ -252,3 +252,13 @@ def external_metrics(service: str, namespace: str) -> list[Manifest]:
         {"apiVersion": rbac, "kind": "ClusterRoleBinding", "metadata": {"name": role["name"]}, "roleRef": role,
          "subjects": [reader]},
     ]  # fmt: skip
+
+
+def install_keda(cluster: Cluster, paths: Paths) -> None:
+    """KEDA by its own manifests, without its admission webhook."""
+    cluster.load_image(KEDA.archive(paths))
+    images = {"keda-operator": KEDA.image("operator"), "keda-metrics-apiserver": KEDA.image("adapter")}
+    cluster.apply(run_from(kustomized(cluster, KEDA.source(paths) / "config" / "minimal"), images))
+    for name in images:
+        cluster.kubectl("rollout", "status", f"deployment/{name}", "-n", "keda", "--timeout=240s")
+    wait_served(cluster, "v1beta1.external.metrics.k8s.io")

@@ -32,8 +32,9 @@ def pytest_collection_finish(session: pytest.Session) -> None:
             image.operator_archive(paths, progress)
             if any("monitoring" in item.path.stem for item in session.items):
                 prometheus.rootfs()
-            if any("autoscaling" in item.path.stem for item in session.items):
-                neighbours.prepare(neighbours.AUTOSCALERS, paths)
+            for page, beside in neighbours.OF_TESTS.items():
+                if any(page == item.path.stem for item in session.items):
+                    neighbours.prepare(beside, paths)
 
 
 @pytest.fixture(scope="session")
