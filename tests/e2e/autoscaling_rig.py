@@ -20,7 +20,7 @@ NODESET = "nodesets.slinky.slurm.net/demo-cpu"
 MOST = 3  # Workers; the guide's twenty would not fit on this machine.
 
 
-def shown(namespace: str) -> dict[tuple[str, str], dict]:
+def manifests(namespace: str) -> dict[tuple[str, str], dict]:
     """The guide's manifests, for another namespace, by kind and name."""
     made = {}
     for block in blocks("yaml", (GUIDE,)):
@@ -37,7 +37,7 @@ class Scaled(Slurm):
         namespace = f"scaled-{uuid.uuid4().hex[:6]}"
         make_namespace(cluster, namespace)
         super().__init__(cluster, namespace)
-        self.guide = shown(namespace)
+        self.guide = manifests(namespace)
         self.apply(self.manifest())
 
     def manifest(self, **node_set: object) -> dict:

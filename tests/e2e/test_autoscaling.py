@@ -3,12 +3,23 @@
 from collections.abc import Iterator
 
 import pytest
-from autoscaling_rig import MOST, NODESET, Scaled, installed, prometheus_configuration, with_one_worker
+from autoscaling_rig import (
+    MOST,
+    NODESET,
+    Scaled,
+    installed,
+    manifests,
+    prometheus_configuration,
+    with_one_worker,
+)
 from job_ledger import Ledger
 from operator_rig import until
+from slurmcluster_rig import FIRST, GROUP, NAMESPACE, SECOND, Jobs, SharedRootSlurm, running
+from slurmcluster_rig import NODESET as SECOND_API_NODESET
 
 from slurm_local.cluster import Cluster
 from slurm_local.paths import Paths
+from slurm_local.start import Wanted
 from testing import neighbours
 
 pytestmark = [pytest.mark.timeout(1200), pytest.mark.minutes]
@@ -119,3 +130,36 @@ def test_a_cluster_that_sets_replicas_itself_says_who_is_in_its_way(slurm: Scale
     finally:
         slurm.kubectl("delete", "hpa", "--all")
         slurm.apply(slurm.manifest())
+
+
+def test_a_node_set_of_the_second_api_is_scaled_by_load_while_a_job_runs_on_the_worker_that_leaves(
+    wanted: Wanted, paths: Paths, tmp_path_factory: pytest.TempPathFactory
+):
+    with running(wanted, paths, tmp_path_factory.mktemp("audit")) as slurm:
+        neighbours.install_metrics_server(slurm.cluster, paths)
+        job = Ledger(Jobs(slurm), f"--nodelist={SECOND}")
+        before = _uid(slurm, SECOND)
+        made = manifests(NAMESPACE)["HorizontalPodAutoscaler", "by-load"]
+        made["spec"] |= {"maxReplicas": 2}
+        made["spec"]["scaleTargetRef"] |= {"apiVersion": f"{GROUP}/v1alpha1", "name": SECOND_API_NODESET}
+        made["spec"]["behavior"]["scaleDown"]["stabilizationWindowSeconds"] = 0
+        slurm.cluster.apply([made])
+
+        until(lambda: slurm.node_states().get(SECOND) == "draining", 300, lambda: _told(slurm))
+        job.outlives(20)
+        busy = slurm.submit(FIRST, BURN)
+        until(lambda: slurm.node_states().get(SECOND) in ("allocated", "mixed"), 180, lambda: _told(slurm))
+        slurm.run("scancel", "--batch", "--signal=TERM", str(busy))
+        until(lambda: slurm.node_states().get(SECOND) == "draining", 180, lambda: _told(slurm))
+        assert _uid(slurm, SECOND) == before
+
+        job.wait_ended_by_itself()
+        until(lambda: slurm.pods() == {FIRST}, 180, lambda: _told(slurm))
+
+
+def _uid(slurm: SharedRootSlurm, pod: str) -> str:
+    return slurm.get(f"pod/{pod}")["metadata"]["uid"]
+
+
+def _told(slurm: SharedRootSlurm) -> str:
+    return f"{slurm.node_states()} {slurm.kubectl('describe', 'hpa')[-3000:]}"
