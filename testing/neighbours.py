@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import yaml
 
@@ -124,7 +125,11 @@ ALL = (METRICS_SERVER, PROMETHEUS_ADAPTER, KEDA, PROMETHEUS_OPERATOR, CERT_MANAG
 BUILDS = {one.name: one.build for one in ALL}
 
 # What the end-to-end tests of these files need, beside Prometheus.
-OF_TESTS = {"test_autoscaling": (METRICS_SERVER, PROMETHEUS_ADAPTER), "test_keda": (KEDA,)}
+OF_TESTS = {
+    "test_autoscaling": (METRICS_SERVER, PROMETHEUS_ADAPTER),
+    "test_keda": (KEDA,),
+    "test_prometheus_operator": (PROMETHEUS_OPERATOR,),
+}
 
 
 def prepare(beside: Iterable[Neighbour], paths: Paths) -> None:
@@ -262,3 +267,59 @@ def install_keda(cluster: Cluster, paths: Paths) -> None:
     for name in images:
         cluster.kubectl("rollout", "status", f"deployment/{name}", "-n", "keda", "--timeout=240s")
     wait_served(cluster, "v1beta1.external.metrics.k8s.io")
+
+
+def install_prometheus_operator(cluster: Cluster, paths: Paths) -> None:
+    """The Prometheus operator by its own bundle, and a Prometheus that reads every monitor and rule there is."""
+    for archive in (PROMETHEUS_OPERATOR.archive(paths), prometheus_archive(paths)):
+        cluster.load_image(archive)
+    source = PROMETHEUS_OPERATOR.source(paths)
+    objects = run_from(
+        read_manifests([source / "bundle.yaml"]),
+        {"prometheus-operator": PROMETHEUS_OPERATOR.image("operator")},
+    )
+    (container,) = deployment(objects, "prometheus-operator")["spec"]["template"]["spec"]["containers"]
+    flag = "--prometheus-config-reloader="
+    reloader = flag + PROMETHEUS_OPERATOR.image("prometheus-config-reloader")
+    container["args"] = [reloader if one.startswith(flag) else one for one in container["args"]]
+    definitions = [one for one in objects if one["kind"] == "CustomResourceDefinition"]
+    cluster.apply(definitions)
+    cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+    cluster.apply([one for one in objects if one not in definitions])
+    cluster.kubectl("rollout", "status", "deployment/prometheus-operator", "-n", "default", "--timeout=180s")
+
+    cluster.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": MONITORING}}])
+    rights = read_manifests(
+        sorted((source / "example" / "rbac" / "prometheus").glob("prometheus-*role*.yaml"))
+    )
+    for one in rights:
+        for subject in one.get("subjects", ()):
+            subject["namespace"] = MONITORING
+    everything: Manifest = {}
+    selectors = {
+        f"{kind}{scope}Selector": everything
+        for kind in ("serviceMonitor", "podMonitor", "rule")
+        for scope in ("", "Namespace")
+    }
+    where = {"name": "prometheus", "namespace": MONITORING}
+    made = {
+        "image": PROMETHEUS_IMAGE, "imagePullPolicy": "Never", "version": "3.5.0", "replicas": 1,
+        "serviceAccountName": "prometheus", "scrapeInterval": "2s", "evaluationInterval": "2s",
+        "securityContext": {"runAsUser": 65532, "runAsNonRoot": True, "fsGroup": 65532}, **selectors,
+    }  # fmt: skip
+    cluster.apply([
+        *rights,
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": where},
+        {"apiVersion": "monitoring.coreos.com/v1", "kind": "Prometheus", "metadata": where, "spec": made},
+    ])  # fmt: skip
+    cluster.kubectl(
+        "wait", "--for=condition=Available", "prometheus/prometheus", "-n", MONITORING, "--timeout=240s"
+    )
+
+
+def ask_prometheus(cluster: Cluster, service: str, path: str, **query: str) -> Any:
+    """What the API of the Prometheus behind that Service says."""
+    url = f"/api/v1/namespaces/{MONITORING}/services/{service}:9090/proxy/api/v1/{path}?{urlencode(query)}"
+    answer = json.loads(cluster.kubectl("get", "--raw", url))
+    assert answer["status"] == "success", answer
+    return answer["data"]
