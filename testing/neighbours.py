@@ -323,3 +323,36 @@ def ask_prometheus(cluster: Cluster, service: str, path: str, **query: str) -> A
     answer = json.loads(cluster.kubectl("get", "--raw", url))
     assert answer["status"] == "success", answer
     return answer["data"]
+
+
+CERTIFICATES = "cert-manager"  # The release, and its namespace.
+
+
+def cert_manager_chart(paths: Paths, place: Path) -> Path:
+    """The chart in the module, which becomes one when it is released: it gets its name and its definitions."""
+    deploy = CERT_MANAGER.source(paths) / "deploy"
+    chart = place / "cert-manager"
+    for file in sorted((deploy / "charts" / "cert-manager").rglob("*")):
+        if file.is_file():
+            copy = chart / file.relative_to(deploy / "charts" / "cert-manager")
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.write_bytes(file.read_bytes())
+    for file in sorted((deploy / "crds").glob("crd-*.yaml")):
+        (chart / "templates" / file.name).write_bytes(file.read_bytes())
+    template = yaml.safe_load((chart / "Chart.template.yaml").read_text())
+    told = template | {"version": CERT_MANAGER.version, "appVersion": CERT_MANAGER.version, "annotations": {}}
+    (chart / "Chart.yaml").write_text(yaml.safe_dump(told))
+    return chart
+
+
+def cert_manager_values() -> Manifest:
+    def image(program: str) -> Manifest:
+        repository, _, tag = CERT_MANAGER.image(program).rpartition(":")
+        return {"repository": repository, "tag": tag, "pullPolicy": "Never"}
+
+    return {
+        "image": image("controller"),
+        "webhook": {"image": image("webhook")},
+        "cainjector": {"image": image("cainjector")},
+        "startupapicheck": {"enabled": False},
+    }
