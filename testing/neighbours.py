@@ -129,6 +129,7 @@ OF_TESTS = {
     "test_autoscaling": (METRICS_SERVER, PROMETHEUS_ADAPTER),
     "test_keda": (KEDA,),
     "test_prometheus_operator": (PROMETHEUS_OPERATOR,),
+    "test_cert_manager": (CERT_MANAGER,),
 }
 
 

@@ -84,8 +84,7 @@ def is_refused(helm: Helm) -> bool:
     try:
         helm.cluster.kubectl("apply", "--dry-run=server", "-f", "-", stdin=REFUSED)
     except LocalError as error:
-        assert "slurm.conf" in str(error), error
-        return True
+        return "slurm.conf" in str(error)
     return False
 
 
