@@ -105,7 +105,7 @@ def with_one_worker(scaled: Scaled) -> Iterator[Scaled]:
     lost = [ledger.job for ledger in Ledger.of[scaled.namespace] if ledger.is_lost()]
     for ledger in Ledger.of.pop(scaled.namespace, ()):
         ledger.release()
-    scaled.run("scancel", "--user=root")
+    scaled.run("scancel", "--partition=cpu")
     scaled.kubectl("delete", "hpa", "--all")
     assert lost == []
 
