@@ -91,7 +91,7 @@ METRICS_SERVER = Neighbour(
     path="sigs.k8s.io/metrics-server",
     version="0.9.0",
     programs=(("metrics-server", "/metrics-server"),),
-    minutes=5,
+    minutes=2,
 )
 PROMETHEUS_ADAPTER = Neighbour(
     name="prometheus-adapter",
