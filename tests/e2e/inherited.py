@@ -52,13 +52,13 @@ class Inherited:
 
     def make(self) -> None:
         """Everything but our own kinds, which must be there: they own it all."""
-        self._create(*self._controller(), *self._restapi(), *self._shared(), *self._workers())
+        self.create(*self.controller(), *self._restapi(), *self._shared(), *self._workers())
 
-    def _create(self, *manifests: dict) -> None:
+    def create(self, *manifests: dict) -> None:
         text = json.dumps({"apiVersion": "v1", "kind": "List", "items": list(manifests)})
         self.slurm.cluster.kubectl("create", f"--field-manager={MANAGER}", "-f", "-", stdin=text)
 
-    def _owner(self, kind: str, name: str, *, is_controller: bool = True) -> list[dict]:
+    def owner(self, kind: str, name: str, *, is_controller: bool = True) -> list[dict]:
         found = json.loads(
             self.slurm.cluster.kubectl("get", kind, name, "-n", self.slurm.namespace, "-o", "json")
         )
@@ -91,8 +91,8 @@ class Inherited:
     def _heads(self) -> list[str]:
         return [f"{SERVER}-{index}" for index in range(1 + self.backups)]
 
-    def _controller(self) -> list[dict]:
-        owner, marks = self._owner("controller", "slurm"), labels("slurmctld", "controller")
+    def controller(self) -> list[dict]:
+        owner, marks = self.owner("controller", "slurm"), labels("slurmctld", "controller")
         config = {"slurm.conf": self.slurm_conf()}
         selector = {key: marks[key] for key in ("app.kubernetes.io/name", "app.kubernetes.io/instance")}
         pod = {
@@ -105,6 +105,7 @@ class Inherited:
                     "slinky.slurm.net/slurm-config-hash": hashlib.sha256(
                         config["slurm.conf"].encode()
                     ).hexdigest(),
+                    **self._key_hashes(),
                 },
             },
             "spec": self._slurmctld_pod(selector),
@@ -125,6 +126,17 @@ class Inherited:
                 },
             },
         ]  # fmt: skip
+
+    def _key_hashes(self) -> dict[str, str]:
+        """Of the keys as they are: another one gives another slurmctld."""
+        where = ("-n", self.slurm.namespace, "-o", "json")
+        data = json.loads(self.slurm.cluster.kubectl("get", "secret", "keys", *where))["data"]
+        return {
+            f"slinky.slurm.net/{name.replace('.', '-')}-hash": hashlib.sha256(
+                base64.b64decode(text)
+            ).hexdigest()
+            for name, text in data.items()
+        }
 
     def _slurmctld_pod(self, selector: dict[str, str]) -> dict:
         ns, image = self.slurm.namespace, slurm_image("slurmctld")
@@ -189,7 +201,7 @@ class Inherited:
         }
 
     def _restapi(self) -> list[dict]:
-        owner, marks = self._owner("restapi", "slurm"), labels("slurmrestd", "restapi")
+        owner, marks = self.owner("restapi", "slurm"), labels("slurmrestd", "restapi")
         selector = {key: marks[key] for key in ("app.kubernetes.io/name", "app.kubernetes.io/instance")}
         sources = [
             {"configMap": {"name": "slurm-config", "items": [{"key": "slurm.conf", "path": "slurm.conf"}]}},
@@ -230,7 +242,7 @@ class Inherited:
 
     def _shared(self) -> list[dict]:
         """The Service and the budget of all workers: owned by every NodeSet, and by none of them in charge."""
-        owner = self._owner("nodeset", "cpu", is_controller=False)
+        owner = self.owner("nodeset", "cpu", is_controller=False)
         mine = {"slinky.slurm.net/cluster": "slurm"}
         budget = {"matchLabels": {**mine, "nodeset.slinky.slurm.net/pod-protect": "true"}}
         selector = {**mine, "app.kubernetes.io/name": "slurmd"}
@@ -244,21 +256,21 @@ class Inherited:
         ]  # fmt: skip
 
     def _workers(self) -> list[dict]:
-        owner = self._owner("nodeset", "cpu")
+        owner = self.owner("nodeset", "cpu")
         nodeset = self.nodeset()
         revision = {
             "apiVersion": "apps/v1", "kind": "ControllerRevision", "revision": 1,
             "metadata": self._meta(f"cpu-{their_hash(nodeset)}", {HASH: their_hash(nodeset)}, owner),
             "data": patch(nodeset.spec),
         }  # fmt: skip
-        return [revision, *(self._worker(number, owner, their_hash(nodeset)) for number in range(2))]
+        return [revision, *(self.worker(number, owner, their_hash(nodeset)) for number in range(2))]
 
     def nodeset(self) -> NodeSet:
         """As the API server has it."""
         found = self.slurm.cluster.kubectl("get", "nodeset", "cpu", "-n", self.slurm.namespace, "-o", "json")
         return codec.read(NodeSet, json.loads(found))
 
-    def _worker(self, number: int, owner: list[dict], hash_: str) -> dict:
+    def worker(self, number: int, owner: list[dict], hash_: str) -> dict:
         ns, name, image = self.slurm.namespace, f"cpu-{number}", slurm_image("slurmd")
         marks = labels("slurmd", "worker", "cpu") | {
             "slinky.slurm.net/cluster": "slurm", HASH: hash_,
