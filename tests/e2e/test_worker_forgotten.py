@@ -41,12 +41,20 @@ def slurm(cluster: Cluster, operator_image: str) -> Iterator[ControlPlane]:
         yield made
 
 
+def commands_of(title: str) -> list[str]:
+    """What the guide has a reader type there."""
+    found = [command.text for command in section(ROOT / GUIDE_FROM_SLINKY, title)]
+    assert found, f"the guide has nothing to type under {title!r}"
+    return found
+
+
 @pytest.fixture
 def granted(cluster: Cluster) -> Iterator[None]:
     """The right that the guide gives, for as long as the test runs."""
-    typed = [command.text for command in section(ROOT / GUIDE_FROM_SLINKY, TITLE)]
     there = f"--serviceaccount={OPERATOR_NAMESPACE}:slurm-operator"
-    commands = [line.replace("--serviceaccount=slinky:slurm-operator", there).split() for line in typed]
+    commands = [
+        line.replace("--serviceaccount=slinky:slurm-operator", there).split() for line in commands_of(TITLE)
+    ]
     assert [words[:3] for words in commands] == [
         ["kubectl", "create", "clusterrole"],
         ["kubectl", "create", "clusterrolebinding"],
