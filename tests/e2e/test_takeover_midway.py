@@ -132,6 +132,7 @@ def test_an_update_is_gone_on_with_by_the_other_operator(slurm):
     assert jobs["cpu-0"].is_running()
     assert jobs["cpu-1"].is_running()
     for _ in jobs:
+        slinky.until(lambda: len(cordons(slurm)) == 1, 60, lambda: state_of(slurm))
         [next_one] = cordons(slurm)
         jobs[next_one].wait_ended_by_itself()
         slinky.until(
@@ -139,7 +140,6 @@ def test_an_update_is_gone_on_with_by_the_other_operator(slurm):
             240,
             lambda: state_of(slurm),
         )
-        slinky.until(lambda: len(cordons(slurm)) <= 1, 60, lambda: state_of(slurm))
     slinky.until(lambda: not cordons(slurm) and not draining(slurm), 60, lambda: state_of(slurm))
     assert set(hashes(slurm).values()) == {slinky.newest_revision()}
     slurm.wait_idle(2)
