@@ -170,7 +170,7 @@ def test_what_depends_on_a_failed_check_is_skipped_and_the_brake_holds_its_drain
     assert braked["status"] == "True"
     assert idle(helm) == {"worker-0", "worker-1"}
 
-    run_ = check(helm, "chain-b")["status"]["slurmJobsStatus"]["lastRunName"]
+    run_ = check(helm, "chain-b")["status"]["slurmJobsStatus"]["lastRunJob"]
     answer = ("annotate", "activechecks.slurm.nebius.ai", "chain-b", f"{names.BRAKE_RELEASE}={run_}")
     helm.cluster.kubectl(*answer, "-n", NAMESPACE)
     until(lambda: idle(helm) == set(), 60, lambda: told(helm))
