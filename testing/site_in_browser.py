@@ -32,7 +32,8 @@ CUT_OFF = """() => {
     if (page.scrollWidth > innerWidth) found.push(`the page is ${page.scrollWidth} wide`);
     for (const element of document.body.querySelectorAll('*')) {
         const style = getComputedStyle(element);
-        if (!element.innerText?.trim() || !element.clientWidth || style.visibility === 'hidden') continue;
+        if (!element.innerText?.trim() || !element.clientWidth) continue;
+        if (!element.checkVisibility({checkOpacity: true, checkVisibilityCSS: true})) continue;
         if (waits(element) || style.display === 'inline') continue;
         const hides = ['hidden', 'clip'].includes(style.overflowX);
         if (hides && element.scrollWidth > element.clientWidth + 1) found.push(`${named(element)} is cut off`);
