@@ -18,7 +18,7 @@ from slurm_operator.api.slinky.controller import Controller
 from slurm_operator.api.slinky.nodeset import NodeSet
 from slurm_operator.api.slinky.token import Token
 from slurm_operator.insight.drain.decide import undraining
-from slurm_operator.insight.explain.chain import Case, NotThere
+from slurm_operator.insight.explain.chain import Case, Explanation, NotThere
 from slurm_operator.insight.explain.lookup import explain
 from slurm_operator.insight.forecast.simulate import Play
 from slurm_operator.insight.logs import crashes
@@ -605,6 +605,24 @@ def test_an_object_that_nobody_looks_at_asks_for_the_operator(healthy: Picture) 
 
     assert "never been looked at by the operator" in found.summary
     assert "kubectl slurm doctor -n ns" in found.remedy.commands
+
+
+def test_while_no_operator_runs_what_it_has_not_seen_is_no_success(healthy: Picture) -> None:
+    made = healthy.copy()
+    nodeset = made.get(NodeSet, NS, "demo-cpu")
+
+    def told(about: NodeSet) -> Explanation:
+        made.put(about)
+        return explain("nodeset", "demo-cpu", Case(made, RECONCILERS, NS, is_operator_away=True))
+
+    never = told(wire.replace(nodeset, status=wire.replace(nodeset.status, conditions=[])))
+    changed = told(wire.replace(nodeset, metadata=wire.replace(nodeset.metadata, generation=99)))
+    seen = told(nodeset)
+
+    assert "never been looked at" in never.summary  # It is seconds old.
+    assert changed.summary == "has changed since the operator last looked at it."
+    assert "No operator runs that you can see" in changed.remedy.advice
+    assert (never.is_well, changed.is_well, seen.is_well) == (False, False, True)
 
 
 def test_a_pod_of_a_deployment_is_found_by_its_name(healthy: Picture) -> None:

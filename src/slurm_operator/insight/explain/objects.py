@@ -90,7 +90,7 @@ def why(found: Verdict, case: Case) -> Finding:
     if ends is not None:
         return ends.after(Link(subject=found.name, says="is deleted with its namespace."))
     if _is_overlooked(found, case):
-        return _overlooked(found)
+        return _overlooked(found, case)
     if condition is None:
         return _without_nodes(found, case) or _underway(found, case)
     link = Link(subject=found.name, says=_says(found, condition))
@@ -133,16 +133,32 @@ def _with_held_change(finding: Finding, found: Verdict, case: Case) -> Finding:
 
 
 def _is_overlooked(found: Verdict, case: Case) -> bool:
-    """Old enough to have been looked at, and without a word from the operator."""
+    """Without a word from the operator about this spec, though it has had the time, or none runs."""
+    if found.reported(READY) is not None:
+        return case.is_operator_away and _is_outdated(found)
     made = found.about.metadata.creation_timestamp
-    is_old = made is not None and case.picture.now - made > LOOKED_AT_WITHIN
-    return is_old and found.reported(READY) is None
+    return case.is_operator_away or (made is not None and case.picture.now - made > LOOKED_AT_WITHIN)
 
 
-def _overlooked(found: Verdict) -> Finding:
-    says = "has never been looked at by the operator: it has no conditions."
+def _is_outdated(found: Verdict) -> bool:
+    """The spec has changed since the operator last wrote its status."""
+    status = getattr(found.about, "status", None)
+    observed: int | None = getattr(status, "observed_generation", None)
+    return observed is not None and observed < found.about.metadata.generation
+
+
+def _overlooked(found: Verdict, case: Case) -> Finding:
+    says = (
+        "has never been looked at by the operator: it has no conditions."
+        if found.reported(READY) is None
+        else "has changed since the operator last looked at it."
+    )
     advice = (
-        "See whether the operator runs, watches this namespace, and may read what it needs; its log says so."
+        "No operator runs that you can see: start it. Until then Slurm and its jobs go on, and no change "
+        "is made."
+        if case.is_operator_away
+        else "See whether the operator runs, watches this namespace, and may read what it needs; its log "
+        "says so."
     )
     commands = (
         "kubectl get pods -A -l app.kubernetes.io/name=slurm-operator",
