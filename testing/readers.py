@@ -39,7 +39,7 @@ FILES = {
     "ha.yaml": ("docs/guides/high-availability.md", ""),
     "topology.yaml": ("docs/guides/topology.md", "topology.yaml"),
     "token.yaml": ("docs/guides/rest.md", ""),
-    "submit.py": ("docs/guides/rest.md", ""),
+    "hello-by-rest": ("docs/guides/rest.md", ""),
 }
 
 # On an API server without machines: whatever is installed is accepted there, and nothing has to start. In this order.
@@ -179,7 +179,7 @@ def as_typed(command: Block) -> str:
 def written_file(name: str) -> str:
     """What a reader has in it: the first manifest or program of a page, or a file of its first ConfigMap."""
     page, entry = FILES[name]
-    first = next(blocks("python" if name.endswith(".py") else "yaml", (ROOT / page,))).text
+    first = next(blocks("yaml" if "." in name else "python", (ROOT / page,))).text
     return next(yaml.safe_load_all(first))["data"][entry] if entry else first
 
 
