@@ -152,7 +152,7 @@ class Slurmctld:
         if is_living and is_lost:  # Slurm does it, or somebody who looks after nodes that fell silent.
             self._return_to_service(record)
             self._changed(f"{record.name} is back in service")
-        if record.is_invalid and not record.is_drain:  # Each registration is looked at again.
+        if is_living and record.is_invalid and not record.is_drain:  # Each registration is looked at again.
             self._mark(record, "Low CPUs", "slurm", is_drain=True)
             self._changed(f"slurmctld refuses {record.name} again")
         if silent_for >= DOWN_AFTER and not record.is_down:
