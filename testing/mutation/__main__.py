@@ -5,118 +5,57 @@ Stories of the simulated world are asked first, then unit tests. What came of ea
 that only what it touches is tried again. The table in the docs is made of that.
 """
 
-import os
-import subprocess
-import sys
 import time
-from collections.abc import Iterable, Mapping
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 import click
+import pytest
 
-from slurm_operator import wire
+from simulation.mutated import stories
+from simulation.mutation_run import Attempt, Runner
 from testing.mutation.chosen import AREAS, chosen
 from testing.mutation.edits import ROOT, Mutant
 from testing.mutation.equal import EQUAL
+from testing.mutation.noticed import NOBODY, STORY, TEST, Noticed, read, write
 
-RESULTS: Final = ROOT / "testing/mutation/results.json"
 PAGE: Final = ROOT / "docs/decisions/mutants.md"
 
 # Where unit tests of an area stand; those who know it best come first.
 TESTS: Final[dict[str, tuple[str, ...]]] = {
-    "gate": ("safety", "runtime", "reconcilers/nodeset"),
-    "safety": ("safety", "runtime", "slurmrest", "reconcilers/nodeset"),
-    "writer": ("slurmrest", "runtime"),
-    "lease": ("kube/test_kube_lease.py", "runtime", "kube"),
+    "gate": (
+        "safety",
+        "runtime/test_perform",
+        "runtime/test_step_watch",
+        "reconcilers/nodeset/test_nodeset_d",
+    ),
+    "safety": ("safety", "runtime", "slurmrest/test_slurm_"),
+    "writer": (
+        "slurmrest/test_slurm_",
+        "slurmrest/test_kubectl_drains",
+        "slurmrest/test_job_ends",
+        "runtime",
+    ),
+    "lease": ("kube/test_kube_lease", "runtime/test_claims", "runtime/test_other_operator", "kube"),
     "client": ("http", "kube"),
 }
+FOLDERS: Final = ("safety", "runtime", "slurmrest", "kube", "http", "reconcilers/nodeset")
 
-# What the simulated world plays itself. No story passes there.
+# What the simulated world plays itself: no story gets there.
 NOT_PLAYED: Final = ("client",)
 
-# Far more than either takes; on a busy machine a long time passes with nothing done.
-STORY_SECONDS, TEST_SECONDS = 1800, 1800
 
-STORY, TEST, NOBODY = "story", "test", "nobody"
-
-
-class Noticed(wire.Record):
-    """By whom, and how: the name of a story and the promise that it breaks, or a test."""
-
-    by: str
-    what: str
-    why: str = ""
-
-
-def try_out(mutant: Mutant, before: Noticed | None = None) -> Noticed:
+def attempts(due: Iterable[Mutant], known: Mapping[str, Noticed], ends: float) -> Iterator[Attempt]:
     """Whoever noticed it before is asked first."""
-    if before is not None and before.by != NOBODY and (found := asked(mutant, before)) is not None:
-        return found
-    by_story = by_stories(mutant) if mutant.area not in NOT_PLAYED else None
-    return by_story or by_tests(mutant, tests_of(mutant.area)) or Noticed(by=NOBODY, what="")
-
-
-def asked(mutant: Mutant, before: Noticed) -> Noticed | None:
-    if before.by == STORY:
-        return by_stories(mutant, before.what)
-    return by_tests(mutant, [before.what])
-
-
-def by_stories(mutant: Mutant, *only: str) -> Noticed | None:
-    done = _run([sys.executable, "-m", "simulation.mutated", *only], mutant, STORY_SECONDS)
-    if done is None:
-        return Noticed(by=STORY, what="all of them", why="they do not end")
-    if done.returncode == 0:
-        return None
-    name, tab, why = done.stdout.strip().partition("\t")
-    if not tab:
-        return Noticed(by=STORY, what=only[0] if only else "", why=_last(done.stderr))
-    return Noticed(by=STORY, what=name, why=why)
-
-
-def by_tests(mutant: Mutant, where: Iterable[str]) -> Noticed | None:
-    words = ["-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "testing.mutation.applied"]
-    words += ["--timeout", "120", "--rights", os.devnull, "--tb", "line"]
-    done = _run([sys.executable, "-m", "pytest", *words, *where], mutant, TEST_SECONDS)
-    if done is None:
-        return Noticed(by=TEST, what=next(iter(where)), why="it does not end")
-    if done.returncode == 0:
-        return None
-    failed = [line for line in done.stdout.splitlines() if line.startswith(("FAILED ", "ERROR "))]
-    if not failed:
-        raise click.ClickException(f"{mutant.name}: no test ran:\n{done.stdout}{done.stderr}")
-    return Noticed(by=TEST, what=failed[0].split(" ", 1)[1].split(" - ")[0])
-
-
-def tests_of(area: str) -> list[str]:
-    return [f"tests/unit/{where}" for where in TESTS[area]]
-
-
-def _run(argv: list[str], mutant: Mutant, seconds: float) -> "subprocess.CompletedProcess[str] | None":
-    paths = os.pathsep.join((str(ROOT / "tests"), str(ROOT), str(ROOT / "src")))
-    env = {**os.environ, "PYTHONPATH": paths, "MUTANT": mutant.name, "PYTHONHASHSEED": "0"}
-    try:
-        return subprocess.run(
-            argv, cwd=ROOT, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
-            timeout=seconds,
-        )  # fmt: skip
-    except subprocess.TimeoutExpired:
-        return None
-
-
-def _last(text: str) -> str:
-    return (text.strip().splitlines() or ["it ends"])[-1]
-
-
-def read(path: Path = RESULTS) -> dict[str, Noticed]:
-    return wire.decode(path.read_bytes(), dict[str, Noticed]) if path.exists() else {}
-
-
-def write(found: Mapping[str, Noticed]) -> None:
-    lines = (f'"{name}": {wire.encode(found[name]).decode()}' for name in sorted(found))
-    RESULTS.write_text("{\n" + ",\n".join(lines) + "\n}\n")
-    PAGE.write_text(page(found))
+    for mutant in due:
+        if time.monotonic() > ends:
+            return
+        before = known.get(mutant.name, Noticed(by=NOBODY, what=""))
+        played = [] if mutant.area in NOT_PLAYED else list(stories())
+        tests = [f"tests/unit/{start}" for start in TESTS[mutant.area]]
+        if before.by == STORY and before.what in played:
+            played = [before.what, *played]
+        yield mutant, played, [before.what, *tests] if before.by == TEST else tests
 
 
 def page(found: Mapping[str, Noticed]) -> str:
@@ -194,28 +133,39 @@ def _in_table(text: str) -> str:
 @click.option("--minutes", default=0.0, help="Begin no more after so many minutes; 0 is no limit.")
 @click.option("--page-only", is_flag=True, help="Write the page of what is known.")
 def main(again: bool, only: str, minutes: float, page_only: bool) -> None:
-    began, found = time.monotonic(), read()
-    drawn = chosen()
-    found = {one.name: found[one.name] for one in drawn if one.name in found}
-    for mutant in [] if page_only else drawn:
-        is_known = mutant.name in found and found[mutant.name].by != NOBODY
-        if not mutant.name.startswith(only) or mutant.name in EQUAL or (is_known and not again):
-            continue
-        if minutes and time.monotonic() - began > 60 * minutes:
-            break
-        found[mutant.name] = noticed = try_out(mutant, found.get(mutant.name))
-        click.echo(
-            f"{mutant.name} {mutant.path}:{mutant.line}: {noticed.by} {noticed.what} {noticed.why}".rstrip()
-        )
-        write(found)
-    write(found)
-    unnoticed = [
-        name for name, noticed in sorted(found.items()) if noticed.by == NOBODY and name not in EQUAL
+    drawn, known = chosen(), read()
+    found = {one.name: known[one.name] for one in drawn if one.name in known}
+    due = [
+        one
+        for one in drawn
+        if one.name.startswith(only) and (again or found.get(one.name, _UNKNOWN).by == NOBODY)
     ]
+
+    def told(mutant: Mutant, noticed: Noticed) -> None:
+        found[mutant.name] = noticed
+        click.echo(f"\n{mutant.name} {mutant.path}:{mutant.line}: {noticed.by} {noticed.what} {noticed.why}")
+        write(found)
+
+    ends = time.monotonic() + 60 * minutes if minutes else float("inf")
+    if due and not page_only:
+        _run(Runner(lambda: attempts(due, known, ends), told))
+    write(found)
+    PAGE.write_text(page(found))
+    unnoticed = [name for name, one in sorted(found.items()) if one.by == NOBODY and name not in EQUAL]
     click.echo(
         f"{len(found)} of {len(drawn)} were tried; noticed by nobody: {', '.join(unnoticed) or 'none'}"
     )
     raise SystemExit(1 if unnoticed else 0)
+
+
+_UNKNOWN: Final = Noticed(by=NOBODY, what="")
+
+
+def _run(runner: Runner) -> None:
+    words = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--timeout", "120", "--rootdir", str(ROOT)]
+    code = pytest.main([*words, *(str(ROOT / "tests/unit" / folder) for folder in FOLDERS)], plugins=[runner])
+    if code:
+        raise click.ClickException("the tests could not be run")
 
 
 if __name__ == "__main__":

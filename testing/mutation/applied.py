@@ -1,26 +1,50 @@
-"""A plugin of pytest, and of whoever imports it first: `MUTANT=name` says how the code is changed."""
+"""Runs the code with a mutant in it: where a function is defined already, its code is exchanged."""
 
-import importlib.machinery
-import os
-from types import CodeType
+import importlib
+import inspect
+from functools import cached_property
+from types import CodeType, FunctionType
+from typing import Any
 
-from testing.mutation.chosen import named
-from testing.mutation.edits import ROOT, Mutant
+from testing.mutation.edits import Mutant
 
 
 def apply(mutant: Mutant) -> None:
-    """Whoever imports the module from now on gets the changed one; what was compiled before is not looked at."""
-    changed, path = mutant.applied(), str(ROOT / mutant.path)
-    as_it_is = importlib.machinery.SourceFileLoader.get_code
-
-    def get_code(loader: importlib.machinery.SourceFileLoader, fullname: str) -> CodeType | None:
-        if loader.path != path:
-            return as_it_is(loader, fullname)
-        code: CodeType = compile(changed, path, "exec", dont_inherit=True)
-        return code
-
-    importlib.machinery.SourceFileLoader.get_code = get_code  # type: ignore[assignment, method-assign]
+    """For whoever has imported it, too. There is no way back: do it in a process of its own."""
+    module = importlib.import_module(mutant.path.removeprefix("src/").removesuffix(".py").replace("/", "."))
+    function = _outermost(module, mutant.function.split("."))
+    function.__code__ = _code(mutant, function.__qualname__)
 
 
-if chosen_name := os.environ.get("MUTANT"):
-    apply(named(chosen_name))
+def _outermost(module: object, path: list[str]) -> FunctionType:
+    """Functions within functions are part of the code of the outer one."""
+    found: Any = module
+    for name in path:
+        found = _bare(vars(found)[name])
+        if isinstance(found, FunctionType):
+            return found
+    raise TypeError(f"{'.'.join(path)} is no function")
+
+
+def _bare(found: Any) -> Any:
+    if isinstance(found, property):
+        return found.fget
+    if isinstance(found, cached_property):
+        return found.func
+    if isinstance(found, classmethod | staticmethod):
+        return found.__func__
+    return inspect.unwrap(found)
+
+
+def _code(mutant: Mutant, name: str) -> CodeType:
+    [found] = [
+        code
+        for code in _all_code(compile(mutant.applied(), mutant.path, "exec", dont_inherit=True))
+        if code.co_qualname == name
+    ]
+    return found
+
+
+def _all_code(code: CodeType) -> list[CodeType]:
+    inner = [one for const in code.co_consts if isinstance(const, CodeType) for one in _all_code(const)]
+    return [code, *inner]
