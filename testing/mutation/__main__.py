@@ -36,8 +36,21 @@ TESTS: Final[dict[str, tuple[str, ...]]] = {
         "slurmrest/test_job_ends",
         "runtime",
     ),
-    "lease": ("kube/test_kube_lease", "runtime/test_claims", "runtime/test_other_operator", "kube"),
-    "client": ("http", "kube"),
+    "lease": (
+        "kube/test_kube_lease",
+        "kube/test_renewals",
+        "runtime/test_claims",
+        "runtime/test_other_operator",
+    ),
+    "client": (
+        "http",
+        "kube/test_kube_client",
+        "kube/test_connections",
+        "kube/test_torture",
+        "kube/test_streams",
+        "kube/test_kube_relay",
+        "kube/test_kube_dry_run",
+    ),
 }
 FOLDERS: Final = ("safety", "runtime", "slurmrest", "kube", "http", "reconcilers/nodeset")
 
@@ -129,16 +142,16 @@ def _in_table(text: str) -> str:
 
 @click.command(help=__doc__)
 @click.option("--again", is_flag=True, help="Try also those of which the result is known.")
-@click.option("--only", default="", help="Only mutants whose names begin like this.")
+@click.option("--only", multiple=True, help="Only mutants whose names begin like this.")
 @click.option("--minutes", default=0.0, help="Begin no more after so many minutes; 0 is no limit.")
 @click.option("--page-only", is_flag=True, help="Write the page of what is known.")
-def main(again: bool, only: str, minutes: float, page_only: bool) -> None:
+def main(again: bool, only: tuple[str, ...], minutes: float, page_only: bool) -> None:
     drawn, known = chosen(), read()
     found = {one.name: known[one.name] for one in drawn if one.name in known}
     due = [
         one
         for one in drawn
-        if one.name.startswith(only) and (again or found.get(one.name, _UNKNOWN).by == NOBODY)
+        if one.name.startswith(only or "") and (again or found.get(one.name, _UNKNOWN).by == NOBODY)
     ]
 
     def told(mutant: Mutant, noticed: Noticed) -> None:
