@@ -2,12 +2,15 @@
 
 import re
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import pytest
+import yaml
 
 from testing.daemons import SlurmDaemons
-from testing.docs import ROOT
+from testing.docs import ROOT, blocks
+from testing.prometheus import promtool
 
 GUIDE = ROOT / "docs" / "guides" / "autoscaling.md"
 LINES = (
@@ -61,3 +64,57 @@ def test_the_guide_reads_metrics_that_are_looked_at_here():
     named = set(re.findall(r"\bslurm_partition_(\w+)", GUIDE.read_text()))
 
     assert named == set(NAMES)
+
+
+MATCHERS = 'cluster="demo",partition="cpu"'
+
+
+def queries() -> dict[str, str]:
+    """The guide's expressions, by who asks."""
+    shown = [yaml.safe_load(block.text) for block in blocks("yaml", (GUIDE,))]
+    (rules,) = (one["data"]["config.yaml"] for one in shown if one["metadata"]["name"] == "adapter-config")
+    (rule,) = yaml.safe_load(rules)["externalRules"]
+    (trigger,) = next(one["spec"]["triggers"] for one in shown if one["kind"] == "ScaledObject")
+    return {
+        "prometheus-adapter": rule["metricsQuery"].replace("<<.LabelMatchers>>", MATCHERS),
+        "KEDA": trigger["metadata"]["query"],
+    }
+
+
+def test_both_autoscalers_ask_the_same():
+    adapter, keda = (one.split() for one in queries().values())
+
+    assert adapter == keda
+
+
+@pytest.mark.parametrize("asks", queries())
+def test_the_guides_expression_gives_the_sum(asks: str, tmp_path: Path):
+    """Evaluated by Prometheus' own tool. Numbers are in the order of NAMES."""
+    cases = [
+        ((0, 0, 0, 0, 0), 0),  # Nothing to do.
+        ((3, 0, 1, 0, 0), 3),  # A worker for each job.
+        ((1, 0, 4, 0, 0), 4),  # One job for four workers.
+        ((0, 0, 0, 3, 1), 4),  # Nobody waits: as many as are busy.
+        ((1, 0, 4, 2, 0), 6),  # A large one behind two busy workers.
+        ((2, 2, 0, 1, 0), 1),  # Held jobs do not count.
+    ]
+    (tmp_path / "none.yaml").write_text("groups: []\n")
+    tests = [_case(numbers, expected, queries()[asks]) for numbers, expected in cases]
+    (tmp_path / "cases.yaml").write_text(yaml.safe_dump({"rule_files": ["none.yaml"], "tests": tests}))
+
+    done = promtool(tmp_path, "test", "rules", "cases.yaml")
+
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def _case(numbers: Sequence[int], expected: int, query: str) -> dict[str, object]:
+    labels = f'{MATCHERS},instance="ctld:6817",job="slurmctld"'
+    other = labels.replace('partition="cpu"', 'partition="other"')
+    series = [
+        {"series": f"slurm_partition_{name}{{{whose}}}", "values": str(number)}
+        for name, mine in zip(NAMES, numbers, strict=True)
+        for whose, number in ((labels, mine), (other, 7))
+    ]
+    sample = {"labels": f"{{{labels}}}", "value": expected}
+    asked = {"expr": query, "eval_time": "0m", "exp_samples": [sample]}
+    return {"interval": "1m", "input_series": series, "promql_expr_test": [asked]}
