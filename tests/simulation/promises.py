@@ -123,19 +123,23 @@ class Promises:
                 self._check_budget(name)
 
     def _check_ended_by_others(self, attempt: str) -> None:
-        """Only the jobs of a pod that somebody else deleted go back into the queue, before they die with it."""
-        for job in self.world.ctld.addressed(attempt.rpartition(" ")[2]):
-            if job.is_alive:
-                self._check_ended_by_other(attempt, job)
+        """Only the jobs of a pod that somebody else deleted go back into the queue, before they die with it.
 
-    def _check_ended_by_other(self, attempt: str, job: Job) -> None:
+        The parts of a heterogeneous job die together, so one of them has to be there.
+        """
+        alive = [job for job in self.world.ctld.addressed(attempt.rpartition(" ")[2]) if job.is_alive]
+        wrong = [job for job in alive if not self._is_ended_by_other(job)]
+        is_pack = any(job.het_job_id is not None for job in alive)
+        if wrong and not (is_pack and len(wrong) < len(alive)):
+            self.world.broken(f"nobody asked to {attempt}, by which job {wrong[0].job_id} ends")
+
+    def _is_ended_by_other(self, job: Job) -> bool:
         uids = set(job.processes.values())
         pods = [pod for pod in self.world.server.all(kinds.POD) if pod["metadata"]["uid"] in uids]
         ending = [pod["metadata"]["uid"] for pod in pods if "deletionTimestamp" in pod["metadata"]]
         lifted = [at for name, at in self.deeds.lifted.items() if name in job.nodes]
         is_excused = any(self._let_in_by(job, at) for at in lifted)
-        if not is_excused and not any(uid not in self.deleted for uid in ending):
-            self.world.broken(f"nobody asked to {attempt}, by which job {job.job_id} ends")
+        return is_excused or any(uid not in self.deleted for uid in ending)
 
     def _check_needed(self, name: str) -> None:
         now = self.world.clock.now()
