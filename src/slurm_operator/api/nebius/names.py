@@ -140,6 +140,11 @@ def user_isolation(cluster: str) -> str:
     return f"{cluster}-login-user-isolation"
 
 
+def profile(cluster: str, namespace: str) -> str:
+    """The AppArmorProfile of login pods and workers; Kubernetes nodes know it by the same name."""
+    return f"soperator-cluster-{cluster}-ns-{namespace}"
+
+
 def sysctl(cluster: str) -> str:
     return f"{cluster}-sysctl"
 

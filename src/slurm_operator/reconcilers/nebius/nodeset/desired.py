@@ -19,7 +19,7 @@ from slurm_operator.manifests.digests import digest
 from slurm_operator.manifests.meta import Manifest
 from slurm_operator.manifests.objects import ConfigMap
 from slurm_operator.reconcilers.nebius.nodeset.observe import Seen
-from slurm_operator.reconcilers.nebius.shared import pods, takeover, texts
+from slurm_operator.reconcilers.nebius.shared import pods, profile, takeover, texts
 from slurm_operator.reconcilers.nebius.shared.families import Family
 from slurm_operator.reconcilers.nebius.shared.objects import Maker, children, match_labels
 from slurm_operator.reconcilers.nebius.shared.places import (
@@ -159,7 +159,7 @@ def _is_ours(word: str) -> bool:
 
 def _slurmd(seen: Seen) -> Manifest:
     wished = seen.spec.slurmd
-    security = pods.confinement(wished.security.app_armor_profile, wished.security.proc_mount)
+    security = pods.confinement(_app_armor(seen), wished.security.proc_mount)
     return {
         "image": wished.image.reference,
         "imagePullPolicy": str(wished.image.pull_policy),
@@ -172,6 +172,13 @@ def _slurmd(seen: Seen) -> Manifest:
         "securityContext": {"seccompProfile": {"type": "Unconfined"}, **security},
         "volumeMounts": _mounts(seen),
     }
+
+
+def _app_armor(seen: Seen) -> str:
+    assert seen.cluster is not None
+    there = seen.own.spec.slurmd.get("securityContext") if seen.own is not None else None
+    wished = seen.spec.slurmd.security.app_armor_profile
+    return profile.app_armor(seen.cluster, wished, there, has_profiles=seen.has_profiles)
 
 
 def _arguments(seen: Seen) -> Manifest:

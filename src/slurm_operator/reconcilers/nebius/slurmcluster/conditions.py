@@ -237,7 +237,9 @@ def refs_resolved(seen: Seen) -> Condition:
 
 
 def fields_supported(seen: Seen) -> Condition:
-    found = [*_kept_family(seen), *unsupported(seen.spec, seen.family, mariadb.made_by(seen))]
+    database = mariadb.made_by(seen)
+    ignored = unsupported(seen.spec, seen.family, database, has_profiles=seen.has_profiles)
+    found = [*_kept_family(seen), *ignored]
     if found:
         return false(FIELDS_SUPPORTED, "SomeIgnored", "; ".join(found))
     return true(FIELDS_SUPPORTED, "AllSupported")

@@ -24,6 +24,7 @@ from slurm_operator.plan.step import Step, soonest
 from slurm_operator.reconcilers.nebius.shared import soperator_pods, takeover
 from slurm_operator.reconcilers.nebius.shared.config_source import may_read_files
 from slurm_operator.reconcilers.nebius.shared.inherited import INHERITED_SOON, without_owner
+from slurm_operator.reconcilers.nebius.shared.profile import may_have
 from slurm_operator.reconcilers.nebius.slurmcluster import (
     mariadb,
     objects,
@@ -44,6 +45,7 @@ from slurm_operator.reconcilers.shared.children import (
     bindings_last,
     missing_among,
     missing_secret,
+    surplus,
 )
 from slurm_operator.reconcilers.shared.composed import (
     FAREWELL,
@@ -262,6 +264,7 @@ def _lanes(seen: Seen, populating: Lane, network: Lane) -> Iterator[Lane]:
     if nodes.rest.enabled:
         yield lane("rest", _part(seen, parts.rest(seen)))
     yield lane("exporter", *bindings_last(exporter(seen)))
+    yield lane("profile", _profile(seen))
     yield lane("worker files", _maps(seen, objects.worker_maps(seen)))
     yield lane("login", *_login(seen))
     yield lane("older workers", _older(seen))
@@ -276,6 +279,17 @@ def _database(seen: Seen) -> Iterator[list[Action]]:
         # Where the kinds cannot be seen at the moment, what there is goes on.
         wanted = mariadb.objects(seen) if seen.has_mariadb_operator else []
         yield [*missing_among(wanted, seen.children)]
+
+
+def _profile(seen: Seen) -> list[Action]:
+    """The AppArmor profile; one that is not wanted is deleted after the last pod that was made with it."""
+    if seen.spec.use_default_app_armor_profile:
+        return _maps(seen, [objects.profile(seen)]) if seen.has_profiles else []
+    name = names.profile(seen.name, seen.meta.namespace)
+    there = seen.children.get((kinds.APP_ARMOR_PROFILE, name))
+    if there is None or not is_owned(there, seen.meta) or any(may_have(one, name) for one in _on_root(seen)):
+        return []
+    return [*surplus(kinds.APP_ARMOR_PROFILE, [there], [], "spec.useDefaultAppArmorProfile is off")]
 
 
 def _populate(seen: Seen, now: datetime) -> Step:

@@ -14,6 +14,7 @@ from slurm_operator.plan.actions import GenerateSecret, PatchObject
 from slurm_operator.reconcilers.nebius.shared import pods, texts
 from slurm_operator.reconcilers.nebius.shared.families import Family, kept_family
 from slurm_operator.reconcilers.nebius.shared.objects import match_labels
+from slurm_operator.reconcilers.nebius.shared.profile import policy
 from slurm_operator.reconcilers.nebius.slurmcluster import config_files
 from slurm_operator.reconcilers.nebius.slurmcluster.observe import Seen
 from slurm_operator.reconcilers.nebius.slurmcluster.parts import host_keys_secret, maker, operator_rest_url
@@ -183,6 +184,12 @@ def _jailed(seen: Seen, name: str, tested: ConfigMap, keys: list[str], actions: 
     return manifest | {
         "metadata": {**metadata, "labels": {**metadata["labels"], names.JAILED_AGGREGATION: "common"}}
     }
+
+
+def profile(seen: Seen) -> Manifest:
+    """The AppArmor profile of login pods and workers."""
+    name = names.profile(seen.name, seen.meta.namespace)
+    return maker(seen).object(kinds.APP_ARMOR_PROFILE, name, "common") | {"spec": {"policy": policy(name)}}
 
 
 def writer(seen: Seen, replicas: int) -> Manifest | None:

@@ -74,6 +74,7 @@ class Seen:
     claim: VolumeClaim | None = None  # Of the shared root.
     has_mariadb_operator: bool = False  # Whether this Kubernetes has its kinds.
     has_pod_monitors: bool = False  # Those of the Prometheus operator.
+    has_profiles: bool = False  # Those of the Security Profiles Operator.
     passwords: Mapping[str, Secret | Unread | None] = field(default_factory=dict)  # Of its database.
     soperator: Remains = field(default_factory=Remains)  # What Soperator made for it, and is still there.
     # What Soperator made and parts are to have, while it still belongs to the SlurmCluster.
@@ -209,6 +210,7 @@ def observe(key: ObjectKey, world: World, tier_prefix: str = names.TIER_PREFIX) 
         claim=_claim(cluster.spec, key.namespace, world),
         has_mariadb_operator=world.serves(kinds.MARIADB) and world.serves(kinds.MARIADB_GRANT),
         has_pod_monitors=world.serves(kinds.POD_MONITOR),
+        has_profiles=world.serves(kinds.APP_ARMOR_PROFILE),
         passwords=dict(_passwords(key, cluster.spec, world)),
         soperator=remains(cluster.metadata, [one.metadata.name for one in nodesets], world),
         inherited=inherited(cluster.metadata, of_cluster(key.name), world),
@@ -288,6 +290,7 @@ def _children(key: ObjectKey, world: World) -> Iterator[tuple[tuple[Kind, str], 
     wanted += [(kind, names.slurm_controller(key.name)) for kind in program[1:]]
     wanted.append((kinds.POD_MONITOR, names.pod_monitor(key.name)))
     wanted += [(kind, names.database(key.name)) for kind in (kinds.MARIADB, kinds.MARIADB_GRANT)]
+    wanted.append((kinds.APP_ARMOR_PROFILE, names.profile(key.name, key.namespace)))
     for kind, name in wanted:
         child = world.child(kind, key.namespace, name)
         if child is not None:

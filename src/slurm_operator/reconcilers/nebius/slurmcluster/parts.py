@@ -15,7 +15,7 @@ from slurm_operator.api.slinky.restapi import RestApi
 from slurm_operator.manifests.digests import digest
 from slurm_operator.manifests.meta import Manifest
 from slurm_operator.manifests.objects import ConfigMap
-from slurm_operator.reconcilers.nebius.shared import pods, texts
+from slurm_operator.reconcilers.nebius.shared import pods, profile, texts
 from slurm_operator.reconcilers.nebius.shared.config_source import shared_source
 from slurm_operator.reconcilers.nebius.shared.families import Family
 from slurm_operator.reconcilers.nebius.shared.objects import Maker, children
@@ -315,7 +315,8 @@ def _sshd(seen: Seen) -> Manifest:
     if seen.family is Family.OURS:
         env.append({"name": SHARED_ROOT_VARIABLE, "value": SHARED_ROOT})
     container = pods.container(wished, is_run_by_us=False)
-    security = {**container["securityContext"], "privileged": True}
+    confined = pods.confinement(_login_app_armor(seen), wished.proc_mount)
+    security = {**container["securityContext"], **confined, "privileged": True}
     ports = (
         [{"name": "login", "containerPort": wished.port, "protocol": "TCP"}]
         if wished.port not in (None, 0, shared_names.SSH_PORT)
@@ -327,6 +328,12 @@ def _sshd(seen: Seen) -> Manifest:
         "securityContext": security,
         **({"ports": ports} if ports else {}),
     }
+
+
+def _login_app_armor(seen: Seen) -> str:
+    there = seen.login.spec.login.get("securityContext") if seen.login is not None else None
+    wished = seen.spec.slurm_nodes.login.sshd.app_armor_profile
+    return profile.app_armor(seen.cluster, wished, there, has_profiles=seen.has_profiles)
 
 
 def _login_mounts(seen: Seen) -> list[Manifest]:

@@ -87,7 +87,9 @@ _IGNORED_BY_MARIADB_OPERATOR: Final = (
 )
 
 
-def unsupported(spec: SlurmClusterSpec, family: Family, database: MadeBy) -> Iterator[str]:
+def unsupported(
+    spec: SlurmClusterSpec, family: Family, database: MadeBy, *, has_profiles: bool
+) -> Iterator[str]:
     """One sentence for each, with the field first."""
     nodes = spec.slurm_nodes
     if nodes.exporter.enabled and nodes.exporter.container is None:
@@ -97,8 +99,11 @@ def unsupported(spec: SlurmClusterSpec, family: Family, database: MadeBy) -> Ite
         yield "slurmNodes.exporter.jobSource: there is no accounting, so jobs are read from slurmctld"
     if spec.slurm_config.topology_plugin != Plugin.BLOCK and spec.block_size != Topology().block_size:
         yield f"topology.blockSize: it is for {Plugin.BLOCK}, and slurmConfig.topologyPlugin is another"
-    if spec.use_default_app_armor_profile:
-        yield "useDefaultAppArmorProfile: no profile is made"
+    if spec.use_default_app_armor_profile and not has_profiles:
+        yield (
+            "useDefaultAppArmorProfile: no profile is made, because this Kubernetes does not have the kind "
+            "AppArmorProfile of the Security Profiles Operator"
+        )
     if nodes.login.user_isolation.enabled and spec.cgroup_version is CgroupVersion.V1:
         yield "slurmNodes.login.userIsolation: it is off, because it needs cgroup v2"
     elif nodes.login.user_isolation.enabled and family is Family.OURS:
