@@ -22,6 +22,13 @@ def there_is(*, served=True, wanted=True):
     return there
 
 
+def loaded(there, status="Installed"):
+    """What the Security Profiles Operator says, once there is a profile."""
+    settled(there, *EVERY, rounds=1)
+    profile(there).body["status"] = {"status": status}
+    return settled(there, *EVERY, rounds=2)
+
+
 def profiles(there) -> list[str]:
     """Of the login container and of slurmd."""
     login = there.get(LoginSet, "ns", names.login(NAME)).spec.login
@@ -47,7 +54,7 @@ def switched_off(there):
 
 
 def test_login_pods_and_workers_have_the_profile_where_its_kind_is():
-    there = settled(there_is(), *EVERY)
+    there = loaded(there_is())
 
     assert profile(there).body["spec"] == {"policy": policy(PROFILE)}
     assert profiles(there) == [PROFILE, PROFILE]
@@ -71,9 +78,29 @@ def test_elsewhere_they_run_without_and_the_cluster_says_why(served, wanted, tol
     assert ("useDefaultAppArmorProfile: no profile is made, because" in said) is told
 
 
+@pytest.mark.parametrize("status", ["", "InProgress", "Error"])
+def test_no_pod_waits_for_a_profile_that_a_kubernetes_node_lacks(status):
+    there = loaded(there_is(), status)
+
+    assert profiles(there) == ["Unconfined", "Unconfined"]
+    assert (
+        f"when AppArmorProfile {PROFILE} is Installed"
+        in report(there, SlurmCluster, NAME)["FieldsSupported"][2]
+    )
+    assert decide(there, NodeSet, "cpu")[1].look_again is not None
+
+
+def test_a_profile_that_is_loaded_on_another_node_replaces_no_pod():
+    there = loaded(there_is())
+    profile(there).body["status"] = {"status": "InProgress"}
+
+    assert profiles(settled(there, *EVERY)) == [PROFILE, PROFILE]
+
+
 def test_pods_keep_the_profile_while_its_kind_cannot_be_seen():
-    there = settled(there_is(), *EVERY)
+    there = loaded(there_is())
     there.served -= {kinds.APP_ARMOR_PROFILE}
+    there.children_.pop(kinds.APP_ARMOR_PROFILE)
 
     settled(there, *EVERY)
 
@@ -81,7 +108,7 @@ def test_pods_keep_the_profile_while_its_kind_cannot_be_seen():
 
 
 def test_the_profile_is_deleted_after_the_last_pod_that_was_made_with_it():
-    there = settled(there_is(), *EVERY)
+    there = loaded(there_is())
     switched_off(there)
 
     settled(there, *EVERY, rounds=1)

@@ -89,6 +89,6 @@ RECONCILER = Reconciler[Seen](
         Wake(NodeSetPowerState, of_power_state, is_same_wish),
         Wake(Pod, of_soperators_pod, is_same_pod),
     ),
-    children=(kinds.CONFIG_MAP, kinds.KRUISE_STATEFUL_SET),
+    children=(kinds.CONFIG_MAP, kinds.APP_ARMOR_PROFILE, kinds.KRUISE_STATEFUL_SET),
     urgent_status_fields=("phase",),
 )

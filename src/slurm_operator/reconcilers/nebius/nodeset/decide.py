@@ -1,7 +1,7 @@
 """What is missing of a NodeSet's part, what it waits for, and how its workers leave."""
 
 from collections.abc import Iterable, Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 from slurm_operator.api.nebius.nodeset import NodeSet
@@ -26,6 +26,8 @@ CLUSTER_CHANGED: Final = "ClusterNameChanged"
 WAITING_FOR_ROOT: Final = "WaitingForRoot"
 WAITING_FOR_FILES: Final = "WaitingForFiles"
 MAINTENANCE: Final = "Maintenance"
+# Its SlurmCluster is told when the AppArmor profile is loaded, and nobody else.
+_PROFILE_SOON: Final = timedelta(seconds=15)
 
 
 def decide(seen: Seen, now: datetime) -> Plan:
@@ -55,6 +57,7 @@ def decide(seen: Seen, now: datetime) -> Plan:
         lane("workers", _workers(seen)),
         lane("waiting", _waits(seen)),
         waits_on=(ObjectKey(seen.meta.namespace, seen.nodeset.cluster),) if seen.is_down else (),
+        look_again=_PROFILE_SOON if desired.waits_for_profile(seen) else None,
     )
 
 

@@ -178,7 +178,16 @@ def _app_armor(seen: Seen) -> str:
     assert seen.cluster is not None
     there = seen.own.spec.slurmd.get("securityContext") if seen.own is not None else None
     wished = seen.spec.slurmd.security.app_armor_profile
-    return profile.app_armor(seen.cluster, wished, there, has_profiles=seen.has_profiles)
+    return profile.app_armor(seen.cluster, wished, there, is_loaded=profile.is_loaded(seen.profile))
+
+
+def waits_for_profile(seen: Seen) -> bool:
+    """Whether slurmd is to get an AppArmor profile that is not loaded everywhere yet."""
+    return (
+        seen.of.use_default_app_armor_profile
+        and seen.profile is not None
+        and not profile.is_loaded(seen.profile)
+    )
 
 
 def _arguments(seen: Seen) -> Manifest:

@@ -42,7 +42,7 @@ class Seen:
     has_files: bool = False  # Whether the root has had Slurm's files once.
     has_user_namespaces: bool = False  # Whether every Kubernetes node can give a pod its own.
     is_namespace_refused: bool = False  # Whether a worker could not start in one, because of a volume.
-    has_profiles: bool = False  # Whether this Kubernetes has those of the Security Profiles Operator.
+    profile: Child | None = None  # The AppArmor profile of its SlurmCluster's pods.
     power: NodeSetPowerState | None = None  # Which of its workers should run, where Slurm decides that.
     has_power_states: bool = True  # Whether this Kubernetes knows the kind.
     soperator: Remains = field(default_factory=Remains)  # What Soperator made for its cluster, and is there.
@@ -149,7 +149,9 @@ def observe(key: ObjectKey, world: World) -> Seen | None:
         children={limits: child} if child is not None else {},
         has_files=jailed is not None and jailed.status.is_written,
         has_user_namespaces=_has_user_namespaces(world),
-        has_profiles=world.serves(kinds.APP_ARMOR_PROFILE),
+        profile=world.child(
+            kinds.APP_ARMOR_PROFILE, key.namespace, names.profile(cluster.metadata.name, key.namespace)
+        ),
         power=world.get(NodeSetPowerState, key.namespace, key.name),
         has_power_states=world.serves(NodeSetPowerState.KIND),
         soperator=remains(cluster.metadata, [key.name], world),

@@ -6,9 +6,10 @@ from slurm_operator.api.nebius import names
 from slurm_operator.api.nebius.slurmcluster import SlurmCluster
 from slurm_operator.api.slinky.loginset import LoginSet
 from slurm_operator.api.slinky.nodeset import NodeSet as WorkerPart
-from slurm_operator.manifests.meta import Manifest
+from slurm_operator.manifests.meta import Child, Manifest
 
 _LOCALHOST: Final = "localhost/"
+_LOADED: Final = "Installed"
 
 # Files of the GPU driver as programs in the root see them: where they are mounted, they are the node's.
 _DRIVER_FILES: Final = (
@@ -63,13 +64,18 @@ def _has(security: Manifest | None, name: str) -> bool:
     return bool((security or {}).get("appArmorProfile", {}).get("localhostProfile") == name)
 
 
-def app_armor(cluster: SlurmCluster, wished: str, security: Manifest | None, *, has_profiles: bool) -> str:
+def is_loaded(profile: Child | None) -> bool:
+    """Whether every Kubernetes node has it. A container with a profile that its node lacks does not start."""
+    return profile is not None and (profile.body.get("status") or {}).get("status") == _LOADED
+
+
+def app_armor(cluster: SlurmCluster, wished: str, security: Manifest | None, *, is_loaded: bool) -> str:
     """The profile of a container, in the words of this API.
 
-    `security` is the securityContext that its part has: where the kind cannot be seen at the moment, pods
-    keep the profile. To take it away would replace all of them.
+    `security` is the securityContext that its part has. What pods have they keep, also while nobody can see
+    whether it is loaded, and when a Kubernetes node joins: another answer would replace all of them.
     """
     assert cluster.spec is not None
     name = names.profile(cluster.metadata.name, cluster.metadata.namespace)
-    is_used = cluster.spec.use_default_app_armor_profile and (has_profiles or _has(security, name))
+    is_used = cluster.spec.use_default_app_armor_profile and (is_loaded or _has(security, name))
     return f"{_LOCALHOST}{name}" if is_used else wished

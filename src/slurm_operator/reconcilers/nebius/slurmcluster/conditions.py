@@ -237,9 +237,7 @@ def refs_resolved(seen: Seen) -> Condition:
 
 
 def fields_supported(seen: Seen) -> Condition:
-    database = mariadb.made_by(seen)
-    ignored = unsupported(seen.spec, seen.family, database, has_profiles=seen.has_profiles)
-    found = [*_kept_family(seen), *ignored]
+    found = [*_kept_family(seen), *unsupported(seen, mariadb.made_by(seen))]
     if found:
         return false(FIELDS_SUPPORTED, "SomeIgnored", "; ".join(found))
     return true(FIELDS_SUPPORTED, "AllSupported")

@@ -285,9 +285,10 @@ def _profile(seen: Seen) -> list[Action]:
     """The AppArmor profile; one that is not wanted is deleted after the last pod that was made with it."""
     if seen.spec.use_default_app_armor_profile:
         return _maps(seen, [objects.profile(seen)]) if seen.has_profiles else []
-    name = names.profile(seen.name, seen.meta.namespace)
-    there = seen.children.get((kinds.APP_ARMOR_PROFILE, name))
-    if there is None or not is_owned(there, seen.meta) or any(may_have(one, name) for one in _on_root(seen)):
+    there = seen.profile
+    if there is None or not is_owned(there, seen.meta):
+        return []
+    if any(may_have(one, there.metadata.name) for one in _on_root(seen)):
         return []
     return [*surplus(kinds.APP_ARMOR_PROFILE, [there], [], "spec.useDefaultAppArmorProfile is off")]
 

@@ -133,6 +133,11 @@ class Seen:
         """Whether the root has had Slurm's files once."""
         return self.jailed is not None and self.jailed.status.is_written
 
+    @property
+    def profile(self) -> Child | None:
+        """The AppArmor profile of login pods and workers."""
+        return self.children.get((kinds.APP_ARMOR_PROFILE, names.profile(self.name, self.meta.namespace)))
+
     def own(self, kind: str) -> list[Part]:
         """The parts of one kind that the cluster made, by name."""
         return [

@@ -333,7 +333,7 @@ def _sshd(seen: Seen) -> Manifest:
 def _login_app_armor(seen: Seen) -> str:
     there = seen.login.spec.login.get("securityContext") if seen.login is not None else None
     wished = seen.spec.slurm_nodes.login.sshd.app_armor_profile
-    return profile.app_armor(seen.cluster, wished, there, has_profiles=seen.has_profiles)
+    return profile.app_armor(seen.cluster, wished, there, is_loaded=profile.is_loaded(seen.profile))
 
 
 def _login_mounts(seen: Seen) -> list[Manifest]:
