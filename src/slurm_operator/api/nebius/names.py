@@ -116,6 +116,11 @@ def topology_config(cluster: str) -> str:
     return f"{cluster}-topology-config"
 
 
+def mount_points(cluster: str) -> str:
+    """The ConfigMap and JailedConfig that make directories which pods mount volumes on."""
+    return f"{cluster}-mount-points"
+
+
 def ssh_configs(cluster: str) -> str:
     return f"{cluster}-ssh-configs"
 

@@ -41,7 +41,8 @@ def _populated(cluster: SlurmCluster) -> str:
 
 def of_files(config: JailedConfig, world: World) -> Iterator[ObjectKey]:
     for nodeset in world.all(NodeSet, config.metadata.namespace):
-        if config.metadata.name == names.slurm_configs(nodeset.cluster):
+        named = (names.slurm_configs(nodeset.cluster), names.mount_points(nodeset.cluster))
+        if config.metadata.name in named:
             yield key_of(nodeset)
 
 

@@ -19,7 +19,7 @@ from slurm_operator.manifests.digests import digest
 from slurm_operator.manifests.meta import Manifest
 from slurm_operator.manifests.objects import ConfigMap
 from slurm_operator.reconcilers.nebius.nodeset.observe import Seen
-from slurm_operator.reconcilers.nebius.shared import pods, profile, takeover, texts
+from slurm_operator.reconcilers.nebius.shared import mount_points, pods, profile, takeover, texts
 from slurm_operator.reconcilers.nebius.shared.families import Family
 from slurm_operator.reconcilers.nebius.shared.objects import Maker, children, match_labels
 from slurm_operator.reconcilers.nebius.shared.places import (
@@ -232,8 +232,22 @@ def _word(is_so: bool) -> str:
 
 
 def _every_mount(seen: Seen) -> tuple[WorkerVolumeMount, ...]:
-    volumes = seen.spec.slurmd.volumes
-    return (*volumes.jail_sub_mounts, *volumes.custom_volume_mounts)
+    return (*_sub_mounts(seen), *seen.spec.slurmd.volumes.custom_volume_mounts)
+
+
+def _sub_mounts(seen: Seen) -> list[WorkerVolumeMount]:
+    """Those whose directory is in the root."""
+    wished = seen.spec.slurmd.volumes.jail_sub_mounts
+    there = seen.own.spec.slurmd.get("volumeMounts") or () if seen.own is not None else ()
+    names_ = mount_points.mounted(wished, seen.mount_points, (one["name"] for one in there))
+    return [one for one in wished if one.name in names_]
+
+
+def missing_mount_points(seen: Seen) -> list[str]:
+    """Directories of sub mounts that workers get when somebody has made them."""
+    given_ = {one.name for one in _sub_mounts(seen)}
+    wished = seen.spec.slurmd.volumes.jail_sub_mounts
+    return sorted(mount_points.plain(one.mount_path) for one in wished if one.name not in given_)
 
 
 def _claims(seen: Seen) -> Iterator[Manifest]:
@@ -267,7 +281,7 @@ def _mounts(seen: Seen) -> list[Manifest]:
         pods.mount("ssh-configs-worker", "/mnt/ssh-configs", read_only=True),
         *(_their_mounts(seen) if is_theirs else ()),
         *(_sssd_mounts(seen)),
-        *(pods.mounted(one, below=start) for one in volumes.jail_sub_mounts),
+        *(pods.mounted(one, below=start) for one in _sub_mounts(seen)),
         *(pods.mounted(one) for one in volumes.custom_volume_mounts),
     ]
 

@@ -269,6 +269,7 @@ def _lanes(seen: Seen, populating: Lane, network: Lane) -> Iterator[Lane]:
     yield lane("login", *_login(seen))
     yield lane("older workers", _older(seen))
     yield lane("files in the root", _jailed(seen))
+    yield lane("mount points", *_mount_points(seen))
     yield lane("sconfigcontroller", *_writer(seen))
 
 
@@ -408,6 +409,17 @@ def _jailed(seen: Seen) -> list[Action]:
     elif there is not None and is_owned(there, seen.meta) and not there.metadata.is_terminating:
         steps.append(deletion(JailedConfig.KIND, there, SlurmCluster.KIND))
     return [step for step in steps if step is not None]
+
+
+def _mount_points(seen: Seen) -> Iterator[list[Action]]:
+    """Directories that the Job did not know of: sub mounts that were added after it."""
+    there = seen.jailed_mount_points
+    if paths := seen.mount_points.left_to_writer(mount_points(seen)):
+        yield _maps(seen, [objects.mount_points_map(seen)])
+        step = missing_part(objects.jailed_mount_points(seen, paths), there, seen.meta)
+        yield [step] if step is not None else []
+    elif there is not None and is_owned(there, seen.meta) and not there.metadata.is_terminating:
+        yield [deletion(JailedConfig.KIND, there, SlurmCluster.KIND)]
 
 
 def _writer(seen: Seen) -> Iterator[list[Action]]:

@@ -27,6 +27,7 @@ from slurm_operator.reconcilers.nebius.shared.inherited import (
     soperator_files,
     soperator_state,
 )
+from slurm_operator.reconcilers.nebius.shared.mount_points import MountPoints, observe_mount_points
 from slurm_operator.reconcilers.nebius.shared.root import Root, jail_source, observe_root
 from slurm_operator.reconcilers.nebius.shared.soperator_pods import Remains, remains
 from slurm_operator.reconcilers.shared.composed import Part
@@ -66,6 +67,7 @@ class Seen:
     tested: ConfigMap | Unread | None = None  # The files that slurmctld is known to run with.
     jailed: JailedConfig | None = None
     jailed_topology: JailedConfig | None = None
+    jailed_mount_points: JailedConfig | None = None
     # Worker pods by NodeSet and name in Slurm, and the labels of their Kubernetes nodes.
     worker_pods: Mapping[str, Mapping[str, Pod]] = field(default_factory=dict)
     node_labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
@@ -138,6 +140,11 @@ class Seen:
         """The AppArmor profile of login pods and workers."""
         return self.children.get((kinds.APP_ARMOR_PROFILE, names.profile(self.name, self.meta.namespace)))
 
+    @property
+    def mount_points(self) -> MountPoints:
+        """Directories in the root that login pods and workers mount volumes on."""
+        return observe_mount_points(self.spec, self.root, self.jailed_mount_points, self.family)
+
     def own(self, kind: str) -> list[Part]:
         """The parts of one kind that the cluster made, by name."""
         return [
@@ -152,6 +159,7 @@ def config_map_names(cluster: str) -> tuple[str, ...]:
     return (
         names.more_configs(cluster),
         names.topology_config(cluster),
+        names.mount_points(cluster),
         names.ssh_configs(cluster),
         names.worker_ssh_configs(cluster),
         names.ssh_root_keys(cluster),
@@ -207,6 +215,7 @@ def observe(key: ObjectKey, world: World, tier_prefix: str = names.TIER_PREFIX) 
         secrets={name: world.secret(key.namespace, name) for name in secret_names(key.name, cluster.spec)},
         tested=world.config_map(key.namespace, names.tested_configs(key.name)),
         jailed=world.get(JailedConfig, key.namespace, names.slurm_configs(key.name)),
+        jailed_mount_points=world.get(JailedConfig, key.namespace, names.mount_points(key.name)),
         jailed_topology=world.get(JailedConfig, key.namespace, names.topology_config(key.name)),
         worker_pods=worker_pods,
         node_labels=dict(_node_labels(worker_pods, world)),
