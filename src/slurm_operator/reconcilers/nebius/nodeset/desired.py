@@ -204,7 +204,7 @@ def in_double_quotes(text: str) -> str:
 
 
 def _environment(seen: Seen) -> list[Manifest]:
-    spec = seen.spec
+    spec, is_ours = seen.spec, seen.family is Family.OURS
     values = {
         "SLURM_CLUSTER_WITH_GPU": _word(spec.gpu.enabled),
         "NODESET_GPU_ENABLED": _word(spec.gpu.enabled),
@@ -212,8 +212,10 @@ def _environment(seen: Seen) -> list[Manifest]:
         names.RESERVED_SLURMD_ENV[0]: str(_real_memory(seen) << 20),
         "SLURM_NODE_EXTRA": spec.extra,
         "CGROUP_V2": "true" if seen.of.cgroup_version is CgroupVersion.V2 else "",
+        # What of its driver the container runtime mounts, as Soperator's image has it.
+        "NVIDIA_DRIVER_CAPABILITIES": "compute,utility" if spec.gpu.enabled and is_ours else "",
         "NVIDIA_GDRCOPY": "enabled" if spec.gpu.nvidia.gdr_copy_enabled else "",
-        SHARED_ROOT_VARIABLE: SHARED_ROOT if seen.family is Family.OURS else "",
+        SHARED_ROOT_VARIABLE: SHARED_ROOT if is_ours else "",
     }
     return [
         {"name": "INSTANCE_ID", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}},
