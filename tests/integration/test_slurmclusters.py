@@ -164,6 +164,10 @@ def test_kubectl_slurm_shows_and_explains_it_as_one_cluster(plane, ns, tmp_path)
         until(
             lambda: condition(plane, ns, CLUSTERS, "smallest")[1] == "Populating", what="so does the cluster"
         )
+        until(
+            lambda: condition(plane, ns, LOGINS, "smallest-login")[1] not in ("", "SecretNotFound"),
+            what="login pods have keys: they wait for nothing but the root",
+        )
 
     reader = str(plane.kubeconfig_for("viewer", "system:masters"))
 
