@@ -7,6 +7,7 @@ from slurm_operator import wire
 from slurm_operator.api.shared import names
 from slurm_operator.api.shared.meta import ObjectKey, key_of
 from slurm_operator.api.shared.names import RESERVATION_FINALIZER, WORKERS_FINALIZER
+from slurm_operator.conditions import Reason
 from slurm_operator.manifests import kinds
 from slurm_operator.plan.actions import (
     Action,
@@ -52,14 +53,14 @@ from slurm_operator.reconcilers.nodeset.worker.removal import Stages, retire
 from slurm_operator.reconcilers.nodeset.worker.staying import stages_of_staying_worker
 from slurm_operator.reconcilers.nodeset.workers import Worker
 from slurm_operator.reconcilers.shared.partition_removal import UNREACHABLE
-from slurm_operator.safety.gate import PROOF_LIFETIME, Shut, ShutFor, gate
+from slurm_operator.safety.gate import PROOF_LIFETIME, Shut, gate
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
 
 A_SECOND = timedelta(seconds=1)
 
 # How soon something is looked at again whose end nobody tells us of: a claim that nobody owns wakes nobody.
 ENDS_UNTOLD = {
-    ShutFor.OLD_ANSWER: A_SECOND,
+    Reason.OLD_ANSWER: A_SECOND,
     VOLUME_TERMINATING: timedelta(seconds=2),
 }
 
@@ -145,7 +146,9 @@ def ended_by_order(seen: Seen) -> Plan | None:
     if not (nodeset.metadata.is_terminating and is_forced(nodeset.metadata)):
         return None
     kept = [name for name in nodeset.metadata.finalizers if name not in FINALIZERS]
-    released = _finalizers(seen, kept, "Released", f"NodeSet {nodeset.metadata.name}: forced by annotation")
+    released = _finalizers(
+        seen, kept, Reason.RELEASED, f"NodeSet {nodeset.metadata.name}: forced by annotation"
+    )
     claims = left_behind(nodeset, seen.workers, seen.followers)
     ordered = [
         (worker, given)
@@ -162,7 +165,7 @@ def _ended(worker: Worker, given: Order) -> EndWorker:
         key=key_of(worker.pod),
         slurm_node=worker.slurm_node,
         order=given,
-        reason="Forced",
+        reason=Reason.FORCED,
         message=f"deleted worker {worker.name} with the jobs in it: a person forced that by annotation",
     )
 
@@ -209,13 +212,13 @@ def _known_to_others(worker: Worker, seen: Seen) -> list[Lane]:
         return []
     message = f"{worker.name} is up to date for the operator before us, too"
     label = {names.LABEL_HASH: revision.theirs}
-    noted = marked(worker, "Labelled", message, labels=label, is_housekeeping=True)
+    noted = marked(worker, Reason.LABELLED, message, labels=label, is_housekeeping=True)
     return [lane(f"revision of {worker.slurm_node}", noted, is_note=True)]
 
 
 def _in_turn(worker: Worker) -> Wait:
     message = f"it may go, and does when it is its turn: {MOST_GOING} go at once"
-    return Wait(subject=worker.slurm_node, reason="InTurn", message=message)
+    return Wait(subject=worker.slurm_node, reason=Reason.IN_TURN, message=message)
 
 
 def _lanes(
@@ -272,13 +275,13 @@ def _own(seen: Seen) -> list[Action]:
         if waits:
             return waits
         left = [name for name in nodeset.metadata.finalizers if name not in FINALIZERS]
-        return [_finalizers(seen, left, "Released", "no worker is left")]
+        return [_finalizers(seen, left, Reason.RELEASED, "no worker is left")]
     if not nodeset.metadata.is_terminating and not has_it:
         return [
             _finalizers(
                 seen,
                 [*nodeset.metadata.finalizers, WORKERS_FINALIZER],
-                "Guarded",
+                Reason.GUARDED,
                 "finalizer added: workers are drained before they are removed",
                 is_housekeeping=True,
             )
@@ -296,12 +299,12 @@ def _configured(seen: Seen) -> list[Action]:
             f"waiting for Controller {seen.controller_key.name} to take {name} out of slurm.conf; "
             "its conditions say what is in the way"
         )
-        return [Wait(subject=name, reason="LeavingConfiguration", message=message)]
+        return [Wait(subject=name, reason=Reason.LEAVING_CONFIGURATION, message=message)]
     return []
 
 
 def _finalizers(
-    seen: Seen, wanted: list[str], reason: str, message: str, *, is_housekeeping: bool = False
+    seen: Seen, wanted: list[str], reason: Reason, message: str, *, is_housekeeping: bool = False
 ) -> PatchObject:
     meta = seen.nodeset.metadata
     return PatchObject(
@@ -334,7 +337,7 @@ def _history(seen: Seen, revision: Revision) -> Lane:
         manifest = revisions.manifest(seen.nodeset, revision)
         message = f"revision {revision.hash}: what workers are made from has changed"
         made = Create(
-            manifest=manifest, reason="NewRevision", message=message, is_housekeeping=not seen.revisions
+            manifest=manifest, reason=Reason.NEW_REVISION, message=message, is_housekeeping=not seen.revisions
         )
         return lane("revisions", [made])
     if revision.former is not None:
@@ -347,7 +350,7 @@ def _history(seen: Seen, revision: Revision) -> Lane:
                 kind=kinds.CONTROLLER_REVISION,
                 key=key_of(child),
                 uid=child.metadata.uid,
-                reason="RevisionForgotten",
+                reason=Reason.REVISION_FORGOTTEN,
                 message=f"forgot {child.metadata.name}: no worker has it, and the history is full",
             )
             for child in revisions.surplus(seen.nodeset, seen.revisions, in_use)
@@ -361,4 +364,4 @@ def _unread(seen: Seen) -> Wait:
         f"ControllerRevision {name}, which workers were made from, cannot be read. "
         "Workers of it stay as they are until it can"
     )
-    return Wait(subject=name, reason="RevisionUnread", message=message)
+    return Wait(subject=name, reason=Reason.REVISION_UNREAD, message=message)

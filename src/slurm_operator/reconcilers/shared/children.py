@@ -6,6 +6,7 @@ from slurm_operator import wire
 from slurm_operator.api.schema.kind import Kind
 from slurm_operator.api.shared import belonging
 from slurm_operator.api.shared.meta import ObjectKey, OwnerReference
+from slurm_operator.conditions import Reason
 from slurm_operator.listing import first_few
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.compare.differences import changes, settled_template, stamped
@@ -63,7 +64,7 @@ def missing_write(manifest: Manifest, live: Live) -> Apply | None:
     fields = changes(wanted, there)
     if not fields:
         return None
-    reason = "Created" if there is None else "Updated"
+    reason = Reason.CREATED if there is None else Reason.UPDATED
     return Apply(
         manifest=wanted,
         reason=reason,
@@ -94,7 +95,7 @@ def before_writing(writes: Iterable[Action], live: Live) -> list[PatchObject]:
             key=ObjectKey(there.metadata.namespace, there.metadata.name),
             uid=there.metadata.uid,
             operations=({"op": "replace", "path": f"/spec/{field}", "value": wanted},),
-            reason="Updated",
+            reason=Reason.UPDATED,
             message=f"{kind.kind} {there.metadata.name} is no longer rolled: {wanted['type']}",
         )
         for kind, manifest, there in _changed_workloads(writes, live)
@@ -131,7 +132,9 @@ def missing_secret(manifest: Manifest, live: Secret | Unread | None) -> Apply | 
         fields.append("data")
     if not fields or live.metadata.is_terminating:
         return None
-    return Apply(manifest=wanted, reason="Updated", message=_change_text("Updated", manifest, fields))
+    return Apply(
+        manifest=wanted, reason=Reason.UPDATED, message=_change_text(Reason.UPDATED, manifest, fields)
+    )
 
 
 def taken(desired: Iterable[Manifest], live: Live) -> list[Wait]:
@@ -149,7 +152,7 @@ def _taken(manifest: Manifest, live: Live) -> Wait | None:
         f"{kind.kind} {metadata['name']!r} belongs to {other.kind} {other.name!r}, so it is left as it is. "
         "Create this object again with another name in spec.children.names."
     )
-    return Wait(subject=f"{kind.kind} {metadata['name']}", reason="NameTaken", message=message)
+    return Wait(subject=f"{kind.kind} {metadata['name']}", reason=Reason.NAME_TAKEN, message=message)
 
 
 def _of_another(metadata: Manifest, there: Child) -> OwnerReference | None:
@@ -159,9 +162,9 @@ def _of_another(metadata: Manifest, there: Child) -> OwnerReference | None:
     return other if other is not None and ours and (other.kind, other.name) not in ours else None
 
 
-def _change_text(reason: str, manifest: Manifest, fields: list[str]) -> str:
+def _change_text(reason: Reason, manifest: Manifest, fields: list[str]) -> str:
     name = f"{manifest['kind']} {manifest['metadata']['name']}"
-    if reason == "Created":
+    if reason == Reason.CREATED:
         return f"created {name}"
     telling = [field for field in fields if not field.startswith("metadata.annotations.slinky")] or fields
     return f"updated {name}: {first_few(telling, FIELDS_TOLD)}"
@@ -175,7 +178,7 @@ def surplus(kind: Kind, there: Iterable[Child], desired: Iterable[Manifest], why
             kind=kind,
             key=ObjectKey(child.metadata.namespace, child.metadata.name),
             uid=child.metadata.uid,
-            reason="Deleted",
+            reason=Reason.DELETED,
             message=f"deleted {kind.kind} {child.metadata.name}: {why}",
         )
         for child in there

@@ -10,13 +10,14 @@ from slurm_operator.api.edited import edited_object
 from slurm_operator.api.schema import codec
 from slurm_operator.api.schema.crd import Resource
 from slurm_operator.api.shared.meta import HasMeta, Meta, key_of
+from slurm_operator.conditions import Reason
 from slurm_operator.manifests.compare.differences import APPLIED_DIGEST, changes, stamped
 from slurm_operator.manifests.meta import Child, Manifest
 from slurm_operator.plan.actions import Action, Apply, Create, PatchObject, Wait
 from slurm_operator.reconcilers.shared.children import missing_write
 
-PUT_BACK = "PutBack"
-NAME_TAKEN = "NameTaken"
+PUT_BACK = Reason.PUT_BACK
+NAME_TAKEN = Reason.NAME_TAKEN
 
 
 def is_owned(thing: HasMeta, owner: Meta) -> bool:
@@ -61,7 +62,7 @@ def missing_scaled_part(
             f"reverted the scaling of {_part_name(there)} from {_spec(there).replicas} back to {replicas}: "
             f"{edited.kind} {edited.name} sets replicas. Set them in {edited.where}"
         )
-    return _patch(there, [_put("replicas", replicas)], "Scaled", message)
+    return _patch(there, [_put("replicas", replicas)], Reason.SCALED, message)
 
 
 def _creation(manifest: Manifest, replicas: int | None) -> Create:
@@ -69,7 +70,7 @@ def _creation(manifest: Manifest, replicas: int | None) -> Create:
     if replicas is not None:
         wanted = wanted | {"spec": {**wanted["spec"], "replicas": replicas}}
     message = f"created {manifest['kind']} {manifest['metadata']['name']}"
-    return Create(manifest=wanted, reason="Created", message=message)
+    return Create(manifest=wanted, reason=Reason.CREATED, message=message)
 
 
 def _not_ours_to_write(there: Resource, owner: Meta) -> Wait | None:
@@ -82,7 +83,7 @@ def _not_ours_to_write(there: Resource, owner: Meta) -> Wait | None:
         return Wait(subject=name, reason=NAME_TAKEN, message=message)
     if there.metadata.is_terminating:
         message = f"{name} is being deleted; a new one is made when it is gone."
-        return Wait(subject=name, reason="Leaving", message=message)
+        return Wait(subject=name, reason=Reason.LEAVING, message=message)
     return None
 
 
@@ -152,7 +153,7 @@ def _remove(field: str) -> dict[str, object]:
     return {"op": "remove", "path": f"/spec/{field}"}
 
 
-def _patch(there: Resource, operations: list[dict[str, object]], reason: str, message: str) -> PatchObject:
+def _patch(there: Resource, operations: list[dict[str, object]], reason: Reason, message: str) -> PatchObject:
     return PatchObject(
         kind=there.KIND,
         key=key_of(there),

@@ -10,6 +10,7 @@ from slurm_operator.api.shared import belonging, names
 from slurm_operator.api.shared.meta import key_of
 from slurm_operator.api.shared.worker_parts import WorkerSsh
 from slurm_operator.api.slinky.nodeset import NodeSet
+from slurm_operator.conditions import Reason
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.builders.owners import owner_reference
 from slurm_operator.manifests.compare.meaning import EMPTY_COUNTS, meant
@@ -213,7 +214,7 @@ def labelled(child: Child, nodeset: NodeSet) -> PatchObject:
             if has_labels
             else {"op": "add", "path": "/metadata/labels", "value": label},
         ),
-        reason="Adopted",
+        reason=Reason.ADOPTED,
         message=f"workers go on with revision {child.metadata.name} of the operator before us",
         is_housekeeping=True,
     )
@@ -227,7 +228,7 @@ def renewal(former: Child, there: Sequence[Child]) -> PatchObject:
         key=key_of(former),
         uid=former.metadata.uid,
         operations=({"op": "replace", "path": "/revision", "value": number},),
-        reason="RolledBack",
+        reason=Reason.ROLLED_BACK,
         message=f"back to {former.metadata.name}, as revision {number}",
     )
 
