@@ -1,6 +1,7 @@
 """From objects that should exist to the writes that are missing."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import NamedTuple
 
 from slurm_operator import wire
 from slurm_operator.api.schema.kind import Kind
@@ -53,7 +54,19 @@ def missing_writes(desired: Iterable[Manifest], live: Live) -> list[Apply]:
     return [write for manifest in desired if (write := missing_write(manifest, live)) is not None]
 
 
+class Missing(NamedTuple):
+    """An Apply that is due, and the fields that it changes, as its message has them."""
+
+    write: Apply
+    fields: str
+
+
 def missing_write(manifest: Manifest, live: Live) -> Apply | None:
+    found = missing(manifest, live)
+    return found.write if found is not None else None
+
+
+def missing(manifest: Manifest, live: Live) -> Missing | None:
     metadata = manifest["metadata"]
     there = live(kinds.kind_of(manifest), metadata["namespace"], metadata["name"])
     if there is not None and there.metadata.is_terminating:
@@ -64,13 +77,13 @@ def missing_write(manifest: Manifest, live: Live) -> Apply | None:
     fields = changes(wanted, there)
     if not fields:
         return None
-    reason = Reason.CREATED if there is None else Reason.UPDATED
-    return Apply(
+    write = Apply(
         manifest=wanted,
-        reason=reason,
-        message=_change_text(reason, manifest, fields),
+        reason=Reason.CREATED if there is None else Reason.UPDATED,
+        message=_created(manifest) if there is None else _updated(manifest, fields),
         takes_over=there is not None and there.has_others,
     )
+    return Missing(write, _told(fields))
 
 
 def bindings_last(writes: Iterable[Action]) -> tuple[list[Action], list[Action]]:
@@ -132,9 +145,7 @@ def missing_secret(manifest: Manifest, live: Secret | Unread | None) -> Apply | 
         fields.append("data")
     if not fields or live.metadata.is_terminating:
         return None
-    return Apply(
-        manifest=wanted, reason=Reason.UPDATED, message=_change_text(Reason.UPDATED, manifest, fields)
-    )
+    return Apply(manifest=wanted, reason=Reason.UPDATED, message=_updated(manifest, fields))
 
 
 def taken(desired: Iterable[Manifest], live: Live) -> list[Wait]:
@@ -162,12 +173,17 @@ def _of_another(metadata: Manifest, there: Child) -> OwnerReference | None:
     return other if other is not None and ours and (other.kind, other.name) not in ours else None
 
 
-def _change_text(reason: Reason, manifest: Manifest, fields: list[str]) -> str:
-    name = f"{manifest['kind']} {manifest['metadata']['name']}"
-    if reason == Reason.CREATED:
-        return f"created {name}"
+def _created(manifest: Manifest) -> str:
+    return f"created {manifest['kind']} {manifest['metadata']['name']}"
+
+
+def _updated(manifest: Manifest, fields: list[str]) -> str:
+    return f"updated {manifest['kind']} {manifest['metadata']['name']}: {_told(fields)}"
+
+
+def _told(fields: list[str]) -> str:
     telling = [field for field in fields if not field.startswith("metadata.annotations.slinky")] or fields
-    return f"updated {name}: {first_few(telling, FIELDS_TOLD)}"
+    return first_few(telling, FIELDS_TOLD)
 
 
 def surplus(kind: Kind, there: Iterable[Child], desired: Iterable[Manifest], why: str) -> list[DeleteObject]:

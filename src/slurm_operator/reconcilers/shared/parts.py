@@ -14,7 +14,7 @@ from slurm_operator.conditions import Reason
 from slurm_operator.manifests.compare.differences import APPLIED_DIGEST, changes, stamped
 from slurm_operator.manifests.meta import Child, Manifest
 from slurm_operator.plan.actions import Action, Apply, Create, PatchObject, Wait
-from slurm_operator.reconcilers.shared.children import missing_write
+from slurm_operator.reconcilers.shared.children import missing, missing_write
 
 PUT_BACK = Reason.PUT_BACK
 NAME_TAKEN = Reason.NAME_TAKEN
@@ -91,14 +91,14 @@ def _difference(manifest: Manifest, there: Resource, without: tuple[str, ...]) -
     if _is_as_wanted(manifest, there, without):
         return None
     live = Child(metadata=there.metadata, body=codec.plain(there))
-    write = missing_write(manifest, lambda *_: live)
-    if write is None:
+    found = missing(manifest, lambda *_: live)
+    if found is None:
         return _removal(manifest, there, without)
+    write = found.write
     applied = write.manifest["metadata"]["annotations"][APPLIED_DIGEST]
     if there.metadata.annotations.get(APPLIED_DIGEST) != applied:
         return write
-    fields = write.message.partition(": ")[2]
-    return Apply(manifest=write.manifest, reason=PUT_BACK, message=_put_back(there, fields))
+    return Apply(manifest=write.manifest, reason=PUT_BACK, message=_put_back(there, found.fields))
 
 
 def _is_as_wanted(manifest: Manifest, there: Resource, without: tuple[str, ...]) -> bool:

@@ -102,6 +102,18 @@ def available(seen: Seen) -> Iterator[Condition]:
     yield _sconfig(seen)
 
 
+def _switched_off(seen: Seen) -> set[str]:
+    """Which of these conditions are about something that the spec does not ask for."""
+    nodes = seen.spec.slurm_nodes
+    is_asked_for = {
+        WORKERS: any(one.spec.replicas for one in seen.nodesets if one.spec is not None),
+        LOGIN: bool(nodes.login.size),
+        ACCOUNTING: nodes.accounting.enabled,
+        SCONFIG: seen.spec.s_config_controller is not None,
+    }
+    return {type_ for type_, is_asked in is_asked_for.items() if not is_asked}
+
+
 def _common(seen: Seen) -> Condition:
     if seen.is_down:
         return false(COMMON, MAINTENANCE, "Slurm common components are in maintenance")
@@ -126,7 +138,7 @@ def _controllers(seen: Seen) -> Condition:
 def _workers(seen: Seen) -> Condition:
     if seen.is_down:
         return false(WORKERS, MAINTENANCE, "Slurm workers are in maintenance")
-    if not any(one.spec.replicas for one in seen.nodesets if one.spec is not None):
+    if WORKERS in _switched_off(seen):
         return false(WORKERS, NOT_AVAILABLE, "Slurm workers are disabled")
     ready, wanted = ready_workers(seen), sum(wanted_workers(one, seen) for one in seen.nodesets)
     if ready >= wanted:
@@ -153,7 +165,7 @@ def _login(seen: Seen) -> Condition:
     size, part = seen.spec.slurm_nodes.login.size, seen.login
     if seen.is_down:
         return false(LOGIN, MAINTENANCE, "Slurm login is in maintenance")
-    if not size:
+    if LOGIN in _switched_off(seen):
         return false(LOGIN, NOT_AVAILABLE, "Slurm Login is disabled")
     if part is None:
         return unknown(LOGIN, SET_UP, "Reconciling Slurm Login")
@@ -163,7 +175,7 @@ def _login(seen: Seen) -> Condition:
 
 
 def _accounting(seen: Seen) -> Condition:
-    if not seen.spec.slurm_nodes.accounting.enabled:
+    if ACCOUNTING in _switched_off(seen):
         return false(ACCOUNTING, NOT_AVAILABLE, "Slurm accounting is disabled")
     if seen.is_down:
         return false(ACCOUNTING, MAINTENANCE, "Slurm accounting is in maintenance")
@@ -185,7 +197,7 @@ def writer_rollout(seen: Seen) -> Rollout | None:
 def _sconfig(seen: Seen) -> Condition:
     if seen.is_down:
         return false(SCONFIG, MAINTENANCE, "Slurm SConfigController is in maintenance")
-    if seen.spec.s_config_controller is None:
+    if SCONFIG in _switched_off(seen):
         return false(SCONFIG, NOT_AVAILABLE, "Slurm SConfigController is disabled")
     found = writer_rollout(seen)
     if found is None:
@@ -297,9 +309,9 @@ def _ready(seen: Seen, plan: Plan) -> Condition:
         return quoted(READY, Truth.FALSE, one.reason, str(one))
     if _is_being_made(plan):
         return false(READY, Reason.STARTING, "Its parts are being made.")
+    off = _switched_off(seen)
     for condition in available(seen):
-        is_off = condition.message.endswith("disabled")
-        if condition.status is not Truth.TRUE and not is_off:
+        if condition.status is not Truth.TRUE and condition.type not in off:
             return quoted(READY, Truth.FALSE, condition.reason, condition.message)
     if isinstance(seen.slurm, Unreachable):
         return false(READY, Reason.SLURM_UNREACHABLE, f"Slurm cannot be asked: {seen.slurm.why}.")
