@@ -26,7 +26,7 @@ pytestmark = [
     pytest.mark.skipif(not SITE.exists(), reason="make docs has not made site/"),
 ]
 
-# Of each element what is wider than it, where nobody can scroll to the rest: clipped by itself, or by what it is in.
+# Of each element what is wider than it, where nobody can scroll to the rest: clipped by its own box, or by what it is in.
 CLIPPED = """
 (() => {
   const found = [];

@@ -75,7 +75,7 @@ _AROUND: Final = (
     Right(group="apps", resources=("statefulsets",), verbs=KEEP),
     # Most go with their owner, by Kubernetes' own hand; an exporter that is switched off goes before.
     Right(group="apps", resources=("deployments",), verbs=KEEP),
-    # Those of the operator before us are read by name: many of them in one namespace one by one.
+    # Those of the Slinky operator are read by name: many of them in one namespace one by one.
     Right(group="apps", resources=("controllerrevisions",), verbs=(*KEEP, "get")),
     Right(group="events.k8s.io", resources=("events",), verbs=("create", "list", "patch", "watch")),
     Right(group="monitoring.coreos.com", resources=("servicemonitors",), verbs=KEEP),

@@ -23,7 +23,7 @@ from slurm_operator.slurm.writes import CancelJob, RequeueJob, SlurmWrite, subje
 class Apply(wire.Record, tag="Apply"):
     """Server-side apply: afterwards the object has these fields, and they are ours.
 
-    With `takes_over`, so are those that the operator before us wrote: what is not among these is gone.
+    With `takes_over`, so are those that the Slinky operator wrote: what is not among these is gone.
     """
 
     manifest: Manifest

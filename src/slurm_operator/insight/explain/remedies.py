@@ -65,10 +65,10 @@ _BY_REASON: dict[str, _Way] = {
         ("kubectl -n {ns} get slurmclusters",),
     ),
     Reason.CONFIG_REFUSED: _Way(
-        "Correct the line that the message names. Until then the former files are in force.", (_EDIT,)
+        "Correct the line that the message names. Until then the previous files are in force.", (_EDIT,)
     ),
     Reason.REHEARSAL_REFUSED: _Way(
-        "Correct what slurmctld complains about. Until then the former files are in force.", (_EDIT,)
+        "Correct what slurmctld complains about. Until then the previous files are in force.", (_EDIT,)
     ),
     Reason.CONFIG_NOT_TAKEN: _Way(
         "See in slurmctld's log why it does not take the files.", ("kubectl slurm logs -d slurmctld -n {ns}",)
@@ -83,7 +83,7 @@ _BY_REASON: dict[str, _Way] = {
         "Correct or remove that annotation of the node; then its worker is created.",
         ("kubectl annotate node NODE nodeset.slinky.slurm.net/hostname-override-",),
     ),
-    Reason.FORMER_PART: _Way("Delete what is left of the former one, or choose another name.", (_SHOW,)),
+    Reason.FORMER_PART: _Way("Delete what is left of the previous one, or choose another name.", (_SHOW,)),
     Reason.KEYS_DIFFER: _Way("Set slurmKeyRef of both to the same Secret.", (_EDIT,)),
     Reason.DATABASE_NOT_CONFIGURED: _Way("Say which database to use.", (_EDIT,)),
     Reason.DATABASE_ADDRESS: _Way(

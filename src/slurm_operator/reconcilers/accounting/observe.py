@@ -151,7 +151,7 @@ def observe(key: ObjectKey, world: World) -> Seen | None:
 
 
 def _as_held(accounting: Accounting, controllers: list[Controller], world: World) -> Accounting:
-    """While workers keep a Controller from another authentication, slurmdbd keeps the former one as well."""
+    """While workers keep a Controller from another authentication, slurmdbd keeps the previous one, too."""
     held = [one for one in controllers if dependencies.is_auth_held(one, world)]
     if not held:
         return accounting

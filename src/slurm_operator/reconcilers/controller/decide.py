@@ -117,7 +117,7 @@ def auth_held(seen: Seen) -> list[Action]:
         message = (
             f"spec.auth.type asks for {seen.held_auth}, and there are workers: their jobs could not report "
             "their end any more. It changes when the last worker is gone. Scale the NodeSets to 0, which "
-            "waits for the jobs, or put the former type back."
+            "waits for the jobs, or put the previous type back."
         )
         return [Wait(subject="authentication", reason=Reason.AUTH_HELD, message=message)]
     accounting, own = seen.accounting, type_of(seen.controller.spec.auth)

@@ -178,7 +178,7 @@ def _external_ready(seen: Seen, where: str) -> Condition:
         return true(READY, Reason.REACHABLE, f"The external slurmctld at {where} answers.")
     if seen.has_restapi:
         return false(READY, Reason.SLURM_UNREACHABLE, f"The external slurmctld at {where}: {seen.slurm.why}.")
-    message = f"Nobody looks at the external slurmctld at {where}; make a RestApi for this Controller."
+    message = f"The external slurmctld at {where} is not monitored. Make a RestApi for this Controller."
     return unknown(READY, Reason.NOT_OBSERVED, message)
 
 
@@ -206,7 +206,7 @@ def degraded(seen: Seen, plan: Plan, refusal: Refusal | None) -> Condition:
         return true(DEGRADED, Reason.STATE_LOST, lost)
     if refusal is not None:
         goes_on = config_state.held(seen) is not None and not first_start.refusals(seen)
-        kept = " slurmctld goes on with the former configuration." if goes_on else ""
+        kept = " slurmctld goes on with the previous configuration." if goes_on else ""
         return true(DEGRADED, refusal.reason, f"{refusal.message}{kept}")
     if refused_tokens := stale_key.stale_key_text(seen):
         return true(DEGRADED, Reason.TOKENS_REFUSED, refused_tokens)

@@ -74,7 +74,7 @@ MOST_GOING = 500
 # that changed lead to the next ones.
 MOST_NOTED = 250
 
-# The second one is of the operator before us; it stands for the reservation, which the first one covers too.
+# The second one is of the Slinky operator; it stands for the reservation, which the first one covers too.
 FINALIZERS = {WORKERS_FINALIZER, RESERVATION_FINALIZER}
 
 
@@ -200,7 +200,7 @@ def _workers(
 
 
 def _known_to_others(worker: Worker, seen: Seen) -> list[Lane]:
-    """One that was made without the label by which the operator before us finds it up to date."""
+    """One that was made without the label by which the Slinky operator finds it up to date."""
     meta, revision = worker.pod.metadata, seen.revision
     is_known = names.LABEL_HASH in meta.labels or worker.revision != revision.hash
     if (
@@ -210,7 +210,7 @@ def _known_to_others(worker: Worker, seen: Seen) -> list[Lane]:
         or seen.nodeset.metadata.is_terminating
     ):
         return []
-    message = f"{worker.name} is up to date for the operator before us, too"
+    message = f"{worker.name} is up to date for the Slinky operator, too"
     label = {names.LABEL_HASH: revision.theirs}
     noted = marked(worker, Reason.LABELLED, message, labels=label, is_housekeeping=True)
     return [lane(f"revision of {worker.slurm_node}", noted, is_note=True)]

@@ -95,7 +95,7 @@ def look_again(seen: Seen, steps: list[Action], now: datetime) -> timedelta | No
 
 
 def is_ours(secret: Secret, seen: Seen) -> bool:
-    """Made by this Token; or by the operator before us, which let the signing key own it."""
+    """Made by this Token; or by the Slinky operator, which let the signing key own it."""
     owner = secret.metadata.owner
     return owner is not None and (owner.uid == seen.token.metadata.uid or _foreign_controller(secret, seen))
 

@@ -85,7 +85,9 @@ _MEANINGS: dict[str, Meaning] = {
     "QOSNotAllowed": Meaning("its QOS may not be used in this partition", "Use another QOS or partition."),
     "MaxArrayTasks": _LIMIT,
     "Cleaning": Meaning(
-        "what it left behind from a former run is being cleaned up", "It continues automatically.", waits=True
+        "what it left behind from a previous run is being cleaned up",
+        "It continues automatically.",
+        waits=True,
     ),
     "launch_failed_requeued_held": Meaning(
         "it failed to start on its node, and is held so that it does not fail again",

@@ -41,7 +41,7 @@ def good(seen: Seen) -> Files | None:
 
 
 def is_of_ours(seen: Seen) -> bool:
-    """Whether we have written the mounted files, and not an operator before us."""
+    """Whether we have written the mounted files, and not another operator."""
     child = config_child(seen)
     return child is not None and WRITTEN_AT in child.metadata.annotations
 

@@ -92,7 +92,7 @@ def _is_awaited(seen: Seen, files: Files, now: datetime) -> bool:
 
 
 def _withdrawn(seen: Seen, files: Files, stake: Stake, now: datetime) -> Step:
-    """Somebody needs the former files since these were written: they go back until nobody does."""
+    """Somebody needs the previous files since these were written: they go back until nobody does."""
     former = config_state.good(seen)
     assert former is not None
     is_told = config_state.asked(seen)[0] == files.digest
@@ -159,14 +159,14 @@ def _ask(seen: Seen, files: Files, now: datetime) -> Step:
 
 
 def _give_up(seen: Seen, files: Files, times: int, now: datetime) -> Step:
-    why = f"slurmctld was told {times} times to read it and goes on with the former files; its log says why"
+    why = f"slurmctld was told {times} times to read it and goes on with the previous files; its log says why"
     message = f"The configuration is not in force: {why}."
     former = config_state.good(seen)
     if former is None or not _has_former(seen, files):
         return wait(_SUBJECT, Reason.CONFIG_NOT_TAKEN, message)
     if (stake := at_stake(seen, files, former, now)) is not None:
         # What it reports may be old, and people may use what only the new files have.
-        message = f"{message} It is not put back to the former one yet. {stake.message}"
+        message = f"{message} It is not put back to the previous one yet. {stake.message}"
         return wait(
             _SUBJECT, Reason.CONFIG_NOT_TAKEN, message, seconds=PATIENCE.total_seconds(), asks_slurm=True
         )
@@ -176,7 +176,7 @@ def _give_up(seen: Seen, files: Files, times: int, now: datetime) -> Step:
 def _put_back(seen: Seen, files: Files, why: str, now: datetime) -> Step:
     former = config_state.good(seen)
     assert former is not None
-    reason = f"The configuration was put back to the former one: {why}. Change it to try again."
+    reason = f"The configuration was put back to the previous one: {why}. Change it to try again."
     notes = {REFUSED_DIGEST: files.digest, REFUSED_REASON: reason}
     return step(*write_stages(seen, former, now, notes), seconds=ARRIVAL.total_seconds())
 

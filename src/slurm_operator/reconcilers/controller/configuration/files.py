@@ -95,7 +95,7 @@ def files_of(child: Child | None) -> Files | None:
 def with_mounted(files: Files, seen: Seen) -> Files:
     """The same with the files of users that the pods find beside them.
 
-    The operator before us mounts each ConfigMap that the spec names. Here they are copied into ours.
+    The Slinky operator mounts each ConfigMap that the spec names. Here they are copied into ours.
     """
     texts: dict[str, str] = {}
     binaries: dict[str, str] = {}

@@ -89,7 +89,7 @@ def _unreadable(seen: Seen, dropped: list[str]) -> str:
     """For people: one of them may need what would go."""
     return (
         f"The operator does not understand NodeSet {', '.join(seen.unread_nodesets)}, and without it the "
-        f"configuration would lose {', '.join(dropped)}. So slurmctld goes on with the former one. "
+        f"configuration would lose {', '.join(dropped)}. So slurmctld goes on with the previous one. "
         "The log of the operator says what does not decode; correct it, or delete the NodeSet."
     )
 
@@ -203,7 +203,7 @@ def _rehearsal_refused(said: rehearsal.Verdict, files: Files) -> Refusal:
 
 
 def _not_taken(seen: Seen, files: Files) -> Refusal | None:
-    """What a running slurmctld did not take, as noted when the former files were put back."""
+    """What a running slurmctld did not take, as noted when the previous files were put back."""
     child = config_state.config_child(seen)
     notes = child.metadata.annotations if child is not None else {}
     if not files.digest or notes.get(REFUSED_DIGEST) != files.digest:

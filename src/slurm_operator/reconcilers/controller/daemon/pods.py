@@ -26,7 +26,7 @@ LOOK_SECONDS = 10.0
 def next_step(seen: Seen, now: datetime) -> Step:
     """The next pod to be replaced, or why it has to wait."""
     if never_started := first_start.outdated(seen):
-        why = "it refused the former configuration, and has never started"
+        why = "it refused the previous configuration, and has never started"
         return step([_replacement(pod, why) for pod in never_started], seconds=LOOK_SECONDS)
     outdated = {pod.metadata.name: why for pod in seen.pods if (why := why_replace(seen, pod))}
     refusing = stale_key.holder(seen)
@@ -90,7 +90,7 @@ def signs_otherwise(seen: Seen, pod: Pod) -> bool:
 def active(seen: Seen) -> Pod | None:
     """The pod in charge: of several slurmctlds only that one is ready.
 
-    Standbys that the operator before us made are ready too; Slurm has the first that lives in charge.
+    Standbys that the Slinky operator made are ready too; Slurm has the first that lives in charge.
     """
     return next(iter(seen.ready_pods), None)
 

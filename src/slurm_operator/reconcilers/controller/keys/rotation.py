@@ -53,7 +53,7 @@ def next_step(seen: Seen, now: datetime) -> Step:
             seen, Ring(signs=there.signs, next=wanted, since=now), "a new key, which all learn first"
         )
     if there.next and wanted == there.signs:
-        return _ring_write(seen, Ring(signs=wanted, since=now), "the former key is wanted again")
+        return _ring_write(seen, Ring(signs=wanted, since=now), "the previous key is wanted again")
     if there.since is None:
         return step(_repairs(seen, there))
     waiting = _unread(seen, there, now)

@@ -158,7 +158,7 @@ def _retained(claim: Child, worker: Worker, nodeset: NodeSet, *, is_scaled: bool
     refs = claim.metadata.owner_references
     pods = [ref for ref in refs if ref.kind == "Pod" and ref.name == worker.name]
     if claim.metadata.is_terminating or any(ref.uid != worker.uid for ref in pods):
-        return None  # It follows a former pod into its grave; a new one is made then.
+        return None  # It follows a previous pod into its grave; a new one is made then.
     others = [ref for ref in refs if ref not in pods and ref.uid != nodeset.metadata.uid]
     wanted = [] if any(ref.controller for ref in others) else _owners(worker, nodeset, is_scaled=is_scaled)
     ours = {ref.uid for ref in refs if ref not in others}

@@ -171,8 +171,8 @@ def _changed(
 ) -> WriteSlurm:
     """Its start stays. Of one that is under way only the nodes can change.
 
-    slurmctld takes no second flag by which it would recur. So the former one is taken off first, and the new
-    one is missing then.
+    slurmctld takes no second flag by which it would recur. So the previous one is taken off first, and
+    the new one is missing then.
     """
     former = _former_recurrences(there, wanted)
     kept = (flag for flag in _flags(wanted) if flag != FORCE_START and not (former and flag in RECURRING))
@@ -248,7 +248,7 @@ def is_open(seen: Seen) -> bool:
 
 
 def awaits_window(seen: Seen) -> str:
-    """What workers of a former revision wait for."""
+    """What workers of a previous revision wait for."""
     if over := _over(seen):
         return over
     window, wanted = remembered(seen, Outcome()), schedule(seen)
@@ -256,7 +256,7 @@ def awaits_window(seen: Seen) -> str:
     if start is None and wanted is not None:
         start = _start(seen, wanted, seen.now)
     when = f" at {start:%Y-%m-%d %H:%M} UTC" if start is not None and start > seen.now else ""
-    return f"{len(seen.former)} workers have a former revision. They are replaced in the next window{when}."
+    return f"{len(seen.former)} workers have a previous revision. They are replaced in the next window{when}."
 
 
 def _over(seen: Seen) -> str:
@@ -270,7 +270,7 @@ def _over(seen: Seen) -> str:
     if not seen.former:
         return f"{over}; no worker waits for another window."
     return (
-        f"{over}, and {len(seen.former)} workers of a former revision wait. Set it to a later time, or "
+        f"{over}, and {len(seen.former)} workers of a previous revision wait. Set it to a later time, or "
         "add a flag such as WEEKLY, and they are replaced in that window; with updateStrategy.type "
         "RollingUpdate they are replaced at once."
     )

@@ -1,4 +1,4 @@
-"""Whether anything is under way with the workers, and what former ones wait for where nothing is."""
+"""Whether anything is under way with the workers, and what previous ones wait for where nothing is."""
 
 from slurm_operator.api.shared import names
 from slurm_operator.api.slinky.nodeset_updates import UpdateType
@@ -79,7 +79,7 @@ def _awaits_workers(away: list[Worker], seen: Seen, desired: int) -> str:
 
 def _former(seen: Seen, desired: int) -> str:
     """While a NodeSet is scaled in, there are more workers than it wants."""
-    return f"{len(seen.former)} of {max(desired, len(seen.workers))} workers have a former revision"
+    return f"{len(seen.former)} of {max(desired, len(seen.workers))} workers have a previous revision"
 
 
 def _is_on_its_way(worker: Worker) -> bool:

@@ -21,7 +21,7 @@ def protect(worker: Worker, seen: Seen) -> list[PatchObject]:
     """The label as the spec wants it on a worker that may have a job."""
     wanted = "true" if seen.nodeset.spec.workload_disruption_protection else None
     if worker.pod.metadata.labels.get(names.LABEL_POD_PROTECT) == wanted:
-        return []  # As nearly always, and with a thousand workers composing a message for nobody is dear.
+        return []  # Nearly always; and to compose a message for each of a thousand workers is expensive.
     if wanted is not None:
         message = f"{worker.slurm_node} is protected from evictions and deletions"
         return marked(worker, Reason.PROTECTED, message, labels={names.LABEL_POD_PROTECT: "true"})

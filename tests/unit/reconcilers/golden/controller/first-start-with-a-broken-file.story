@@ -14,7 +14,7 @@ Apply           ConfigMap demo/slurm-rehearsal-#1: Rehearsing: a slurmctld tries
 Create          Pod demo/slurm-rehearsal-#1: Rehearsing: started rehearsal slurm-rehearsal-#1
 Apply           ConfigMap demo/slurm-config: Updated: updated ConfigMap slurm-config: data.slurm.conf
 DeleteObject    ConfigMap demo/slurm-rehearsal-#1: RehearsalOver: removed rehearsal slurm-rehearsal-#1: slurmctld takes the new configuration
-DeleteDaemonPod Pod demo/slurm-controller-0: Restarted: restarted slurmctld in pod slurm-controller-0: it refused the former configuration, and has never started
+DeleteDaemonPod Pod demo/slurm-controller-0: Restarted: restarted slurmctld in pod slurm-controller-0: it refused the previous configuration, and has never started
 Apply           ConfigMap demo/slurm-config-good: ConfigKept: kept the configuration that slurmctld runs with, to put it back if another one fails
 -- in the end
    Ready=True Serving: slurmctld 26.05.5 answers at slurm-controller.demo:6817; slurm-controller-0 is in charge.
