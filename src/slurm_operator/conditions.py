@@ -307,6 +307,7 @@ class Reason(StrEnum):
     UNRESPONSIVE = "Unresponsive"
     UPDATE = "Update"
     UPDATED = "Updated"
+    UPDATE_PHASE = "UpdatePhase"
     UPDATING = "Updating"
     UP_TO_DATE = "UpToDate"
     VERIFYING = "Verifying"

@@ -55,7 +55,7 @@ def with_the_files_seen(plans: Path) -> Path:
     """The recording, as if everybody had looked at the files of slurmctld, and not its Controller alone.
 
     Which authentication the daemons have stands there, and all who make pods have looked at it since. A RestApi
-    has also looked for an exporter since, and finds none. A Controller asks whether claims of volumes can be seen.
+    has also looked for an exporter since, and finds none, and a Controller whether claims can be seen: they cannot.
     """
     lines = [wire.decode_any(line) for line in plans.read_bytes().splitlines()]
     made = [line for line in lines if line["type"] == "plan"]
@@ -92,8 +92,8 @@ def test_a_recording_without_something_that_is_looked_at_now_says_so(plans: Path
 
     others = {one["why"] for one in json.loads(done.stdout) if not one["is_same"]}
     assert others == {
-        f"it looks at something that was not looked at then: {what}"
-        for what in ("child ConfigMap ns demo-config", "serves PersistentVolumeClaim")
+        "it looks at something that was not looked at then: child ConfigMap ns demo-config",
+        "it looks at something that was not looked at then: serves PersistentVolumeClaim",
     }
 
 

@@ -28,7 +28,7 @@ _RIGHTS = _Way(
 _DATABASE = "kubectl -n {ns} get {kind} {name} -o jsonpath='{{.status.database}}'"
 
 _BY_REASON: dict[str, _Way] = {
-    Reason.SECRET_NOT_FOUND: _Way("Make the Secret, or correct its name in the spec.", (_SECRETS, _EDIT)),
+    Reason.SECRET_NOT_FOUND: _Way("Create the Secret, or correct its name in the spec.", (_SECRETS, _EDIT)),
     Reason.SECRET_ENTRY_NOT_FOUND: _Way(
         "Add the entry to the Secret, or correct its key in the spec.", (_SECRETS, _EDIT)
     ),
@@ -37,23 +37,24 @@ _BY_REASON: dict[str, _Way] = {
     Reason.CONFIG_UNREAD: _RIGHTS,
     Reason.KEY_MISSING: _Way("Put the key into the Secret that the spec names.", (_SECRETS, _EDIT)),
     Reason.SIGNING_KEY_MISSING: _Way(
-        "Make the Secret with the signing key, or correct spec.jwtKeyRef.", (_SECRETS, _EDIT)
+        "Create the Secret with the signing key, or correct spec.jwtKeyRef.", (_SECRETS, _EDIT)
     ),
     Reason.SECRET_TAKEN: _Way("Delete that Secret, or name another one in the spec.", (_SECRETS,)),
     Reason.NOT_REFRESHED: _Way(
         "Delete the Secret to have a new token signed, or set spec.refresh to true.", (_EDIT,)
     ),
     Reason.CONFIG_MAP_NOT_FOUND: _Way(
-        "Make the ConfigMap, or correct its name in the spec.", ("kubectl -n {ns} get configmaps", _EDIT)
+        "Create the ConfigMap, or correct its name in the spec.", ("kubectl -n {ns} get configmaps", _EDIT)
     ),
     Reason.ACCOUNTING_NOT_FOUND: _Way(
-        "Make the Accounting, or correct spec.accountingRef.", ("kubectl -n {ns} get accountings", _EDIT)
+        "Create the Accounting, or correct spec.accountingRef.", ("kubectl -n {ns} get accountings", _EDIT)
     ),
     Reason.CONTROLLER_NOT_FOUND: _Way(
-        "Make the Controller, or correct spec.controllerRef.", ("kubectl -n {ns} get controllers", _EDIT)
+        "Create the Controller, or delete this object and create it again with the right controllerRef.",
+        ("kubectl -n {ns} get controllers", _SHOW),
     ),
     Reason.CLUSTER_NOT_FOUND: _Way(
-        "Make the SlurmCluster, or correct spec.clusterName.", ("kubectl -n {ns} get slurmclusters", _EDIT)
+        "Create the SlurmCluster, or correct spec.clusterName.", ("kubectl -n {ns} get slurmclusters", _EDIT)
     ),
     Reason.POPULATE_FAILED: _Way(
         "Fix what the message names; the next attempt starts without you.",
@@ -65,10 +66,10 @@ _BY_REASON: dict[str, _Way] = {
         ("kubectl -n {ns} get slurmclusters",),
     ),
     Reason.CONFIG_REFUSED: _Way(
-        "Correct the line that the message names. Until then the previous files are in force.", (_EDIT,)
+        "Correct the line that the message names. The previous files stay in force until then.", (_EDIT,)
     ),
     Reason.REHEARSAL_REFUSED: _Way(
-        "Correct what slurmctld complains about. Until then the previous files are in force.", (_EDIT,)
+        "Correct what slurmctld complains about. The previous files stay in force until then.", (_EDIT,)
     ),
     Reason.CONFIG_NOT_TAKEN: _Way(
         "See in slurmctld's log why it does not take the files.", ("kubectl slurm logs -d slurmctld -n {ns}",)
@@ -129,9 +130,8 @@ _BY_WORDS: tuple[tuple[re.Pattern[str], _Way], ...] = (
     (
         re.compile(r"exceeded quota", re.IGNORECASE),
         _Way(
-            "The namespace's ResourceQuota is used up: raise it, delete what is not needed, or ask for "
-            "less in the "
-            "spec. The pod is made as soon as it fits.",
+            "The namespace's ResourceQuota is used up: raise it, delete what is not needed, or ask for less "
+            "in the spec. The pod is created as soon as it fits.",
             ("kubectl -n {ns} describe resourcequota",),
         ),
     ),
@@ -154,8 +154,8 @@ _BY_WORDS: tuple[tuple[re.Pattern[str], _Way], ...] = (
     (
         re.compile(r"violates PodSecurity", re.IGNORECASE),
         _Way(
-            "The namespace's Pod Security level forbids this pod. Choose isolation: process, which needs no "
-            "privileges, or label the namespace with a level that allows it.",
+            "The namespace's Pod Security level forbids this pod. Choose `isolation: process`, which needs "
+            "no privileges, or label the namespace with a level that allows it.",
             (
                 "kubectl get namespace {ns} --show-labels",
                 "kubectl label --overwrite namespace {ns} pod-security.kubernetes.io/enforce=privileged",
@@ -167,9 +167,8 @@ _BY_WORDS: tuple[tuple[re.Pattern[str], _Way], ...] = (
             r"is forbidden|cannot (get|list|watch|create|update|patch|delete) resource", re.IGNORECASE
         ),
         _Way(
-            "The API server forbids it to the operator: grant its ServiceAccount the right that the "
-            "message names, "
-            "or install the operator's ClusterRole again. The operator retries automatically.",
+            "The API server forbids it to the operator: grant its ServiceAccount the right that the message "
+            "names, or install the operator's ClusterRole again. The operator retries automatically.",
             ("kubectl slurm doctor -n {ns}",),
         ),
     ),

@@ -187,7 +187,7 @@ def progressing(seen: Seen, plan: Plan, outcome: Outcome) -> Condition:
         if wait.reason == Reason.IN_USE:
             return true(PROGRESSING, wait.reason, wait.message)
     if outcome.failed:
-        return true(PROGRESSING, Reason.RETRYING, f"{failing.errors(outcome)} It is tried again.")
+        return true(PROGRESSING, Reason.RETRYING, failing.retried(outcome))
     for wait in plan.waits:
         if wait.reason in _ON_ITS_WAY:
             return true(PROGRESSING, wait.reason, wait.message)

@@ -55,7 +55,7 @@ class Standing:
             if wait.reason == Reason.IN_USE:
                 return true(PROGRESSING, wait.reason, wait.message)
         if outcome.failed:
-            return true(PROGRESSING, Reason.RETRYING, f"{failing.errors(outcome)} It is tried again.")
+            return true(PROGRESSING, Reason.RETRYING, failing.retried(outcome))
         for need in self.needs:
             if need.comes:
                 return true(PROGRESSING, need.reason, need.message)

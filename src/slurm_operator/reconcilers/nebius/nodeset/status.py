@@ -176,7 +176,7 @@ def _ready(seen: Seen, plan: Plan, told: State | None) -> Condition:
 
 def _progressing(plan: Plan, outcome: Outcome, told: State | None) -> Condition:
     if outcome.failed:
-        return true(PROGRESSING, Reason.RETRYING, f"{failing.errors(outcome)} It is tried again.")
+        return true(PROGRESSING, Reason.RETRYING, failing.retried(outcome))
     for wait in plan.waits:
         if wait.reason in _STUCK:
             return false(PROGRESSING, wait.reason, "No changes will be made until this is fixed.")

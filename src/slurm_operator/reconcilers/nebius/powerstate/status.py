@@ -84,7 +84,7 @@ def _is_up(worker: Worker) -> bool:
 
 def _ready(seen: Seen, outcome: Outcome, missing: list[Worker], leaving: list[Worker]) -> Condition:
     if outcome.failed:
-        return false(READY, Reason.RETRYING, f"{failing.errors(outcome)} It is tried again.")
+        return false(READY, Reason.RETRYING, failing.retried(outcome))
     why = reasons(seen, seen.now)
     told = [f"{one.slurm_node}: {why[one.slurm_node]}" for one in seen.workers if one.slurm_node in why]
     if told:

@@ -320,7 +320,7 @@ def _ready(seen: Seen, plan: Plan) -> Condition:
 
 def _progressing(seen: Seen, plan: Plan, outcome: Outcome) -> Condition:
     if outcome.failed:
-        return true(PROGRESSING, Reason.RETRYING, f"{failing.errors(outcome)} It is tried again.")
+        return true(PROGRESSING, Reason.RETRYING, failing.retried(outcome))
     for wait in plan.waits:
         if wait.reason in STUCK and wait.reason != populate.FAILED:
             return false(PROGRESSING, wait.reason, "No changes will be made until this is fixed.")
