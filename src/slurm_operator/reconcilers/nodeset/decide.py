@@ -219,7 +219,7 @@ def _known_to_others(worker: Worker, seen: Seen) -> list[Lane]:
 
 
 def _in_turn(worker: Worker) -> Wait:
-    message = f"it may go, and does when it is its turn: {MOST_GOING} go at once"
+    message = f"ready to be removed; queued (at most {MOST_GOING} workers are removed at a time)"
     return Wait(subject=worker.slurm_node, reason=Reason.IN_TURN, message=message)
 
 

@@ -137,7 +137,7 @@ def _rehearse(seen: Seen, files: Files, now: datetime) -> Step:
     stale = _removals(seen, files.digest, "the configuration changed in the meantime")
     holder = next((child for child in seen.rehearsals if child.metadata.name == name), None)
     if holder is None or holder.metadata.is_terminating:
-        message = "a slurmctld tries out the new configuration before it is used"
+        message = "testing the new configuration in a throwaway slurmctld before it is used"
         made = Apply(
             manifest=rehearsal.config_map(seen, files),
             reason=Reason.REHEARSING,
@@ -161,7 +161,7 @@ def _rehearse(seen: Seen, files: Files, now: datetime) -> Step:
     if rehearsal.is_over(pod):
         return _repeat(seen, pod, now)
     told = rehearsal.trouble(pod)
-    message = f"A slurmctld tries out the new configuration in pod {name}" + (f": {told}" if told else ".")
+    message = f"Testing the new configuration with a throwaway slurmctld in pod {name}" + (f": {told}" if told else ".")
     reason = Reason.REHEARSAL_STUCK if told else Reason.REHEARSING
     waiting = wait(_SUBJECT, reason, message, seconds=REHEARSAL_LOOK_SECONDS)
     return Step((*step(stale).stages, *waiting.stages), waiting.look_again)
