@@ -161,7 +161,8 @@ def _rehearse(seen: Seen, files: Files, now: datetime) -> Step:
     if rehearsal.is_over(pod):
         return _repeat(seen, pod, now)
     told = rehearsal.trouble(pod)
-    message = f"Testing the new configuration with a throwaway slurmctld in pod {name}" + (f": {told}" if told else ".")
+    ending = f": {told}" if told else "."
+    message = f"Testing the new configuration with a throwaway slurmctld in pod {name}{ending}"
     reason = Reason.REHEARSAL_STUCK if told else Reason.REHEARSING
     waiting = wait(_SUBJECT, reason, message, seconds=REHEARSAL_LOOK_SECONDS)
     return Step((*step(stale).stages, *waiting.stages), waiting.look_again)
