@@ -16,7 +16,9 @@ from bench.light_store import Key, Object, Refused, Selector, Store, Watcher, me
 from slurm_operator import wire
 
 VERBS = {"GET": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
-ABSENT = frozenset({"servicemonitors"})
+# The question which kinds a group has. None has any beside those that are always watched.
+WHAT_THERE_IS = "?"
+ABSENT = frozenset({"servicemonitors", WHAT_THERE_IS})
 MACHINES = 40
 BOOKMARK_SECONDS = 30.0
 ADDRESSES = 250
@@ -210,7 +212,7 @@ async def _read(reader: asyncio.StreamReader) -> Asked | None:
     body = await reader.readexactly(int(headers.get("content-length", 0)))
     url = urlsplit(target)
     parts = [unquote(part) for part in url.path.strip("/").split("/")]
-    parts = parts[2:] if parts[0] == "api" else parts[3:]
+    parts = (parts[2:] if parts[0] == "api" else parts[3:]) or [WHAT_THERE_IS]
     namespace = ""
     if parts[0] == "namespaces" and len(parts) > 2:
         namespace, parts = parts[1], parts[2:]

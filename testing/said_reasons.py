@@ -1,34 +1,46 @@
-"""The types of conditions and the reasons that the source states, found by reading it."""
+"""The types of conditions that the source states, and the reasons that it gives, found by reading it."""
 
 import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from slurm_operator.conditions import Reason
+
 SOURCE = Path(__file__).parents[1] / "src" / "slurm_operator"
 # Where something is decided, and where it is told.
 PLACES = ("agents", "plan", "reconcilers", "runtime", "safety")
-STATED = {"true": 2, "false": 2, "unknown": 2}
+STATED = {"true", "false", "unknown", "quoted"}
 # Conditions of Kubernetes nodes have words of Soperator, some under names that ours have too.
 ELSEWHERE = "node_conditions.py"
 WORD = re.compile(r"[A-Z][A-Za-z]+")
 
 
-def said() -> tuple[set[str], set[str]]:
-    """(types of conditions, reasons of conditions and events)."""
+def said_types() -> set[str]:
     constants = _constants()
-    types: set[str] = set()
-    reasons: set[str] = set()
-    for path, tree in _trees(PLACES):
-        for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
-            name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
-            if name in STATED and len(call.args) >= STATED[name]:
-                types |= set(_words(call.args[0], path, constants))
-                reasons |= set(_words(call.args[1], path, constants))
-            for keyword in call.keywords:
-                if keyword.arg == "reason":
-                    reasons |= set(_words(keyword.value, path, constants))
-    return types, reasons
+    return {
+        type_
+        for path, tree in _trees(PLACES)
+        for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call))
+        if _called(call) in STATED and len(call.args) > 1
+        for type_ in _words(call.args[0], path, constants)
+    }
+
+
+def given_reasons() -> set[str]:
+    """Members of `Reason` that a decision names. That nothing else is given, the type checker sees to."""
+    return {
+        Reason[node.attr].value
+        for _, tree in _trees(PLACES)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Name)
+        and node.value.id == Reason.__name__
+    }
+
+
+def _called(call: ast.Call) -> str:
+    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
 
 
 def _trees(places: tuple[str, ...] = ("",)) -> Iterator[tuple[Path, ast.Module]]:

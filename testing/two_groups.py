@@ -14,6 +14,7 @@ from slurm_operator.api.shared import names
 from slurm_operator.api.shared.conditions import READY, Condition
 from slurm_operator.api.shared.meta import Meta, ObjectKey
 from slurm_operator.api.slinky import nodeset as first
+from slurm_operator.conditions import Reason
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.meta import Manifest
 from slurm_operator.plan.conditions import true
@@ -84,7 +85,7 @@ def owner(type_: type[Any], name: str) -> Manifest:
     }
 
 
-FINE = true(READY, "Fine", "all is well")
+FINE = true(READY, Reason.WORKING, "all is well")
 
 
 def noting(

@@ -103,6 +103,9 @@ class _Step:
             )
 
 
+Args = TypeVarTuple("Args")
+
+
 class SimulatedLoop(asyncio.BaseEventLoop):
     """No sockets, no threads, no waiting; so the order of everything follows from what was asked for."""
 
@@ -112,7 +115,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         self._selector = self
 
     def call_soon(
-        self, callback: Callable[..., object], *args: Any, context: Context | None = None
+        self, callback: Callable[[*Args], object], *args: *Args, context: Context | None = None
     ) -> asyncio.Handle:
         context = context or copy_context()
         process = context.get(PROCESS)
@@ -123,7 +126,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         return step.handle
 
     def call_at(
-        self, when: float, callback: Callable[..., object], *args: Any, context: Context | None = None
+        self, when: float, callback: Callable[[*Args], object], *args: *Args, context: Context | None = None
     ) -> asyncio.TimerHandle:
         context = context or copy_context()
         process = context.get(PROCESS)

@@ -34,7 +34,7 @@ from slurm_operator.runtime.other_operator import Rival
 from slurm_operator.runtime.settings import Settings
 from slurm_operator.runtime.world.sources import POD_INDEXES, ChildSource, Source, Sources
 
-# Whatever we make for a Slurm cluster carries one of these names; so does what the operator before us made.
+# Whatever we make for a Slurm cluster carries one of these names; so does what the Slinky operator made.
 OUR_CHILDREN = f"{names.APP_NAME} in ({','.join(APP_NAMES)})"
 
 # What reconcilers make and compare whole with what should be. Secrets are not among them: see the World.
@@ -157,7 +157,7 @@ def sources(ours: Registry) -> Sources:
             ),
             # Confined to namespaces, we may not be allowed to look at machines; NodeSets then do without.
             Source(KubeNode, kinds.KUBE_NODE, wire.decoder(KubeNode), is_optional=True),
-            # An installation made for the operator before us has no Clusters, and may not look at these.
+            # An installation made for the Slinky operator has no Clusters, and may not look at these.
             *(_source(one) for one in _in_order(ours) if one.is_optional),
             Source(Namespace, kinds.NAMESPACE, wire.decoder(Namespace), is_optional=True),
             # Why a StatefulSet has no pods stands nowhere else.
@@ -187,7 +187,7 @@ def sources(ours: Registry) -> Sources:
         child_selector=OUR_CHILDREN,
         # They come with the Prometheus operator, the MariaDB operator and Kruise, maybe long after us.
         optional_children=(kinds.SERVICE_MONITOR, *others),
-        # Those of the operator before us have no label of ours until we have found them by their name.
+        # Those of the Slinky operator have no label of ours until we have found them by their name.
         other_children={
             kinds.CONTROLLER_REVISION: ChildSource(names.LABEL_REVISION, decode_of_owner(NodeSet.KIND))
         },

@@ -1,4 +1,4 @@
-"""A live cluster of the operator before us, with a job running on it, is taken over without a scratch."""
+"""A live cluster of the Slinky operator, with a job running on it, is taken over without a scratch."""
 
 import json
 from collections.abc import Iterator

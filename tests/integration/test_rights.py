@@ -48,7 +48,7 @@ def test_rights_for_monitors_files_and_databases_that_move_away(plane, ns, tmp_p
         until(lambda: get(plane, ns, "servicemonitor", "slurm-controller") is None, what="the monitor to go")
 
 
-# What the operator before us was allowed (`*` stands for the seven usual verbs), and nothing of what is new here.
+# What the Slinky operator was allowed (`*` stands for the seven usual verbs), and nothing of what is new here.
 ALL = "create,delete,get,list,patch,update,watch"
 BEFORE = [
     (ALL, "configmaps,events,persistentvolumeclaims,pods,secrets,services"),

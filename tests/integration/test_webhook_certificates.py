@@ -216,7 +216,7 @@ def test_a_webhook_that_finds_a_ruined_secret_at_its_start_mends_it(plane, tmp_p
 
 
 def test_certificates_of_others_are_read_again_when_they_change(plane, tmp_path):
-    """As cert-manager's Secret is mounted: the Deployment of the operator before us starts with its own flags."""
+    """As cert-manager's Secret is mounted: the Deployment of the Slinky operator starts with its own flags."""
     now = datetime.now(UTC)
     old, new = first(HOSTS, now), first(HOSTS, now)
     write(tmp_path, old)

@@ -128,7 +128,7 @@ class WholePromises:
         return names.auth_slurm_secret(of), names.auth_jwt_secret(of), names.database_workload(of)
 
     def _user_of_another(self, name: str, new: Object) -> str:
-        """A daemon, or a disk, that knows the former value. Workers and login pods follow the ring."""
+        """A daemon, or a disk, that knows the previous value. Workers and login pods follow the ring."""
         before = self.deeds.kept.get(ObjectKey(NAMESPACE, name))
         if before is None:
             return ""
@@ -153,7 +153,7 @@ class WholePromises:
             self.world.broken(f"a change of configuration costs the steps of the running jobs {hurt}")
 
     def _loses_memory(self, pod: Object) -> None:
-        """A new slurmctld begins without the state of the former one."""
+        """A new slurmctld begins without the state of the previous one."""
         lost = forgotten(self.world.ctld.jobs.values(), self.replaced_at)
         if lost and self.world.loop.time() - self.deeds.pods_deleted_at > 30:
             self.world.broken(f"slurmctld is replaced and forgets the jobs {lost}")

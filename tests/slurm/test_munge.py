@@ -93,7 +93,7 @@ def test_tokens_work_beside_munge_and_slurmrestd_needs_none(slurm: SlurmDaemons)
 def test_a_munged_that_was_killed_is_started_again_and_jobs_go_on(
     slurm: SlurmDaemons, sidecars: dict[str, Daemon]
 ) -> None:
-    """The kubelet starts it again in the same volumes: a socket and a lock of the former one are in the way."""
+    """The kubelet starts it again in the same volumes: a socket and a lock of the previous one are in the way."""
     slurm.add_worker("w-0")
 
     sidecars["w-0"].kill()

@@ -19,6 +19,7 @@ from slurm_operator.api import registry
 from slurm_operator.api.shared import conditions, names
 from slurm_operator.cli.kubectl.bundle import Packed
 from slurm_operator.cli.kubectl.record import Kept
+from slurm_operator.conditions import Reason
 from slurm_operator.insight import operator_pods
 from slurm_operator.insight.bundle import archive
 from slurm_operator.insight.doctor.finding import Finding
@@ -104,9 +105,10 @@ def _compared(ours: Modules) -> Iterator[str]:
         for node in ast.walk(module.tree) if name.startswith("slurm_operator.insight.explain.") else ():
             match node:
                 case ast.Compare(
-                    left=ast.Attribute(attr="reason"), comparators=[ast.Constant(value=str(text))]
+                    left=ast.Attribute(attr="reason"),
+                    comparators=[ast.Attribute(value=ast.Name(id="Reason"), attr=member)],
                 ):
-                    yield text
+                    yield Reason[member]
 
 
 def _fields(type_: Any) -> dict[str, list[str]]:

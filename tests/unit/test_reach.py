@@ -14,7 +14,7 @@ CHARTS = [Module(made.__name__, Path(str(made.__file__))) for made in (chart_fil
 # By the beginning of their names.
 KEPT = {
     "slurm_local.build.versions.ETCD": "for people; a test compares it with the go.mod that Kubernetes has",
-    "slurm_operator.conditions": "for users to import: the words that programs may look for",
+    "slurm_operator.conditions.ConditionType": "for users to import: the words that programs may look for",
     "slurm_operator.http.messages.Reading.on_": "httptools calls them",
     "slurm_operator.http.messages._VERSIONS": "only what httptools calls looks at it",
     "slurm_operator.http.messages._Headers.on_": "httptools calls them",

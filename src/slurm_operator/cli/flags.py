@@ -173,6 +173,20 @@ def given_by_people(context: click.Context) -> dict[str, str]:
     return {name: words[one.name] for name, one in found.items() if one is not None and one.name in words}
 
 
+# What Soperator's programs take for all namespaces.
+EVERY_NAMESPACE: Final = "*"
+
+soperator_namespaces_option: Final[Decorator] = click.option(
+    "--namespaces",
+    default=EVERY_NAMESPACE,
+    envvar="SLURM_OPERATOR_WATCH_NAMESPACES",
+    help="Comma-separated; * is all namespaces.",
+)
+
+operator_namespace_option: Final[Decorator] = click.option(
+    "--operator-namespace", default="", help="Namespace of the Lease; empty is our own."
+)
+
 # Where the work of soperatorchecks is done.
 tier_prefix_option: Final[Decorator] = click.option(
     "--topology-label-prefix",

@@ -19,11 +19,14 @@ from slurm_operator.api import nebius, registry
 from slurm_operator.api.nebius import names
 from slurm_operator.api.schema import durations
 from slurm_operator.cli.flags import (
+    EVERY_NAMESPACE,
     ZAP_LEVELS,
     GoCommand,
     checks_switch,
     comma_separated,
     nodes_switch,
+    operator_namespace_option,
+    soperator_namespaces_option,
     soperator_options,
     switch,
     tier_prefix_option,
@@ -37,8 +40,6 @@ from slurm_operator.runtime.manager import Beside
 from slurm_operator.runtime.settings import Address, Settings, SettingsProblem
 from slurm_operator.webhook.process import CERTIFICATES, Webhook
 from slurm_operator.webhook.process import Settings as WebhookSettings
-
-EVERY_NAMESPACE: Final = "*"
 
 # Soperator's names for its controllers, and the kinds that ours of the same task are about. Those without one
 # are part of another here, or not there yet.
@@ -67,7 +68,7 @@ VARIABLES_WITHOUT_MEANING: Final = {
 
 @click.command(cls=GoCommand)
 @soperator_options
-@click.option("--operator-namespace", default="", help="Namespace of the Lease; empty is our own.")
+@operator_namespace_option
 @click.option(
     "--max-concurrent-reconciles",
     type=click.IntRange(min=1),
@@ -80,12 +81,7 @@ VARIABLES_WITHOUT_MEANING: Final = {
     envvar="SLURM_OPERATOR_CONTROLLERS",
     help=f"Which reconcilers run, such as `*,-topology`; empty is all. Names: {', '.join(CONTROLLERS)}.",
 )
-@click.option(
-    "--namespaces",
-    default=EVERY_NAMESPACE,
-    envvar="SLURM_OPERATOR_WATCH_NAMESPACES",
-    help="Comma-separated; * is all namespaces.",
-)
+@soperator_namespaces_option
 @switch("--webhooks", "Answer about admission.", default=True, envvar="ENABLE_WEBHOOKS")
 @click.option("--webhook-port", type=click.IntRange(1, 65535), default=9443, envvar="WEBHOOK_PORT")
 @click.option(

@@ -14,10 +14,17 @@ import structlog
 from slurm_operator.api import nebius, registry
 from slurm_operator.api.nebius import names
 from slurm_operator.api.schema import durations
-from slurm_operator.cli.flags import ZAP_LEVELS, GoCommand, comma_separated, soperator_options
+from slurm_operator.cli.flags import (
+    EVERY_NAMESPACE,
+    ZAP_LEVELS,
+    GoCommand,
+    comma_separated,
+    operator_namespace_option,
+    soperator_namespaces_option,
+    soperator_options,
+)
 from slurm_operator.cli.manager import run
 from slurm_operator.cli.node_flags import kubelet_settings, node_options, node_settings
-from slurm_operator.cli.soperator import EVERY_NAMESPACE
 from slurm_operator.reconcilers.nebius.kubenode.options import NodeOptions
 from slurm_operator.runtime.logs import configure
 from slurm_operator.runtime.settings import Address, Settings, SettingsProblem
@@ -48,7 +55,7 @@ WITHOUT_MEANING: Final = {
 
 @click.command(cls=GoCommand)
 @soperator_options
-@click.option("--operator-namespace", default="", help="Namespace of the Lease; empty is our own.")
+@operator_namespace_option
 @click.option("--max-concurrent-reconciles", type=click.IntRange(min=1), default=1)
 @click.option(
     "--controllers",
@@ -56,12 +63,7 @@ WITHOUT_MEANING: Final = {
     envvar="SLURM_OPERATOR_CONTROLLERS",
     help=f"Which of {', '.join(CONTROLLERS)} run, such as `*,-k8snodes`; empty is all.",
 )
-@click.option(
-    "--namespaces",
-    default=EVERY_NAMESPACE,
-    envvar="SLURM_OPERATOR_WATCH_NAMESPACES",
-    help="Comma-separated; * is all namespaces.",
-)
+@soperator_namespaces_option
 @click.option("--cluster-domain", default="", envvar="KUBERNETES_CLUSTER_DOMAIN", help="Where names end.")
 @node_options
 @click.option("--requeue-after-activecheck", default="10s", help="Accepted for compatibility.")

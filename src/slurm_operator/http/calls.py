@@ -38,7 +38,7 @@ class CallConnection(Connection):
         answer: asyncio.Future[Answer] = loop.create_future()
         self._answer = answer
         self.write(message)
-        # Half as dear as `asyncio.timeout`, which has to be able to stop whatever is inside.
+        # Half as expensive as `asyncio.timeout`, which has to be able to stop whatever is inside.
         deadline = None if ends is None else loop.call_at(ends, _give_up, answer)
         try:
             return await answer

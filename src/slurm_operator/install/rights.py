@@ -75,7 +75,7 @@ _AROUND: Final = (
     Right(group="apps", resources=("statefulsets",), verbs=KEEP),
     # Most go with their owner, by Kubernetes' own hand; an exporter that is switched off goes before.
     Right(group="apps", resources=("deployments",), verbs=KEEP),
-    # Those of the operator before us are read by name: many of them in one namespace one by one.
+    # Those of the Slinky operator are read by name: many of them in one namespace one by one.
     Right(group="apps", resources=("controllerrevisions",), verbs=(*KEEP, "get")),
     Right(group="events.k8s.io", resources=("events",), verbs=("create", "list", "patch", "watch")),
     Right(group="monitoring.coreos.com", resources=("servicemonitors",), verbs=KEEP),
@@ -213,8 +213,8 @@ SECURE_METRICS: Final = (
 )
 
 
-# To see whether a step runs in a worker that Slurm has forgotten; optional, for it lets the operator run commands
-# in pods. `create` is for servers from 1.35 on, which ask for it whatever the method.
+# To see whether a step runs in a worker that Slurm has forgotten; optional, for it lets the operator run
+# commands in pods. `create` is for servers from 1.35 on, which ask for it whatever the method.
 FORGOTTEN_WORKERS: Final = (Right(group="", resources=("pods/exec",), verbs=("create", "get")),)
 
 

@@ -1,4 +1,4 @@
-"""Makes the fields ours that the operator before us wrote, so that an apply can take them away."""
+"""Makes the fields ours that the Slinky operator wrote, so that an apply can take them away."""
 
 from typing import Final
 

@@ -1,6 +1,6 @@
 """Who wrote which fields of an object, and how another program's fields become ours.
 
-An apply only takes away what the same applier wrote. What the operator before us wrote would stay for ever
+An apply only takes away what the same applier wrote. What the Slinky operator wrote would stay for ever
 beside ours: `maxUnavailable` beside `minAvailable`, an old volume beside the new one. So its fields are made
 ours first, and the next apply takes away those that we do not want.
 """
@@ -9,13 +9,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 OURS = "slurm-operator"
-# What operators before us, Go programs without a name of their own, are called: by their file. The second
+# What other operators, Go programs without a name of their own, are called: by their file. The second
 # one is Soperator's.
 THEIRS = ("manager", "slurm_operator")
 
 
 def has_theirs(managed_fields: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether the operator before us wrote something of it, other than its status."""
+    """Whether the Slinky operator wrote something of it, other than its status."""
     return any(_is_theirs(entry) for entry in managed_fields)
 
 

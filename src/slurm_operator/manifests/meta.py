@@ -21,7 +21,7 @@ class Child(wire.Record):
 
     metadata: Meta
     body: Manifest
-    has_others: bool = False  # The operator before us wrote fields of it, which an apply leaves as they are.
+    has_others: bool = False  # The Slinky operator wrote fields of it, which an apply leaves as they are.
 
 
 class _JustMeta(wire.CamelRecord):

@@ -10,6 +10,7 @@ from typing import Literal
 from slurm_operator import wire
 from slurm_operator.api.schema.kind import Kind
 from slurm_operator.api.shared.meta import ObjectKey
+from slurm_operator.conditions import Reason
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.meta import Manifest
 from slurm_operator.manifests.secrets import SecretHandle
@@ -22,11 +23,11 @@ from slurm_operator.slurm.writes import CancelJob, RequeueJob, SlurmWrite, subje
 class Apply(wire.Record, tag="Apply"):
     """Server-side apply: afterwards the object has these fields, and they are ours.
 
-    With `takes_over`, so are those that the operator before us wrote: what is not among these is gone.
+    With `takes_over`, so are those that the Slinky operator wrote: what is not among these is gone.
     """
 
     manifest: Manifest
-    reason: str
+    reason: Reason
     message: str
     is_housekeeping: bool = False
     takes_over: bool = False
@@ -39,7 +40,7 @@ class Create(wire.Record, tag="Create"):
     """
 
     manifest: Manifest
-    reason: str
+    reason: Reason
     message: str
     may_exist: bool = False
     is_housekeeping: bool = False
@@ -52,7 +53,7 @@ class PatchObject(wire.Record, tag="PatchObject"):
     key: ObjectKey
     uid: str
     operations: tuple[dict[str, object], ...]
-    reason: str
+    reason: Reason
     message: str
     subresource: str = ""
     is_housekeeping: bool = False
@@ -67,7 +68,7 @@ class DeleteObject(wire.Record, tag="DeleteObject"):
     kind: Kind
     key: ObjectKey
     uid: str
-    reason: str
+    reason: Reason
     message: str
     keeps_dependents: bool = False
     is_housekeeping: bool = False
@@ -93,7 +94,7 @@ class DeleteWorker(wire.Record, tag="DeleteWorker"):
     slurm_node: str
     proof: Proof
     grace_seconds: int | None
-    reason: str
+    reason: Reason
     message: str
     is_fenced: bool = False
 
@@ -109,7 +110,7 @@ class EndWorker(wire.Record, tag="EndWorker"):
     key: ObjectKey
     slurm_node: str
     order: Order
-    reason: str
+    reason: Reason
     message: str
 
 
@@ -123,7 +124,7 @@ class DeleteDaemonPod(wire.Record, tag="DeleteDaemonPod"):
     key: ObjectKey
     uid: str
     app: str
-    reason: str
+    reason: Reason
     message: str
 
     def __post_init__(self) -> None:
@@ -151,7 +152,7 @@ class DeleteKubeNode(wire.Record, tag="DeleteKubeNode"):
     uid: str
     resource_version: str
     workers: tuple[WorkerOnNode, ...]
-    reason: str
+    reason: Reason
     message: str
 
 
@@ -162,7 +163,7 @@ class GenerateSecret(wire.Record, tag="GenerateSecret"):
     recipe: Literal["random", "ssh-host-keys", "password"]
     entry: str
     size: int
-    reason: str
+    reason: Reason
     message: str
 
 
@@ -171,7 +172,7 @@ class RestoreSecret(wire.Record, tag="RestoreSecret"):
 
     manifest: Manifest
     entries: dict[str, SecretHandle]
-    reason: str
+    reason: Reason
     message: str
 
 
@@ -184,7 +185,7 @@ class SignToken(wire.Record, tag="SignToken"):
     username: str
     issued_at: datetime
     lifetime: timedelta
-    reason: str
+    reason: Reason
     message: str
 
 
@@ -204,7 +205,7 @@ class WriteSlurm(wire.Record, tag="WriteSlurm"):
 
     controller: ObjectKey
     write: SlurmWrite
-    reason: str
+    reason: Reason
     message: str
     fence: Fence | None = None
     ending: Ending | None = None
@@ -218,7 +219,7 @@ class Wait(wire.Record, tag="Wait"):
     """Deliberately nothing, for now. A plan also says what it is not doing yet, and which jobs hold it up."""
 
     subject: str
-    reason: str
+    reason: Reason
     message: str
     jobs: tuple[int, ...] = ()
 
@@ -227,7 +228,7 @@ class Tell(wire.Record, tag="Tell"):
     """Something people should know that changes nothing: an event and a log line."""
 
     subject: str
-    reason: str
+    reason: Reason
     message: str
     warning: bool = False
 

@@ -9,19 +9,25 @@ from slurm_operator.api.shared.conditions import MOST_CHARACTERS, Truth
 from slurm_operator.api.shared.conditions import PROGRESSING as PROGRESSING
 from slurm_operator.api.shared.conditions import READY as READY
 from slurm_operator.api.shared.conditions import Condition as Condition
+from slurm_operator.conditions import Reason
 from slurm_operator.printable import cut, printable
 
 
-def true(type_: str, reason: str, message: str = "") -> Condition:
+def true(type_: str, reason: Reason, message: str = "") -> Condition:
     return Condition(type=type_, status=Truth.TRUE, reason=reason, message=message)
 
 
-def false(type_: str, reason: str, message: str = "") -> Condition:
+def false(type_: str, reason: Reason, message: str = "") -> Condition:
     return Condition(type=type_, status=Truth.FALSE, reason=reason, message=message)
 
 
-def unknown(type_: str, reason: str, message: str = "") -> Condition:
+def unknown(type_: str, reason: Reason, message: str = "") -> Condition:
     return Condition(type=type_, status=Truth.UNKNOWN, reason=reason, message=message)
+
+
+def quoted(type_: str, status: Truth, reason: str, message: str = "") -> Condition:
+    """One whose reason is not a word of ours: another object says it, or a field of the spec."""
+    return Condition(type=type_, status=status, reason=reason, message=message)
 
 
 def settled(

@@ -1,6 +1,7 @@
 """What could not be done, all of it, and beside it what else is wrong."""
 
 from slurm_operator.api.shared.conditions import Truth
+from slurm_operator.conditions import Reason
 from slurm_operator.listing import first_few
 from slurm_operator.plan.conditions import DEGRADED, Condition, true
 from slurm_operator.plan.plan import Failure, Outcome
@@ -24,7 +25,7 @@ def retried(outcome: Outcome) -> str:
 
 
 def degraded(
-    outcome: Outcome, otherwise: Condition, reason: str = "WriteFailed", more: str = ""
+    outcome: Outcome, otherwise: Condition, reason: Reason = Reason.WRITE_FAILED, more: str = ""
 ) -> Condition:
     """What could not be done. It does not hide what would be said otherwise, nor the other way round."""
     if not outcome.failed:

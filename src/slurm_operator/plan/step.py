@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 
+from slurm_operator.conditions import Reason
 from slurm_operator.plan.actions import Action, Wait
 from slurm_operator.plan.plan import Lane, lane
 
@@ -29,7 +30,7 @@ def step(*stages: Iterable[Action], seconds: float | None = None, asks_slurm: bo
 
 
 def wait(
-    subject: str, reason: str, message: str, *, seconds: float | None = None, asks_slurm: bool = False
+    subject: str, reason: Reason, message: str, *, seconds: float | None = None, asks_slurm: bool = False
 ) -> Step:
     return step(
         [Wait(subject=subject, reason=reason, message=message)], seconds=seconds, asks_slurm=asks_slurm

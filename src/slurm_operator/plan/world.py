@@ -80,7 +80,7 @@ class World(Protocol):
         ...
 
     def revision(self, namespace: str, name: str) -> Child | Unread | None:
-        """A ControllerRevision by its name: one of the operator before us has no label that we watch for."""
+        """A ControllerRevision by its name: one of the Slinky operator has no label that we watch for."""
         ...
 
     def slurm(self, namespace: str, controller: str) -> Snapshot | Unreachable:

@@ -20,6 +20,7 @@ from slurm_operator.api.slinky.accounting import Accounting
 from slurm_operator.api.slinky.cluster import Cluster
 from slurm_operator.api.slinky.controller import Controller
 from slurm_operator.api.slinky.nodeset import NodeSet
+from slurm_operator.conditions import Reason
 from slurm_operator.kube.client import Client
 from slurm_operator.kube.errors import Forbidden, KubeError, ServerError
 from slurm_operator.kube.presence import Installation, LeaseWatch, Presence
@@ -34,21 +35,21 @@ log = structlog.get_logger(__name__)
 # How often other installations are looked for.
 LOOK_SECONDS: Final = 10.0
 
-ELSEWHERE: Final = "ManagedElsewhere"
-NOT_VISIBLE: Final = "ManagerNotVisible"
-UNREADABLE: Final = "ManagerUnreadable"
+ELSEWHERE: Final = Reason.MANAGED_ELSEWHERE
+NOT_VISIBLE: Final = Reason.MANAGER_NOT_VISIBLE
+UNREADABLE: Final = Reason.MANAGER_UNREADABLE
 
 
 class Claim(wire.Record):
-    """What an installation may do about one Controller. `reason` is empty where it may act."""
+    """What an installation may do about one Controller. `reason` is None where it may act."""
 
     is_taken: bool = False  # It becomes ours as soon as that is written.
-    reason: str = ""
+    reason: Reason | None = None
     message: str = ""
 
     @property
     def condition(self) -> Condition | None:
-        return true(OBSERVING, self.reason, self.message) if self.reason else None
+        return true(OBSERVING, self.reason, self.message) if self.reason is not None else None
 
 
 OURS: Final = Claim()

@@ -16,6 +16,7 @@ from slurm_operator import wire
 from slurm_operator.api.schema import codec
 from slurm_operator.api.schema.kind import Kind
 from slurm_operator.api.shared.meta import ObjectKey
+from slurm_operator.conditions import Reason
 from slurm_operator.kube.client import Client
 from slurm_operator.kube.errors import KubeError
 from slurm_operator.kube.renewals import Holder, LeaseFinder, Renewals
@@ -32,7 +33,7 @@ LOOK_SECONDS: Final = 2.0
 REFUSED_SECONDS: Final = 60.0
 
 OBSERVING: Final = "Observing"
-REASON: Final = "AnotherOperatorActs"
+REASON: Final = Reason.ANOTHER_OPERATOR_ACTS
 
 # Nobody else writes by this name, so the condition is added and removed beside whatever others say.
 FIELD_MANAGER: Final = "slurm-operator-observing"

@@ -199,7 +199,7 @@ def old_answer(name: str, snapshot: Snapshot, now: datetime) -> Shut | None:
     if not snapshot.is_fresh(now, PROOF_LIFETIME):
         age_s = (now - snapshot.asked_at).total_seconds()
         told = f"is {age_s:.0f} s old" if age_s > 0 else "was read before the clock was set back"
-        return Shut(reason=ShutFor.OLD_ANSWER, message=f"what is known of Slurm {told}; it is read again")
+        return Shut(reason=ShutFor.OLD_ANSWER, message=f"Slurm data {told}; refreshing")
     if not snapshot.is_current(name):
         return Shut(
             reason=ShutFor.OLD_ANSWER, message="Slurm has not been read since our last write to the node"
@@ -300,7 +300,7 @@ def why_not_fenced(worker: Candidate, now: datetime) -> str | None:
         case Drained() if may_delete_record(worker.slurm_node, worker.slurm):
             return None
         case _:
-            return "it is another case by now, and looked at again"
+            return "its state has changed since that was decided; re-evaluating"
 
 
 def why_no_longer(
@@ -324,7 +324,7 @@ def why_no_longer(
                 case Forgotten():
                     return None
                 case _:
-                    return "it is another case by now, and looked at again"
+                    return "its state has changed since that was decided; re-evaluating"
         case Drained(asked_at=asked_at, slurm_node=name):
             slurm = worker.slurm if isinstance(worker.slurm, Snapshot) else None
             is_behind = fenced_at is not None and slurm is not None and not slurm.is_current(name)

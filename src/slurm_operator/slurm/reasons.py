@@ -56,7 +56,7 @@ SLURMS_OWN_USERS = {"", "root", "slurm"}
 # Of a node that drains already it says so behind the reason that is there, whoever gave that (seen on 26.05).
 _GIVEN_UP = re.compile(rf"(?: : (?:{'|'.join(SLURMS_OWN_DOWNS)}))+$")
 
-# How the operator before us drained a worker that a user had cordoned. All its other drains are of workers
+# How the Slinky operator drained a worker that a user had cordoned. All its other drains are of workers
 # that it had cordoned itself, for their machine, in whichever words of a human or a Node, or to remove them.
 _CORDONED_BY_USER = re.compile(r"slurm-operator: Pod \(\S+\) was cordoned")
 
@@ -76,7 +76,7 @@ def is_our_reason(reason: str) -> bool:
 
 
 def is_cordoned_by_operator(reason: str) -> bool:
-    """Whether the operator before us drained with it a worker that no user had cordoned.
+    """Whether the Slinky operator drained with it a worker that no user had cordoned.
 
     Ours name a pod, or until when pods were made; that operator's end as they like.
     """

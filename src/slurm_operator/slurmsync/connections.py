@@ -188,7 +188,7 @@ class SlurmClusters:
             values = await read_secret(self._client, ObjectKey(handle.namespace, handle.name))
             return bytes_of(values.get(handle.key, b""))
         except (KubeError, ValueError) as error:
-            log.warning("cannot read a former signing key", secret=str(handle), error=str(error))
+            log.warning("cannot read a previous signing key", secret=str(handle), error=str(error))
             return b""
 
     async def _read_key(self, handle: SecretHandle, known: Sequence[bytes]) -> bytes:

@@ -19,7 +19,7 @@ CASES: list[dict[str, Any]] = yaml.safe_load((TESTS / "integration" / "crd_rules
 EXAMPLES = TESTS.parent / "docs" / "examples"
 MODELS = {cls.KIND.kind: cls for cls in KINDS}
 
-# What the operator before us refuses, whose CRDs do not.
+# What the Slinky operator refuses, whose CRDs do not.
 THEIRS = [
     "controllerRef.name says which Controller these workers register with; it is needed",
     "controllerRef cannot change: running jobs belong to the old cluster; make a new NodeSet",

@@ -75,7 +75,7 @@ def test_the_list_of_other_things_is_needed() -> None:
         ("`reconcilers/*/watch.py`", ["reconcilers/*/watch.py"]),
         ("`safety/` and `promise/`", ["promise/"]),
         ("`kubectl slurm explain nodeset/cpu`", []),
-        ("`mutants.py`, `mutated.py`", ["mutated.py"]),
+        ("`mutants.py`, `mutants2.py`", ["mutants2.py"]),
         ("`slurm_operator.safety.gate` and slurm_operator.safety.gate.Shut", []),
         ("`slurm_operator.plan.gate`", ["slurm_operator.plan.gate"]),
         ("`slurm_operator.safety.gate.Open`", ["slurm_operator.safety.gate.Open"]),

@@ -18,6 +18,11 @@ OUT = {
     r"in vain": "without effect, or what happened instead",
     r"lets? go of": "release",
     r"a human's word": "a manual drain",
+    r"(the|a|its|their|our|this|each|every|any|of) former": "previous",  # Not the names in code.
+    r"operators? before us": "the Slinky operator, or another one",
+    r"(is|are|as|too|very) dear": "expensive",
+    r"nobody looks at the": "it is not monitored",
+    r"it is another case": "its state has changed",
 }
 # What users read says that these are created, started, removed or deleted.
 THINGS = r"workers?|pods?|namespaces?|nodes?|records?|claims?|nodesets?|partitions?|slurmctld|replacements?"
@@ -54,6 +59,8 @@ def words_that_are_out(text: str) -> list[str]:
         ("The key is made anew.", 1),
         ("# It ends by\n    # itself.", 1),
         ("Nothing is changed until the spec is Mended.", 1),
+        ("The former one is kept; former = keys[1:]", 1),
+        ("To be woken is dear.", 1),
         ("A recommended amendment; by its elf.", 0),
     ],
 )

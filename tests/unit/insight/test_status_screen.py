@@ -372,7 +372,7 @@ def test_everything_that_waits_is_listed_and_only_who_is_removed_is_leaving():
     ]
     there = made(busy(), pods(), draining=2, drains=drains)
     about = there.get(NodeSet, "ns", "demo-cpu")
-    halted = true("Progressing", "AwaitsWorkers", "1 of 2 workers have a former revision")
+    halted = true("Progressing", "AwaitsWorkers", "1 of 2 workers have a previous revision")
     judged = Verdict(nodeset.RECONCILER, about, None, plan(), StatusReport(conditions=[halted]))
     [found] = [status(one, [judged]) for one in clusters(there)]
 

@@ -2,6 +2,7 @@ import pytest
 
 from slurm_operator import wire
 from slurm_operator.api.shared.meta import ObjectKey
+from slurm_operator.conditions import Reason
 from slurm_operator.manifests import kinds
 from slurm_operator.plan.actions import Apply, Create, DeleteDaemonPod, DeleteObject, Wait, subject
 from slurm_operator.plan.plan import Plan, lane, plan
@@ -22,9 +23,9 @@ def test_a_pod_with_jobs_in_it_is_no_daemon_pod():
 
 def test_a_plan_can_be_written_down_and_read_back():
     before = plan(
-        lane("children", [Apply(manifest=SERVICE, reason="Changed", message="spec.ports")]),
-        lane("workers", [Create(manifest=POD, reason="ScalingUp", message="one more")],
-             [Wait(subject="gpu-3", reason="Draining", message="2 jobs are left")]),
+        lane("children", [Apply(manifest=SERVICE, reason=Reason.UPDATED, message="spec.ports")]),
+        lane("workers", [Create(manifest=POD, reason=Reason.SCALING_UP, message="one more")],
+             [Wait(subject="gpu-3", reason=Reason.DRAINING, message="2 jobs are left")]),
     )  # fmt: skip
 
     assert wire.decode(wire.encode(before), Plan) == before

@@ -37,7 +37,7 @@ ALIVE, GONE, NOT_ALLOWED, UNKNOWN = Presence.ALIVE, Presence.GONE, Presence.NOT_
         pytest.param("somebody", A, UNKNOWN, None, "ManagerUnreadable", id="names nobody"),
         pytest.param("", None, UNKNOWN, None, OURS, id="without a Lease: nobody's is acted on, and not marked"),
         pytest.param(str(B), None, ALIVE, None, "ManagedElsewhere", id="without a Lease: another's is left alone"),
-        pytest.param(str(B), None, GONE, None, OURS, id="without a Lease: a former one's is acted on"),
+        pytest.param(str(B), None, GONE, None, OURS, id="without a Lease: a previous one's is acted on"),
         pytest.param(str(A), A, UNKNOWN, SLINKY, "AnotherOperatorActs", id="Slinky's operator acts: not even ours"),
         pytest.param("", A, UNKNOWN, SLINKY, "AnotherOperatorActs", id="Slinky's operator acts: nobody's"),
     ],
@@ -63,7 +63,7 @@ CHECKS = Installation(lease=ObjectKey("a", "checks"), uid="uid-checks")
         pytest.param(str(B), CHECKS, ALIVE, None, "ManagedElsewhere", id="that of a manager elsewhere"),
         pytest.param(str(B), CHECKS, UNKNOWN, None, "ManagerNotVisible", id="a manager elsewhere may be at work"),
         pytest.param("", CHECKS, UNKNOWN, None, OURS, id="nobody's: not marked, for the manager is to have it"),
-        pytest.param(str(B), CHECKS, GONE, None, OURS, id="a former one's: not marked"),
+        pytest.param(str(B), CHECKS, GONE, None, OURS, id="a previous one's: not marked"),
         pytest.param(str(A), CHECKS, ALIVE, SLINKY, "AnotherOperatorActs", id="Slinky's operator acts"),
     ],
 )  # fmt: skip

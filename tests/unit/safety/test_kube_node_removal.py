@@ -30,7 +30,7 @@ CASES = [
     ("an epilog", known("IDLE", "COMPLETING", "DRAIN"), "neither drained"),
     ("a job on a node that was given up", known("DOWN", jobs=[job(7, "gpu-0")]), "Slurm counts job 7"),
     ("not known", known(), "Slurm does not know gpu-0"),
-    ("an old answer", known("IDLE", "DRAIN", seconds=-60), "it is read again"),
+    ("an old answer", known("IDLE", "DRAIN", seconds=-60), "refreshing"),
     ("written to since", known("IDLE", "DRAIN", behind=frozenset({"gpu-0"})), "since our last write"),
     ("no answer", Unreachable(since=NOW, why="timed out"), "Slurm does not answer (timed out)"),
 ]

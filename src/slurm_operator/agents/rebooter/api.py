@@ -131,7 +131,7 @@ class Api:
         await self._write({name: one for name, one in slots.holders.items() if name != own}, lease)
 
     async def _write(self, holders: budget.Holders, lease: Manifest | None) -> None:
-        note = {HOLDERS: budget.written(holders)}
+        note = {HOLDERS: budget.annotation_text(holders)}
         if lease is None:
             metadata = {"namespace": self.lease.namespace, "name": self.lease.name, "annotations": note}
             await self.client.create(LEASE, {"metadata": metadata, "spec": {}})

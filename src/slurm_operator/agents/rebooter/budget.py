@@ -41,5 +41,5 @@ def read(annotations: Mapping[str, str]) -> dict[str, Holder]:
     return wire.decode(annotations.get(HOLDERS, "{}"), dict[str, Holder])
 
 
-def written(holders: Holders) -> str:
+def annotation_text(holders: Holders) -> str:
     return wire.encode_sorted(holders).decode()

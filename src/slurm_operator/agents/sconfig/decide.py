@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from slurm_operator.agents.sconfig.files import Batch, Fate, Result, held_back
-from slurm_operator.agents.sconfig.groups import ACTIONS_COMPLETED, Group, GroupKey, Reason
+from slurm_operator.agents.sconfig.groups import ACTIONS_COMPLETED, Group, GroupKey
 from slurm_operator.api.shared.conditions import Truth
 from slurm_operator.backoff import backoff_seconds
+from slurm_operator.conditions import Reason
 
 # A ConfigMap and its JailedConfig change by two requests, a whole group by several: one write for all.
 QUIET_SECONDS: Final = 1.0

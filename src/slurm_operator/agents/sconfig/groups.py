@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 from slurm_operator.agents.sconfig.files import FILE_MODE, WantedFile
 from slurm_operator.agents.sconfig.paths import BadPath, Place
 from slurm_operator.api.shared.conditions import Condition
+from slurm_operator.conditions import Reason
 
 FILES_WRITTEN: Final = "FilesWritten"
 ACTIONS_COMPLETED: Final = "UpdateActionsCompleted"
@@ -28,25 +29,6 @@ class UpdateAction(StrEnum):
     """What is done after the files of a group were written."""
 
     RECONFIGURE = "Reconfigure"
-
-
-class Reason(StrEnum):
-    """Reasons in both conditions. Those of Soperator keep their meaning; programs read them."""
-
-    INIT = "Init"
-    REFRESH = "Refresh"
-    SUCCESS = "Success"
-    NOT_FOUND = "NotFound"
-    NOT_WRITTEN = "NotWritten"
-    MISSING_ACTION = "MissingAction"
-    # Soperator has no word for these.
-    INVALID_ITEM = "InvalidItem"
-    PATH_CONFLICT = "PathConflict"
-    PATH_REFUSED = "PathRefused"
-    ROOT_FULL = "RootFull"
-    ROOT_READ_ONLY = "RootReadOnly"
-    WRITE_FAILED = "WriteFailed"
-    RECONFIGURE_FAILED = "ReconfigureFailed"
 
 
 @dataclass(frozen=True)

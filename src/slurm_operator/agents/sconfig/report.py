@@ -6,8 +6,9 @@ from typing import Final
 
 from slurm_operator.agents.sconfig.decide import Hold, Step, Wait, Write, is_owed
 from slurm_operator.agents.sconfig.files import Batch, Cause, Fate, Result
-from slurm_operator.agents.sconfig.groups import ACTIONS_COMPLETED, FILES_WRITTEN, Group, Member, Reason
+from slurm_operator.agents.sconfig.groups import ACTIONS_COMPLETED, FILES_WRITTEN, Group, Member
 from slurm_operator.api.shared.conditions import Condition, Truth
+from slurm_operator.conditions import Reason
 from slurm_operator.plan.conditions import false, true, unknown
 
 # By the name of the JailedConfig. One that is not in here keeps the conditions that it has.

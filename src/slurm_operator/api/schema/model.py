@@ -27,7 +27,7 @@ class Rule(wire.Record):
     """A check in CEL that the API server runs on every write, and what the user reads when it fails.
 
     Some say the same in Python too: `holds` gets the value and the one before, or None. An API server with
-    CRDs of the operator before us does not know these rules, and the webhook and the reconcilers do.
+    CRDs of the Slinky operator does not know these rules, and the webhook and the reconcilers do.
     """
 
     expression: str

@@ -24,7 +24,7 @@ LABEL_POD_HOSTNAME: Final = "nodeset.slinky.slurm.net/pod-hostname"
 LABEL_POD_PROTECT: Final = "nodeset.slinky.slurm.net/pod-protect"
 LABEL_SCALING_MODE: Final = "nodeset.slinky.slurm.net/scaling-mode"
 LABEL_REVISION: Final = "controller-revision-hash"
-LABEL_HASH: Final = "controller.kubernetes.io/hash"  # the operator before us tells revisions apart by it
+LABEL_HASH: Final = "controller.kubernetes.io/hash"  # the Slinky operator tells revisions apart by it
 
 # Labels on worker pods that tools of slurm.nebius.ai read: whether updates are told there, the revision that
 # replaces a worker, and how far that is

@@ -68,7 +68,7 @@ class ControllerStatus:
     jwt_key_secret: str = prop("Secret with the signing key in use.", default="")
     node_sets: int = prop("NodeSets that register here.", default=0)
     state_lost_since: datetime | None = prop(
-        "Since when slurmctld has been without its former state; removals stop until workers are back.",
+        "Since when slurmctld has been without its previous state; removals stop until workers are back.",
         default=None,
     )
     workers_known_since: datetime | None = prop(

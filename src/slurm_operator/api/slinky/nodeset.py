@@ -128,7 +128,7 @@ class NodeSetSettings:
         "How workers are replaced when the template changes.", default=UpdateStrategy()
     )
     revision_history_limit: int = prop(
-        "How many former revisions to keep for rollbacks.", default=0, minimum=0
+        "How many previous revisions to keep for rollbacks.", default=0, minimum=0
     )
     volume_claim_templates: list[dict[str, Any]] = prop(
         "Volumes that each worker has of its own.",

@@ -13,6 +13,7 @@ from slurm_operator.api.slinky.controller import Controller
 from slurm_operator.api.slinky.loginset import LoginSet
 from slurm_operator.api.slinky.nodeset import NodeSet
 from slurm_operator.api.slinky.restapi import RestApi
+from slurm_operator.conditions import Reason
 from slurm_operator.insight.evaluation import Verdict, reported, verdict
 from slurm_operator.insight.explain import underway
 from slurm_operator.insight.explain.chain import Case, Finding, Link, Remedy
@@ -34,28 +35,28 @@ from slurm_operator.reconcilers.shared.composed import state as state_of
 from slurm_operator.slurm.snapshot import Snapshot
 
 # What only the operator knows, because it tried: it stands in the conditions that it wrote.
-TRIED = {"WriteFailed", "ActionFailed", "SigningFailed"}
+TRIED = {Reason.WRITE_FAILED, Reason.ACTION_FAILED, Reason.SIGNING_FAILED}
 
 # A running operator needs seconds for its first word about an object.
 LOOKED_AT_WITHIN = timedelta(minutes=1)
 
 # There is nothing of the name that the spec has.
-_NAMED = {"AccountingNotFound", "ClusterNotFound", "ControllerNotFound"}
+_NAMED = {Reason.ACCOUNTING_NOT_FOUND, Reason.CLUSTER_NOT_FOUND, Reason.CONTROLLER_NOT_FOUND}
 
 # A part that waits for another one has the same trouble as that one.
 _OF_THE_CONTROLLER = {
-    "ConfigNotYetWritten",
-    "ControllerNotFound",
-    "KeyNotYetGenerated",
-    "SlurmUnreachable",
-    "UnknownToSlurm",
+    Reason.CONFIG_NOT_YET_WRITTEN,
+    Reason.CONTROLLER_NOT_FOUND,
+    Reason.KEY_NOT_YET_GENERATED,
+    Reason.SLURM_UNREACHABLE,
+    Reason.UNKNOWN_TO_SLURM,
 }
 
 # Why a daemon is not there stands in what its pods lack.
-_OF_ITS_PODS = {"DatabaseStarting", "PodsNotReady", "Starting"}
+_OF_ITS_PODS = {Reason.DATABASE_STARTING, Reason.PODS_NOT_READY, Reason.STARTING}
 
 # A change of the Controller that waits until it costs nothing. Its workers may be waiting for it.
-_HELD_BACK = {"JobsAtStake", "PlacesInUse", "PlacesUnseen", "RestartPostponed"}
+_HELD_BACK = {Reason.JOBS_AT_STAKE, Reason.PLACES_IN_USE, Reason.PLACES_UNSEEN, Reason.RESTART_POSTPONED}
 
 # So many characters at the end of two messages are no coincidence.
 _SAME = 40
@@ -263,7 +264,7 @@ def _deeper(found: Verdict, condition: Condition, case: Case) -> Finding | None:
         return _of_part(found, case)
     if isinstance(about, NodeSet):
         return _of_nodeset(about, condition, case)
-    if condition.reason == "AccountingNotReady" and isinstance(about, Controller):
+    if condition.reason == Reason.ACCOUNTING_NOT_READY and isinstance(about, Controller):
         return _of(case.picture.get(Accounting, case.namespace, about.spec.accounting), case)
     if condition.reason in _OF_THE_CONTROLLER and isinstance(about, RestApi):
         return _of(case.picture.get(Controller, case.namespace, about.spec.controller_ref.name), case)
@@ -336,14 +337,16 @@ def _of_controller(name: str, case: Case) -> Finding | None:
 
 def _of_nodeset(nodeset: NodeSet, condition: Condition, case: Case) -> Finding | None:
     pods = case.picture.find(Pod, OWNER, nodeset.metadata.uid)
-    if condition.reason == "SlurmUnreachable":  # What ails a worker, such as DNS, may ail slurmrestd too.
+    if (
+        condition.reason == Reason.SLURM_UNREACHABLE
+    ):  # What ails a worker, such as DNS, may ail slurmrestd too.
         return _of_controller(nodeset.spec.controller, case) or worst(pods, case)
-    if condition.reason == "Mismatch":
+    if condition.reason == Reason.MISMATCH:
         return _of_mismatch(nodeset, condition, case)
     found = worst(pods, case)
     if found is not None:
         return found
-    return _of_controller(nodeset.spec.controller, case) if condition.reason == "Unavailable" else None
+    return _of_controller(nodeset.spec.controller, case) if condition.reason == Reason.UNAVAILABLE else None
 
 
 def _of_mismatch(nodeset: NodeSet, condition: Condition, case: Case) -> Finding:

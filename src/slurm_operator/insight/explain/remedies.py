@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from slurm_operator.api.edited import edited_object
 from slurm_operator.api.shared.meta import HasMeta, key_of
+from slurm_operator.conditions import Reason
 from slurm_operator.insight.explain.chain import Remedy
 
 
@@ -27,101 +28,101 @@ _RIGHTS = _Way(
 _DATABASE = "kubectl -n {ns} get {kind} {name} -o jsonpath='{{.status.database}}'"
 
 _BY_REASON: dict[str, _Way] = {
-    "SecretNotFound": _Way("Create the Secret, or correct its name in the spec.", (_SECRETS, _EDIT)),
-    "SecretEntryNotFound": _Way(
+    Reason.SECRET_NOT_FOUND: _Way("Create the Secret, or correct its name in the spec.", (_SECRETS, _EDIT)),
+    Reason.SECRET_ENTRY_NOT_FOUND: _Way(
         "Add the entry to the Secret, or correct its key in the spec.", (_SECRETS, _EDIT)
     ),
-    "SecretUnread": _RIGHTS,
-    "ConfigMapUnread": _RIGHTS,
-    "ConfigUnread": _RIGHTS,
-    "KeyMissing": _Way("Put the key into the Secret that the spec names.", (_SECRETS, _EDIT)),
-    "SigningKeyMissing": _Way(
+    Reason.SECRET_UNREAD: _RIGHTS,
+    Reason.CONFIG_MAP_UNREAD: _RIGHTS,
+    Reason.CONFIG_UNREAD: _RIGHTS,
+    Reason.KEY_MISSING: _Way("Put the key into the Secret that the spec names.", (_SECRETS, _EDIT)),
+    Reason.SIGNING_KEY_MISSING: _Way(
         "Create the Secret with the signing key, or correct spec.jwtKeyRef.", (_SECRETS, _EDIT)
     ),
-    "SecretTaken": _Way("Delete that Secret, or name another one in the spec.", (_SECRETS,)),
-    "NotRefreshed": _Way(
+    Reason.SECRET_TAKEN: _Way("Delete that Secret, or name another one in the spec.", (_SECRETS,)),
+    Reason.NOT_REFRESHED: _Way(
         "Delete the Secret to have a new token signed, or set spec.refresh to true.", (_EDIT,)
     ),
-    "ConfigMapNotFound": _Way(
+    Reason.CONFIG_MAP_NOT_FOUND: _Way(
         "Create the ConfigMap, or correct its name in the spec.", ("kubectl -n {ns} get configmaps", _EDIT)
     ),
-    "AccountingNotFound": _Way(
+    Reason.ACCOUNTING_NOT_FOUND: _Way(
         "Create the Accounting, or correct spec.accountingRef.", ("kubectl -n {ns} get accountings", _EDIT)
     ),
-    "ControllerNotFound": _Way(
+    Reason.CONTROLLER_NOT_FOUND: _Way(
         "Create the Controller, or delete this object and create it again with the right controllerRef.",
         ("kubectl -n {ns} get controllers", _SHOW),
     ),
-    "ClusterNotFound": _Way(
+    Reason.CLUSTER_NOT_FOUND: _Way(
         "Create the SlurmCluster, or correct spec.clusterName.", ("kubectl -n {ns} get slurmclusters", _EDIT)
     ),
-    "PopulateFailed": _Way(
+    Reason.POPULATE_FAILED: _Way(
         "Fix what the message names; the next attempt starts without you.",
         ("kubectl -n {ns} logs job/{name}-populate-jail", _EDIT),
     ),
-    "RootTaken": _Way("Give this SlurmCluster a volume of its own in spec.volumeSources.", (_EDIT,)),
-    "Maintenance": _Way(
+    Reason.ROOT_TAKEN: _Way("Give this SlurmCluster a volume of its own in spec.volumeSources.", (_EDIT,)),
+    Reason.MAINTENANCE: _Way(
         "When the maintenance is over, set spec.maintenance of the SlurmCluster to none.",
         ("kubectl -n {ns} get slurmclusters",),
     ),
-    "ConfigRefused": _Way(
+    Reason.CONFIG_REFUSED: _Way(
         "Correct the line that the message names. The previous files stay in force until then.", (_EDIT,)
     ),
-    "RehearsalRefused": _Way(
+    Reason.REHEARSAL_REFUSED: _Way(
         "Correct what slurmctld complains about. The previous files stay in force until then.", (_EDIT,)
     ),
-    "ConfigNotTaken": _Way(
+    Reason.CONFIG_NOT_TAKEN: _Way(
         "See in slurmctld's log why it does not take the files.", ("kubectl slurm logs -d slurmctld -n {ns}",)
     ),
-    "SpecRefused": _Way("Correct the field that the message names.", (_EDIT,)),
-    "FilesCollide": _Way("Rename one of the files.", (_EDIT,)),
-    "NameTaken": _Way(
+    Reason.SPEC_REFUSED: _Way("Correct the field that the message names.", (_EDIT,)),
+    Reason.FILES_COLLIDE: _Way("Rename one of the files.", (_EDIT,)),
+    Reason.NAME_TAKEN: _Way(
         "Delete the other object if nobody needs it, or choose another name.",
         ("kubectl -n {ns} get {other} -o yaml", _EDIT),
     ),
-    "HostnameInvalid": _Way(
+    Reason.HOSTNAME_INVALID: _Way(
         "Correct or remove that annotation of the node; then its worker is created.",
         ("kubectl annotate node NODE nodeset.slinky.slurm.net/hostname-override-",),
     ),
-    "FormerPart": _Way("Delete what is left of the former one, or choose another name.", (_SHOW,)),
-    "KeysDiffer": _Way("Set slurmKeyRef of both to the same Secret.", (_EDIT,)),
-    "DatabaseNotConfigured": _Way("Say which database to use.", (_EDIT,)),
-    "DatabaseAddress": _Way(
+    Reason.FORMER_PART: _Way("Delete what is left of the previous one, or choose another name.", (_SHOW,)),
+    Reason.KEYS_DIFFER: _Way("Set slurmKeyRef of both to the same Secret.", (_EDIT,)),
+    Reason.DATABASE_NOT_CONFIGURED: _Way("Say which database to use.", (_EDIT,)),
+    Reason.DATABASE_ADDRESS: _Way(
         "Start the database, let this namespace connect to it, or correct its host and port. slurmdbd then "
         "starts within seconds.",
         (_DATABASE, "kubectl slurm logs -d slurmdbd -n {ns}"),
     ),
-    "DatabaseGrant": _Way(
+    Reason.DATABASE_GRANT: _Way(
         "Run the GRANT of the message in the database. slurmdbd then starts within seconds.",
         (_DATABASE,),
     ),
-    "DatabaseLogin": _Way(
+    Reason.DATABASE_LOGIN: _Way(
         "Correct the password in the Secret, or the account in the database.", (_DATABASE, _SECRETS)
     ),
-    "SlurmUnreachable": _Way(
+    Reason.SLURM_UNREACHABLE: _Way(
         "See whether slurmrestd and slurmctld run, and what they say.",
         ("kubectl slurm logs -d slurmrestd -n {ns}", "kubectl slurm logs -d slurmctld -n {ns}"),
     ),
-    "DrainOverdue": _Way(
+    Reason.DRAIN_OVERDUE: _Way(
         "Wait, or ask the owners of the jobs; drainPolicy.type says what may be ended.",
         ("squeue -w {name}", _EDIT),
     ),
-    "Unresponsive": _Way(
+    Reason.UNRESPONSIVE: _Way(
         "See what the slurmd of that worker waits for. When it answers again, it takes jobs again.",
         ("kubectl -n {ns} get pods -l app.kubernetes.io/instance={name}",),
     ),
-    "JobsAtStake": _Way(
+    Reason.JOBS_AT_STAKE: _Way(
         "Wait for these jobs, or ask their owners; then the change is made automatically.", ("squeue",)
     ),
-    "PlacesInUse": _Way(
+    Reason.PLACES_IN_USE: _Way(
         "Put the switches or blocks back into the topology file, or move the nodes first.",
         ("scontrol show nodes", _EDIT),
     ),
-    "NodeSetUnreadable": _Way(
+    Reason.NODE_SET_UNREADABLE: _Way(
         "Correct the field of the NodeSet that the operator's log names, or delete the NodeSet.",
         ("kubectl -n {ns} get nodesets -o yaml",),
     ),
-    "StateLost": _Way("See the message; running jobs go on without slurmctld knowing them.", (_SHOW,)),
+    Reason.STATE_LOST: _Way("See the message; running jobs go on without slurmctld knowing them.", (_SHOW,)),
 }
 
 # What the message says decides, where the reason alone does not.

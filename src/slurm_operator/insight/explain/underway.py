@@ -38,7 +38,7 @@ def _link(found: Verdict, wait: Wait) -> Link:
 
 
 def _replaced(name: str, seen: Workers) -> Iterator[Link]:
-    """What is different between the spec and what its former workers were made from."""
+    """What is different between the spec and what its previous workers were made from."""
     former = seen.former
     if not former:
         return

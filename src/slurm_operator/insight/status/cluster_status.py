@@ -13,6 +13,7 @@ from slurm_operator.api.slinky.cluster_status import JobCounts
 from slurm_operator.api.slinky.controller import Controller
 from slurm_operator.api.slinky.nodeset import NodeSet
 from slurm_operator.api.slinky.nodeset_status import NodeSetStatus
+from slurm_operator.conditions import Reason
 from slurm_operator.insight.clusters import DAEMONS, Part, SlurmCluster, Whole, controller_of
 from slurm_operator.insight.collect import Limited, Unseen
 from slurm_operator.insight.drain.decide import SLURM_USER, reason_text
@@ -38,7 +39,7 @@ SHOWN_JOBS = 5
 TAKES_NO_JOBS = "TakesNoJobs"
 
 # Why a rollout stands still, in the words of Progressing.
-_HALTED = ("AwaitsDeletion", "AwaitsWindow", "AwaitsWorkers")
+_HALTED = (Reason.AWAITS_DELETION, Reason.AWAITS_WINDOW, Reason.AWAITS_WORKERS)
 
 # Their status says which Slurm it is.
 _VERSIONED = (Cluster, Controller)

@@ -16,7 +16,7 @@ from slurm_operator.manifests.meta import Manifest
 
 NAME: Final = "slurm-operator-webhook"
 DOMAIN: Final = "slinky.slurm.net"
-SECRET_PATH: Final = "/validate--v1-secret"  # noqa: S105 - a path, named by the operator before us
+SECRET_PATH: Final = "/validate--v1-secret"  # noqa: S105 - a path, named by the Slinky operator
 BINDING_PATH: Final = "/mutate--v1-binding"
 
 _SYSTEM: Final = ("kube-node-lease", "kube-public", "kube-system")

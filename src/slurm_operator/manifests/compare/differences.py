@@ -22,7 +22,7 @@ INPUT_DIGEST_AS_WRITTEN = "slinky.slurm.net/input-digest-as-written"
 # Beside it, the digest of the template that was built from that: tells a newer builder from a foreign edit.
 TEMPLATE_DIGEST = "slinky.slurm.net/template-digest"
 
-# Beside the first, the digest of a template that the operator before us made and that we go on with: when it
+# Beside the first, the digest of a template that the Slinky operator made and that we go on with: when it
 # makes another one while we are away, that is the one to go on with.
 KEPT_TEMPLATE = "slinky.slurm.net/kept-template"
 
@@ -86,12 +86,12 @@ def settled_template(desired: Manifest, live: Child | None) -> Manifest:
 
 
 def _is_theirs(template: Mapping[str, Any]) -> bool:
-    """The operator before us built it: it writes name and namespace into a template, and nobody else does."""
+    """The Slinky operator built it: it writes name and namespace into a template, and nobody else does."""
     return "namespace" in (template.get("metadata") or {})
 
 
 def _is_inherited(desired: Manifest, live: Child | None) -> bool:
-    """Made by the operator before us, for the spec as it is now: its pods go on as they are.
+    """Made by the Slinky operator, for the spec as it is now: its pods go on as they are.
 
     It left no digest of its input. Images are what people change most, so they tell whether it had kept up.
     """

@@ -1,6 +1,6 @@
 """Pods and containers as a typed Go client writes them back: without zeros, with what it always writes.
 
-The operator before us hashes this text. To give a worker the label that it looks for, we write the same.
+The Slinky operator hashes this text. To give a worker the label that it looks for, we write the same.
 """
 
 import json

@@ -7,6 +7,7 @@ import re
 
 from slurm_operator import wire
 from slurm_operator.api.shared.auth import SlurmUser
+from slurm_operator.conditions import Reason
 from slurm_operator.manifests.meta import Manifest
 from slurm_operator.manifests.objects import ContainerStateTerminated, Pod
 from slurm_operator.reconcilers.accounting.database import Address
@@ -91,7 +92,7 @@ def container(image: str, address: Address, user: SlurmUser) -> Manifest:
 class Verdict(wire.Record):
     """What the check found. Without a reason the database can be used; `advice` says what to improve."""
 
-    reason: str = ""
+    reason: Reason | None = None
     message: str = ""
     version: str = ""
     advice: str = ""
@@ -113,7 +114,9 @@ def _read(ended: ContainerStateTerminated, address: Address) -> Verdict:
     if ended.exit_code == 0:
         return _found(said)
     found = re.search(r"ERROR (\d+)", said)
-    reason, why = _TROUBLES.get(int(found[1]) if found else 0, ("DatabaseUnusable", "cannot be used: {said}"))
+    reason, why = _TROUBLES.get(
+        int(found[1]) if found else 0, (Reason.DATABASE_UNUSABLE, "cannot be used: {said}")
+    )
     words = why.format(
         said=said,
         user=address.user,
@@ -141,11 +144,11 @@ def _seconds(facts: dict[str, str]) -> int:
 
 
 _NO_ANSWER = (
-    "DatabaseAddress",
+    Reason.DATABASE_ADDRESS,
     "does not answer. Is it running, may this namespace connect to it, are host and port right? ({said})",
 )
 _NO_GRANT = (
-    "DatabaseGrant",
+    Reason.DATABASE_GRANT,
     "lets user {user!r} in, but not do what slurmdbd must. Run there: GRANT ALL ON `{database}`.* TO "
     "'{user}'@'%'; ({said})",
 )
@@ -155,20 +158,23 @@ _TROUBLES = {
     2002: _NO_ANSWER,
     2003: _NO_ANSWER,
     2013: _NO_ANSWER,
-    2005: ("DatabaseAddress", "has no address: the name {host!r} is unknown. Correct the host. ({said})"),
+    2005: (
+        Reason.DATABASE_ADDRESS,
+        "has no address: the name {host!r} is unknown. Correct the host. ({said})",
+    ),
     1130: (
-        "DatabaseLogin",
+        Reason.DATABASE_LOGIN,
         "accepts no user from this pod's address. Its account must be {user!r}@'%', or one for this network. "
         "({said})",
     ),
     1045: (
-        "DatabaseLogin",
+        Reason.DATABASE_LOGIN,
         "refuses user {user!r} with the password in Secret {secret!r}. Correct one of them. ({said})",
     ),
-    1698: ("DatabaseLogin", "does not let user {user!r} in by password. Give it one. ({said})"),
-    1040: ("DatabaseBusy", "has no connection left. Raise max_connections there. ({said})"),
-    1290: ("DatabaseReadOnly", "is read-only. Name the one that takes writes. ({said})"),
-    1836: ("DatabaseReadOnly", "is read-only. Name the one that takes writes. ({said})"),
-    3159: ("DatabaseTls", "wants TLS. Set StorageParameters in extraConf. ({said})"),
+    1698: (Reason.DATABASE_LOGIN, "does not let user {user!r} in by password. Give it one. ({said})"),
+    1040: (Reason.DATABASE_BUSY, "has no connection left. Raise max_connections there. ({said})"),
+    1290: (Reason.DATABASE_READ_ONLY, "is read-only. Name the one that takes writes. ({said})"),
+    1836: (Reason.DATABASE_READ_ONLY, "is read-only. Name the one that takes writes. ({said})"),
+    3159: (Reason.DATABASE_TLS, "wants TLS. Set StorageParameters in extraConf. ({said})"),
     **dict.fromkeys((1044, 1142, 1143, 1227, 1370, 1410), _NO_GRANT),
 }

@@ -7,6 +7,7 @@ from slurm_operator.api.shared import keys, names
 from slurm_operator.api.shared.meta import ObjectKey
 from slurm_operator.api.slinky import key_secrets
 from slurm_operator.api.slinky.accounting import Accounting
+from slurm_operator.conditions import Reason
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.meta import Manifest
 from slurm_operator.manifests.objects import Secret
@@ -90,7 +91,7 @@ def missing_password(seen: Seen) -> list[GenerateSecret]:
             recipe="password",
             entry=seen.address.password.key,
             size=PASSWORD_BYTES,
-            reason="Generated",
+            reason=Reason.GENERATED,
             message=f"generated a password for MariaDB in Secret {manifest['metadata']['name']}",
         )
     ]
@@ -135,7 +136,7 @@ def leftovers(seen: Seen, wanted: list[Manifest]) -> Iterator[Action]:
             kind=kinds.SECRET,
             key=ObjectKey(meta.namespace, meta.name),
             uid=meta.uid,
-            reason="Deleted",
+            reason=Reason.DELETED,
             message=f"deleted Secret {meta.name}: slurmdbd runs elsewhere now",
         )
 
@@ -146,7 +147,7 @@ def _is_ours(secret: Secret, seen: Seen) -> bool:
 
 
 def _is_absent(fact: SecretHandle | Need | None) -> bool:
-    return isinstance(fact, Need) and fact.reason == "KeyNotYetGenerated"
+    return isinstance(fact, Need) and fact.reason == Reason.KEY_NOT_YET_GENERATED
 
 
 def _generate(manifest: Manifest, entry: str, size: int) -> GenerateSecret:
@@ -155,6 +156,6 @@ def _generate(manifest: Manifest, entry: str, size: int) -> GenerateSecret:
         recipe="random",
         entry=entry,
         size=size,
-        reason="Generated",
+        reason=Reason.GENERATED,
         message=f"generated a key in Secret {manifest['metadata']['name']}",
     )

@@ -8,6 +8,7 @@ from slurm_operator.api.shared import names
 from slurm_operator.api.shared.refs import SecretKey
 from slurm_operator.api.slinky.accounting import Accounting
 from slurm_operator.api.slinky.controller import Controller
+from slurm_operator.conditions import Reason
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.secrets import SecretHandle
 from slurm_operator.plan.world import World
@@ -22,7 +23,7 @@ def made_once(
 ) -> SecretHandle | Need:
     """One entry of a generated Secret; without it, whether it is still to be made or was lost."""
     found = dependencies.generated_value(world, namespace, ref, whose)
-    if not isinstance(found, Need) or found.reason != "KeyNotYetGenerated":
+    if not isinstance(found, Need) or found.reason != Reason.KEY_NOT_YET_GENERATED:
         return found
     for kind, name in users:
         if world.child(kind, namespace, name) is not None:
@@ -30,7 +31,7 @@ def made_once(
                 f"Secret {ref.name!r} is gone, and {kind.kind} {name!r} goes on with what was in it. "
                 f"Put it back from a copy; to start over, delete {kind.kind} {name!r}."
             )
-            return wire.replace(found, reason="KeyLost", message=message, comes=False)
+            return wire.replace(found, reason=Reason.KEY_LOST, message=message, comes=False)
     return found
 
 

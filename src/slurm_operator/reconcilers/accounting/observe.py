@@ -12,6 +12,7 @@ from slurm_operator.api.shared.refs import ConfigMapKey, SecretKey
 from slurm_operator.api.slinky import key_secrets
 from slurm_operator.api.slinky.accounting import Accounting
 from slurm_operator.api.slinky.controller import Controller
+from slurm_operator.conditions import Reason
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.builders.workloads import Rollout, rollout
 from slurm_operator.manifests.events import Event
@@ -77,7 +78,7 @@ class Seen:
     def _database_need(self) -> Need | None:
         if self.address is None:
             message = "slurmdbd needs a database: set spec.storageConfig, or spec.managed for one of its own."
-            return Need(subject="database", reason="DatabaseNotConfigured", message=message)
+            return Need(subject="database", reason=Reason.DATABASE_NOT_CONFIGURED, message=message)
         if isinstance(self.password, Need):
             return self.password
         # Once slurmdbd runs, it waits for a database that is away.
@@ -85,7 +86,7 @@ class Seen:
         if self.address.is_managed and is_first_start and not (self.mariadb and self.mariadb.works):
             why = "; ".join(self.mariadb_troubles) or "it is starting"
             message = f"waiting for MariaDB at {self.address}: {why}."
-            return Need(subject="MariaDB", reason="DatabaseStarting", message=message, comes=True)
+            return Need(subject="MariaDB", reason=Reason.DATABASE_STARTING, message=message, comes=True)
         return None
 
     @property
@@ -99,7 +100,7 @@ class Seen:
             return None
         subject = f"Secret {self.accounting.child_names.config}"
         message = f"waiting for {subject}, which cannot be read: {self.conf_secret.why}."
-        return Need(subject=subject, reason="SecretUnread", message=message)
+        return Need(subject=subject, reason=Reason.SECRET_UNREAD, message=message)
 
     @property
     def _conf_need(self) -> Need | None:
@@ -107,7 +108,7 @@ class Seen:
         if not complaint:
             return None
         message = f"spec.extraConf would stop slurmdbd, so it is not applied: {complaint}."
-        return Need(subject=conf.FILE, reason="ConfigRefused", message=message)
+        return Need(subject=conf.FILE, reason=Reason.CONFIG_REFUSED, message=message)
 
 
 def observe(key: ObjectKey, world: World) -> Seen | None:
@@ -150,7 +151,7 @@ def observe(key: ObjectKey, world: World) -> Seen | None:
 
 
 def _as_held(accounting: Accounting, controllers: list[Controller], world: World) -> Accounting:
-    """While workers keep a Controller from another authentication, slurmdbd keeps the former one as well."""
+    """While workers keep a Controller from another authentication, slurmdbd keeps the previous one, too."""
     held = [one for one in controllers if dependencies.is_auth_held(one, world)]
     if not held:
         return accounting
@@ -210,4 +211,4 @@ def _jwks(namespace: str, ref: ConfigMapKey | None, world: World) -> Need | None
             message = f"{subject} has no entry {ref.key!r}, which spec.jwksKeyRef names."
         case _:
             message = f"waiting for {subject}, which spec.jwksKeyRef names: there is none yet."
-    return Need(subject=subject, reason="JwksNotFound", message=message)
+    return Need(subject=subject, reason=Reason.JWKS_NOT_FOUND, message=message)

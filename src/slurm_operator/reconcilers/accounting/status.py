@@ -2,6 +2,7 @@
 
 from slurm_operator.api.shared import names
 from slurm_operator.api.slinky import key_secrets
+from slurm_operator.conditions import Reason
 from slurm_operator.manifests.meta import Manifest
 from slurm_operator.plan.conditions import DEGRADED, PROGRESSING, READY, Condition, false, true
 from slurm_operator.plan.plan import Outcome, Plan
@@ -33,17 +34,19 @@ def external(seen: Seen, plan: Plan) -> list[Condition]:
     complaints = [*key_complaints(seen), *missing_keys(seen)]
     waits = plan.waits
     return [
-        true(READY, "External", message),
-        true(PROGRESSING, waits[0].reason, waits[0].message) if waits else false(PROGRESSING, "UpToDate"),
+        true(READY, Reason.EXTERNAL, message),
+        true(PROGRESSING, waits[0].reason, waits[0].message)
+        if waits
+        else false(PROGRESSING, Reason.UP_TO_DATE),
         true(DEGRADED, complaints[0].reason, complaints[0].message)
         if complaints
-        else false(DEGRADED, "AsExpected"),
+        else false(DEGRADED, Reason.AS_EXPECTED),
     ]
 
 
 def database_need(seen: Seen) -> list[Need]:
     """What keeps slurmdbd from using its database, as the check before its start found."""
-    if seen.verdict is None or not seen.verdict.reason:
+    if seen.verdict is None or seen.verdict.reason is None:
         return []
     return [Need(subject="database", reason=seen.verdict.reason, message=seen.verdict.message)]
 
@@ -52,7 +55,7 @@ def database_complaint(seen: Seen) -> list[Need]:
     if seen.verdict is None or not seen.verdict.advice:
         return []
     message = f"The database at {seen.address} works, but {seen.verdict.advice}"
-    return [Need(subject="database", reason="DatabaseSettings", message=message)]
+    return [Need(subject="database", reason=Reason.DATABASE_SETTINGS, message=message)]
 
 
 def key_complaints(seen: Seen) -> list[Need]:
@@ -67,7 +70,7 @@ def key_complaints(seen: Seen) -> list[Need]:
                 f"Accounting the one in Secret {ours.name!r}. They only trust each other with the same key: "
                 "set slurmKeyRef of both to the same Secret."
             )
-            found.append(Need(subject="keys", reason="KeysDiffer", message=message))
+            found.append(Need(subject="keys", reason=Reason.KEYS_DIFFER, message=message))
     return found
 
 
@@ -81,7 +84,7 @@ def missing_keys(seen: Seen) -> list[Need]:
         f"Controller {relying[0]!r} needs the key of the slurmdbd at {endpoint(seen)} to talk to it. Put it "
         f"into Secret {ref.name!r} as {ref.key!r}, or name it in slurmKeyRef of both."
     )
-    return [Need(subject="keys", reason="KeysMissing", message=message)]
+    return [Need(subject="keys", reason=Reason.KEYS_MISSING, message=message)]
 
 
 def status_fields(seen: Seen) -> Manifest:
@@ -112,7 +115,7 @@ def database_facts(seen: Seen) -> Manifest:
     return {
         "address": str(seen.address),
         "managed": seen.address is not None and seen.address.is_managed,
-        "reachable": verdict is not None and not verdict.reason,
+        "reachable": verdict is not None and verdict.reason is None,
         "version": verdict.version if verdict is not None else "",
         "message": (verdict.message or verdict.advice) if verdict is not None else "",
     }

@@ -3,9 +3,12 @@
 from collections.abc import Iterator
 
 from slurm_operator.api.schema.explicit_fields import explicit_fields
+from slurm_operator.api.shared.conditions import Truth
+from slurm_operator.api.slinky.cluster import Isolation
+from slurm_operator.conditions import Reason
 from slurm_operator.plan import failing
 from slurm_operator.plan.actions import Apply, Create
-from slurm_operator.plan.conditions import DEGRADED, PROGRESSING, READY, Condition, false, true
+from slurm_operator.plan.conditions import DEGRADED, PROGRESSING, READY, Condition, false, quoted, true
 from slurm_operator.plan.plan import Outcome, Plan
 from slurm_operator.reconcilers.cluster.desired import chosen_isolation, is_persistent
 from slurm_operator.reconcilers.cluster.observe import Seen
@@ -13,10 +16,18 @@ from slurm_operator.reconcilers.shared.composed import PART_TYPES, Part, State, 
 from slurm_operator.slurm.snapshot import Unreachable
 
 ISOLATION = "Isolation"
+_ISOLATED = {Isolation.PROCESS: Reason.PROCESS, Isolation.CGROUP: Reason.CGROUP}
 PERSISTENT = "Persistent"
 
 # What the user has to fix before anything continues; other waits end without the user.
-_STUCK = {"SpecRefused", "NameTaken", "FormerPart", "SecretNotFound", "SecretEntryNotFound", "SecretUnread"}
+_STUCK = {
+    Reason.SPEC_REFUSED,
+    Reason.NAME_TAKEN,
+    Reason.FORMER_PART,
+    Reason.SECRET_NOT_FOUND,
+    Reason.SECRET_ENTRY_NOT_FOUND,
+    Reason.SECRET_UNREAD,
+}
 
 
 def conditions(seen: Seen, plan: Plan, outcome: Outcome) -> Iterator[Condition]:
@@ -36,24 +47,24 @@ def parts(seen: Seen) -> list[Part]:
 
 def _ready(seen: Seen, plan: Plan, states: list[State]) -> Condition:
     if seen.meta.is_terminating:
-        return false(READY, "Deleting", "The Cluster is being deleted.")
+        return false(READY, Reason.DELETING, "The Cluster is being deleted.")
     for wait in plan.waits:
         if wait.reason in _STUCK:
             return false(READY, wait.reason, wait.message)
     waiting = [one for one in states if not one.is_ready]
     for one in sorted(waiting, key=lambda one: not one.is_degraded):
-        return false(READY, one.reason, _counted(one, waiting))
+        return quoted(READY, Truth.FALSE, one.reason, _counted(one, waiting))
     if _is_being_made(plan):
-        return false(READY, "Starting", "Its parts are being made.")
+        return false(READY, Reason.STARTING, "Its parts are being made.")
     if isinstance(seen.slurm, Unreachable) and _should_answer(seen):
-        return false(READY, "SlurmUnreachable", _unreachable(seen.slurm))
+        return false(READY, Reason.SLURM_UNREACHABLE, _unreachable(seen.slurm))
     where = f"Slurm answers at {seen.cluster.spec.server}." if seen.cluster.spec.is_adopted else ""
-    return true(READY, "Working", where or "All parts are ready, and Slurm answers.")
+    return true(READY, Reason.WORKING, where or "All parts are ready, and Slurm answers.")
 
 
 def _is_being_made(plan: Plan) -> bool:
     """A part was not there when we looked."""
-    return any(isinstance(step, Apply | Create) and step.reason == "Created" for step in plan.actions())
+    return any(isinstance(step, Apply | Create) and step.reason == Reason.CREATED for step in plan.actions())
 
 
 def _should_answer(seen: Seen) -> bool:
@@ -69,7 +80,7 @@ def _counted(cause: State, waiting: list[State]) -> str:
 def _progressing(plan: Plan, outcome: Outcome, states: list[State]) -> Condition:
     if outcome.failed:
         held = "".join(f" Besides: {wait.message}" for wait in plan.waits[:1])
-        return true(PROGRESSING, "Retrying", f"{failing.retried(outcome)}{held}")
+        return true(PROGRESSING, Reason.RETRYING, f"{failing.retried(outcome)}{held}")
     for wait in plan.waits:
         if wait.reason in _STUCK:
             return false(PROGRESSING, wait.reason, "No changes will be made until this is fixed.")
@@ -77,10 +88,10 @@ def _progressing(plan: Plan, outcome: Outcome, states: list[State]) -> Condition
         return true(PROGRESSING, wait.reason, wait.message)
     for one in states:
         if one.is_progressing:
-            return true(PROGRESSING, *under_way(one))
+            return quoted(PROGRESSING, Truth.TRUE, *under_way(one))
     if _is_being_made(plan):
-        return true(PROGRESSING, "Starting", "Its parts are being made.")
-    return false(PROGRESSING, "UpToDate")
+        return true(PROGRESSING, Reason.STARTING, "Its parts are being made.")
+    return false(PROGRESSING, Reason.UP_TO_DATE)
 
 
 def _degraded(seen: Seen, plan: Plan, states: list[State]) -> Condition:
@@ -89,11 +100,11 @@ def _degraded(seen: Seen, plan: Plan, states: list[State]) -> Condition:
             return true(DEGRADED, wait.reason, wait.message)
     for one in states:
         if one.is_degraded:
-            return true(DEGRADED, one.reason, str(one))
+            return quoted(DEGRADED, Truth.TRUE, one.reason, str(one))
     is_up = seen.cluster.spec.is_adopted or all(one.is_ready for one in states)
     if is_up and not _is_being_made(plan) and isinstance(seen.slurm, Unreachable) and _should_answer(seen):
-        return true(DEGRADED, "SlurmUnreachable", _unreachable(seen.slurm))
-    return false(DEGRADED, "AsExpected")
+        return true(DEGRADED, Reason.SLURM_UNREACHABLE, _unreachable(seen.slurm))
+    return false(DEGRADED, Reason.AS_EXPECTED)
 
 
 def _unreachable(slurm: Unreachable) -> str:
@@ -103,18 +114,20 @@ def _unreachable(slurm: Unreachable) -> str:
 def _isolation(seen: Seen) -> Condition:
     chosen = chosen_isolation(seen)
     meaning = f"isolation {chosen.mode}, {chosen.why}: {chosen.mode.meaning}"
-    return true(ISOLATION, str(chosen.mode).capitalize(), meaning)
+    return true(ISOLATION, _ISOLATED[chosen.mode], meaning)
 
 
 def _persistent(seen: Seen) -> Condition:
     if is_persistent(seen):
         unseen = " Whether there is a default StorageClass could not be read." if _is_unseen(seen) else ""
-        return true(PERSISTENT, "Volume", f"slurmctld's state is on a volume and outlives its pod.{unseen}")
+        return true(
+            PERSISTENT, Reason.VOLUME, f"slurmctld's state is on a volume and outlives its pod.{unseen}"
+        )
     if seen.cluster.spec.controller.persistence.enabled is False:
-        return false(PERSISTENT, "TurnedOff", "As spec asks, slurmctld forgets all jobs with its pod.")
+        return false(PERSISTENT, Reason.TURNED_OFF, "As spec asks, slurmctld forgets all jobs with its pod.")
     return false(
         PERSISTENT,
-        "NoDefaultStorageClass",
+        Reason.NO_DEFAULT_STORAGE_CLASS,
         "There was no default StorageClass when the cluster was created, so slurmctld forgets all jobs with "
         "its pod. For a cluster to keep, create a default StorageClass, or name one in "
         "spec.controller.persistence.storageClassName, and create the Cluster again.",

@@ -9,6 +9,7 @@ from slurm_operator.api.shared import names
 from slurm_operator.api.shared.meta import key_of
 from slurm_operator.api.slinky.cluster import Cluster
 from slurm_operator.api.slinky.controller import cluster_name_problems
+from slurm_operator.conditions import Reason
 from slurm_operator.manifests.meta import Child, Manifest
 from slurm_operator.manifests.objects import Unread
 from slurm_operator.plan.actions import Action, Wait
@@ -31,7 +32,7 @@ def decide(seen: Seen, now: datetime) -> Plan:
         return plan(held, lane("farewell", farewell(seen)))
     if seen.cluster.spec.is_adopted:
         return plan(held, lane("adopted", adopted(seen)))
-    refused = [Wait(subject="spec", reason="SpecRefused", message=str(one)) for one in problems(seen)]
+    refused = [Wait(subject="spec", reason=Reason.SPEC_REFUSED, message=str(one)) for one in problems(seen)]
     if refused:
         return plan(held, lane("spec", refused))
     wanted = desired(seen)
@@ -79,7 +80,7 @@ def adopted(seen: Seen) -> Iterator[Action]:
                 f"{part_name(part)} was made before spec.server was set. It is left as it is; "
                 "take spec.server away again, or delete it."
             )
-            yield Wait(subject=part_name(part), reason="FormerPart", message=message)
+            yield Wait(subject=part_name(part), reason=Reason.FORMER_PART, message=message)
 
 
 def _lanes(seen: Seen, wanted: list[Manifest]) -> Iterator[Lane]:
@@ -125,7 +126,7 @@ def _file_step(seen: Seen, manifest: Manifest) -> Action | None:
     subject, there = f"ConfigMap {manifest['metadata']['name']}", seen.cgroup_conf
     if isinstance(there, Unread):
         message = f"waiting for {subject}, which cannot be read: {there.why}."
-        return Wait(subject=subject, reason="ConfigMapUnread", message=message)
+        return Wait(subject=subject, reason=Reason.CONFIG_MAP_UNREAD, message=message)
     if there is not None and not is_owned(there, seen.meta):
         message = f"{subject} exists already and was not made by this Cluster; it is left alone."
         return Wait(subject=subject, reason=NAME_TAKEN, message=message)

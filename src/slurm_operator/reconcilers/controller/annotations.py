@@ -3,6 +3,7 @@
 from typing import Final
 
 from slurm_operator.api.shared import belonging
+from slurm_operator.conditions import Reason
 from slurm_operator.manifests.meta import Child
 
 REHEARSAL_APP: Final = "slurm-rehearsal"
@@ -31,7 +32,7 @@ REFUSED_DIGEST: Final = "slinky.slurm.net/config-refused"
 REFUSED_REASON: Final = "slinky.slurm.net/config-refused-reason"
 
 # The reason of the write that remembers a configuration which works.
-CONFIG_KEPT: Final = "ConfigKept"
+CONFIG_KEPT: Final = Reason.CONFIG_KEPT
 
 # What a Service is for: all clients, whose Service alone Prometheus scrapes, or one slurmctld of several.
 SERVICE_ROLE: Final = "controller.slinky.slurm.net/service"

@@ -9,6 +9,7 @@ from slurm_operator.api.shared.conditions import READY, Condition, Truth
 from slurm_operator.api.shared.meta import key_of
 from slurm_operator.api.slinky.accounting import Accounting
 from slurm_operator.api.slinky.controller import Controller
+from slurm_operator.conditions import Reason
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.compare.differences import changes
 from slurm_operator.manifests.meta import Child, Manifest
@@ -86,7 +87,7 @@ def decide(seen: Seen, now: datetime) -> Plan:
 def held_with_copies(seen: Seen, held: list[Action], ring: Step) -> list[Lane]:
     """What we keep for a Controller is made only when it cannot go without us: nobody else deletes it."""
     copied = [*signing_copies.copies(seen), *key_copies.munge_copy(seen)]
-    if any(step.reason == "Held" for step in held) and rotation.ring(seen) is None:
+    if any(step.reason == Reason.HELD for step in held) and rotation.ring(seen) is None:
         return [lane("deletion", held, copied, *ring.stages)]
     return [lane("deletion", held), lane("signing keys", copied), ring.lane("key ring")]
 
@@ -116,15 +117,15 @@ def auth_held(seen: Seen) -> list[Action]:
         message = (
             f"spec.auth.type asks for {seen.held_auth}, and there are workers: their jobs could not report "
             "their end any more. It changes when the last worker is gone. Scale the NodeSets to 0, which "
-            "waits for the jobs, or put the former type back."
+            "waits for the jobs, or put the previous type back."
         )
-        return [Wait(subject="authentication", reason="AuthHeld", message=message)]
+        return [Wait(subject="authentication", reason=Reason.AUTH_HELD, message=message)]
     accounting, own = seen.accounting, type_of(seen.controller.spec.auth)
     if accounting is None or type_of(accounting.spec.auth) is own:
         return []
     theirs = f"Accounting {accounting.metadata.name!r} authenticates with {type_of(accounting.spec.auth)}"
     message = f"{theirs}, this Controller with {own}: neither trusts the other. Give both the same spec.auth."
-    return [Wait(subject="authentication", reason="AuthDiffers", message=message)]
+    return [Wait(subject="authentication", reason=Reason.AUTH_DIFFERS, message=message)]
 
 
 def keys(seen: Seen) -> list[Action]:
@@ -134,7 +135,8 @@ def keys(seen: Seen) -> list[Action]:
     every = (seen.slurm_key, seen.signing_key, *([seen.munge_key] if seen.munge_key is not None else []))
     lacking = [key for key in every if key.trouble and not key.is_ours_to_make]
     waits = [
-        Wait(subject=f"Secret {key.ref.name}", reason="KeyMissing", message=key.trouble) for key in lacking
+        Wait(subject=f"Secret {key.ref.name}", reason=Reason.KEY_MISSING, message=key.trouble)
+        for key in lacking
     ]
     # Workers that are still to leave have the key that was lost: it is put back, if need be.
     is_to_be_put_back = seen.is_going and bool(key_copies.lost(seen))
@@ -181,7 +183,7 @@ def why_not_start(seen: Seen) -> Wait | None:
         return None
     return Wait(
         subject=f"Accounting {accounting.metadata.name}",
-        reason="AccountingNotReady",
+        reason=Reason.ACCOUNTING_NOT_READY,
         message=_unanswered(accounting, ready),
     )
 
@@ -208,7 +210,7 @@ def _made_anew(seen: Seen, there: Child, fields: Iterable[str]) -> DeleteObject:
         kind=kinds.STATEFUL_SET,
         key=key_of(there),
         uid=there.metadata.uid,
-        reason="MadeAnew",
+        reason=Reason.MADE_ANEW,
         message=f"recreated StatefulSet {there.metadata.name} and kept its pods: {', '.join(fields)} changed",
         keeps_dependents=True,
     )

@@ -1,6 +1,7 @@
 """The objects that one Controller should have, apart from what the configuration pipeline decides."""
 
 from slurm_operator.api.slinky.controller import Controller, good_config
+from slurm_operator.conditions import Reason
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.meta import Manifest
 from slurm_operator.plan.actions import GenerateSecret
@@ -81,6 +82,6 @@ def _generated(seen: Seen, key: Key, size: int) -> GenerateSecret:
         recipe="random",
         entry=key.ref.key,
         size=size,
-        reason="KeyGenerated",
+        reason=Reason.KEY_GENERATED,
         message=f"made a key in Secret {key.ref.name}; it stays when the Controller is deleted",
     )

@@ -116,7 +116,7 @@ class Seen:
 
     @property
     def has_inherited_pods(self) -> bool:
-        """A slurmctld is in a pod of the operator before us: ready while it lives, also when it stands by."""
+        """A slurmctld is in a pod of the Slinky operator: ready while it lives, also when it stands by."""
         return any(names.KEY_RING not in pod.metadata.annotations for pod in self.pods)
 
     @property

@@ -1,6 +1,7 @@
 """What a Controller says about itself."""
 
 from slurm_operator.api.slinky.controller import controller_pod
+from slurm_operator.conditions import Reason
 from slurm_operator.manifests.meta import Manifest
 from slurm_operator.manifests.pod_troubles import troubles
 from slurm_operator.plan import failing
@@ -22,20 +23,20 @@ from slurm_operator.slurm.snapshot import Snapshot
 
 # Waits that end without anybody's help: something is on its way. All others are for somebody to fix.
 _ON_ITS_WAY = {
-    "AccountingNotReady",
-    "CannotReconfigure",
-    "ConfigOnItsWay",
-    "InUse",
-    "JobsAtStake",
-    "NodeSetsMayFollow",
-    "OneAtATime",
-    "PartitionInUse",
-    "PlacesUnseen",
-    "Rehearsing",
-    "RehearsalCutOff",
-    "RestartPostponed",
-    "RotatingKey",
-    "Verifying",
+    Reason.ACCOUNTING_NOT_READY,
+    Reason.CANNOT_RECONFIGURE,
+    Reason.CONFIG_ON_ITS_WAY,
+    Reason.IN_USE,
+    Reason.JOBS_AT_STAKE,
+    Reason.NODE_SETS_MAY_FOLLOW,
+    Reason.ONE_AT_ATIME,
+    Reason.PARTITION_IN_USE,
+    Reason.PLACES_UNSEEN,
+    Reason.REHEARSING,
+    Reason.REHEARSAL_CUT_OFF,
+    Reason.RESTART_POSTPONED,
+    Reason.ROTATING_KEY,
+    Reason.VERIFYING,
 }
 
 
@@ -152,39 +153,41 @@ def ready(seen: Seen, plan: Plan, refusal: Refusal | None) -> Condition:
     if seen.controller.spec.external:
         return _external_ready(seen, f"{host}:{port}")
     if refused_tokens := stale_key.stale_key_text(seen):
-        return false(READY, "TokensRefused", refused_tokens)
+        return false(READY, Reason.TOKENS_REFUSED, refused_tokens)
     head = active(seen)
     if head is not None:
         version = f"slurmctld {_version(seen)}".rstrip()
         return true(
-            READY, "Serving", f"{version} answers at {host}:{port}; {head.metadata.name} is in charge."
+            READY, Reason.SERVING, f"{version} answers at {host}:{port}; {head.metadata.name} is in charge."
         )
     if refusal is not None and first_start.has_been_refused(seen):
         return false(READY, refusal.reason, refusal.message)
     if told := [*seen.refused_pods, *troubles(seen.pods)]:
-        return false(READY, "PodsNotReady", f"slurmctld does not run: {'; '.join(told)}.")
+        return false(READY, Reason.PODS_NOT_READY, f"slurmctld does not run: {'; '.join(told)}.")
     if seen.pods:
-        return false(READY, "Starting", f"{seen.pods[0].metadata.name} has started and is not ready yet.")
+        return false(
+            READY, Reason.STARTING, f"{seen.pods[0].metadata.name} has started and is not ready yet."
+        )
     for wait in _in_the_way(plan):
         return false(READY, wait.reason, wait.message)
-    return false(READY, "Starting", "slurmctld is being started.")
+    return false(READY, Reason.STARTING, "slurmctld is being started.")
 
 
 def _external_ready(seen: Seen, where: str) -> Condition:
     if isinstance(seen.slurm, Snapshot):
-        return true(READY, "Reachable", f"The external slurmctld at {where} answers.")
+        return true(READY, Reason.REACHABLE, f"The external slurmctld at {where} answers.")
     if seen.has_restapi:
-        return false(READY, "SlurmUnreachable", f"The external slurmctld at {where}: {seen.slurm.why}.")
-    message = f"Nobody looks at the external slurmctld at {where}; make a RestApi for this Controller."
-    return unknown(READY, "NotObserved", message)
+        return false(READY, Reason.SLURM_UNREACHABLE, f"The external slurmctld at {where}: {seen.slurm.why}.")
+    message = f"The external slurmctld at {where} is not monitored. Make a RestApi for this Controller."
+    return unknown(READY, Reason.NOT_OBSERVED, message)
 
 
 def progressing(seen: Seen, plan: Plan, outcome: Outcome) -> Condition:
     for wait in plan.waits:
-        if wait.reason == "InUse":
+        if wait.reason == Reason.IN_USE:
             return true(PROGRESSING, wait.reason, wait.message)
     if outcome.failed:
-        return true(PROGRESSING, "Retrying", failing.retried(outcome))
+        return true(PROGRESSING, Reason.RETRYING, failing.retried(outcome))
     for wait in plan.waits:
         if wait.reason in _ON_ITS_WAY:
             return true(PROGRESSING, wait.reason, wait.message)
@@ -194,30 +197,30 @@ def progressing(seen: Seen, plan: Plan, outcome: Outcome) -> Condition:
     for wait in plan.waits:
         return false(PROGRESSING, wait.reason, "No changes will be made until this is fixed.")
     if active(seen) is None and not seen.controller.spec.external:
-        return true(PROGRESSING, "Starting", "slurmctld is being started.")
-    return false(PROGRESSING, "UpToDate")
+        return true(PROGRESSING, Reason.STARTING, "slurmctld is being started.")
+    return false(PROGRESSING, Reason.UP_TO_DATE)
 
 
 def degraded(seen: Seen, plan: Plan, refusal: Refusal | None) -> Condition:
     if lost := state_loss.state_loss_text(seen):
-        return true(DEGRADED, "StateLost", lost)
+        return true(DEGRADED, Reason.STATE_LOST, lost)
     if refusal is not None:
         goes_on = config_state.held(seen) is not None and not first_start.refusals(seen)
-        kept = " slurmctld goes on with the former configuration." if goes_on else ""
+        kept = " slurmctld goes on with the previous configuration." if goes_on else ""
         return true(DEGRADED, refusal.reason, f"{refusal.message}{kept}")
     if refused_tokens := stale_key.stale_key_text(seen):
-        return true(DEGRADED, "TokensRefused", refused_tokens)
+        return true(DEGRADED, Reason.TOKENS_REFUSED, refused_tokens)
     for wait in _in_the_way(plan):
         if wait.reason not in _ON_ITS_WAY:
             return true(DEGRADED, wait.reason, wait.message)
     if told := [*seen.refused_pods, *troubles(seen.pods)]:
-        return true(DEGRADED, "PodsNotReady", "; ".join(told))
-    return false(DEGRADED, "AsExpected", _passed_over(seen))
+        return true(DEGRADED, Reason.PODS_NOT_READY, "; ".join(told))
+    return false(DEGRADED, Reason.AS_EXPECTED, _passed_over(seen))
 
 
 def _in_the_way(plan: Plan) -> list[Wait]:
     """What keeps slurmctld from starting; its own deletion is another matter."""
-    return [wait for wait in plan.waits if wait.reason != "InUse"]
+    return [wait for wait in plan.waits if wait.reason != Reason.IN_USE]
 
 
 def _passed_over(seen: Seen) -> str:

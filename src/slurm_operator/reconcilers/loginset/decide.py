@@ -2,6 +2,7 @@
 
 from datetime import datetime
 
+from slurm_operator.conditions import Reason
 from slurm_operator.manifests.objects import Secret
 from slurm_operator.plan.actions import Action, GenerateSecret, Wait
 from slurm_operator.plan.plan import Lane, Plan, lane, plan
@@ -40,7 +41,7 @@ def names_taken(seen: Seen) -> list[Wait]:
 
 def missing_host_keys(seen: Seen) -> list[Action]:
     """Host keys are made once, and then kept for as long as the LoginSet."""
-    if not (isinstance(seen.host_keys, Need) and seen.host_keys.reason == "HostKeysNotYetGenerated"):
+    if not (isinstance(seen.host_keys, Need) and seen.host_keys.reason == Reason.HOST_KEYS_NOT_YET_GENERATED):
         return []
     manifest = desired.host_keys_secret(seen.loginset)
     return [
@@ -49,7 +50,7 @@ def missing_host_keys(seen: Seen) -> list[Action]:
             recipe="ssh-host-keys",
             entry="",
             size=RSA_BITS,
-            reason="Generated",
+            reason=Reason.GENERATED,
             message=f"generated ssh host keys in Secret {manifest['metadata']['name']}",
         )
     ]

@@ -10,6 +10,7 @@ from slurm_operator.api.shared.refs import SecretKey
 from slurm_operator.api.slinky import key_secrets
 from slurm_operator.api.slinky.controller import Controller
 from slurm_operator.api.slinky.loginset import LoginSet
+from slurm_operator.conditions import Reason
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.builders.sshd import host_key_files
 from slurm_operator.manifests.builders.workloads import Rollout, login_kind, rollout
@@ -98,19 +99,21 @@ def host_keys(loginset: LoginSet, world: World) -> Secret | Need:
     match world.secret(namespace, name):
         case None if given is None:
             message = f"waiting for {subject}: host keys are being made."
-            return Need(subject=subject, reason="HostKeysNotYetGenerated", message=message, comes=True)
+            return Need(
+                subject=subject, reason=Reason.HOST_KEYS_NOT_YET_GENERATED, message=message, comes=True
+            )
         case None:
             message = f"waiting for {subject}, which spec.sshHostKeysRef names: there is none yet."
-            return Need(subject=subject, reason="SecretNotFound", message=message)
+            return Need(subject=subject, reason=Reason.SECRET_NOT_FOUND, message=message)
         case Unread(why=why):
             message = f"waiting for {subject}, which cannot be read: {why}."
-            return Need(subject=subject, reason="SecretUnread", message=message)
+            return Need(subject=subject, reason=Reason.SECRET_UNREAD, message=message)
         case Secret() as secret if host_key_files(secret.digests):
             return secret
         case Secret(digests=digests):
             entries = ", ".join(sorted(digests)) or "none"
             message = f"{subject} has no host key (it has: {entries}). Add ssh_host_ed25519_key to it."
-            return Need(subject=subject, reason="SecretEntryNotFound", message=message)
+            return Need(subject=subject, reason=Reason.SECRET_ENTRY_NOT_FOUND, message=message)
 
 
 def sssd_conf(loginset: LoginSet, world: World) -> SecretHandle | Need:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 
 from slurm_operator.api.shared import names
 from slurm_operator.api.shared.meta import key_of
+from slurm_operator.conditions import Reason
 from slurm_operator.manifests import kinds
 from slurm_operator.plan.actions import PatchObject
 from slurm_operator.reconcilers.nodeset.workers import Worker
@@ -18,7 +19,7 @@ Marks = Mapping[str, str | None]  # None takes a mark away.
 
 def marked(
     worker: Worker,
-    reason: str,
+    reason: Reason,
     message: str,
     *,
     labels: Marks | None = None,
@@ -51,7 +52,7 @@ def leaves(worker: Worker, *, for_good: bool = False) -> list[PatchObject]:
     then = "leaves for good" if for_good else "is deleted next"
     return marked(
         worker,
-        "Retired" if for_good else "Leaving",
+        Reason.RETIRED if for_good else Reason.LEAVING,
         f"{worker.slurm_node} is free of jobs and {then}",
         annotations={names.POD_LEAVING: worker.uid, **({names.POD_RETIRED: worker.uid} if for_good else {})},
         is_housekeeping=not for_good,
@@ -62,7 +63,7 @@ def ends(worker: Worker) -> list[PatchObject]:
     """Marked, before it is deleted with the jobs in it by a person's order."""
     message = f"{worker.slurm_node} is deleted next, with the jobs in it"
     annotations = {names.POD_LEAVING: worker.uid}
-    return marked(worker, "Leaving", message, annotations=annotations, is_housekeeping=True)
+    return marked(worker, Reason.LEAVING, message, annotations=annotations, is_housekeeping=True)
 
 
 def stays(worker: Worker) -> list[PatchObject]:
@@ -70,7 +71,7 @@ def stays(worker: Worker) -> list[PatchObject]:
     if names.POD_LEAVING not in worker.pod.metadata.annotations:
         return []
     message = f"{worker.slurm_node} may have jobs: a delete that was sent before is void"
-    return marked(worker, "Stays", message, annotations={names.POD_LEAVING: None}, is_housekeeping=True)
+    return marked(worker, Reason.STAYS, message, annotations={names.POD_LEAVING: None}, is_housekeeping=True)
 
 
 def _operations(field: str, there: Mapping[str, str], wanted: Marks) -> Iterator[dict[str, object]]:

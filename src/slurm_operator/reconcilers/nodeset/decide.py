@@ -7,6 +7,7 @@ from slurm_operator import wire
 from slurm_operator.api.shared import names
 from slurm_operator.api.shared.meta import ObjectKey, key_of
 from slurm_operator.api.shared.names import RESERVATION_FINALIZER, WORKERS_FINALIZER
+from slurm_operator.conditions import Reason
 from slurm_operator.manifests import kinds
 from slurm_operator.plan.actions import (
     Action,
@@ -53,14 +54,14 @@ from slurm_operator.reconcilers.nodeset.worker.staying import stages_of_staying_
 from slurm_operator.reconcilers.nodeset.worker.update_phases import phase_writes, ready_to_go
 from slurm_operator.reconcilers.nodeset.workers import Worker
 from slurm_operator.reconcilers.shared.partition_removal import UNREACHABLE
-from slurm_operator.safety.gate import PROOF_LIFETIME, Shut, ShutFor, gate
+from slurm_operator.safety.gate import PROOF_LIFETIME, Shut, gate
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
 
 A_SECOND = timedelta(seconds=1)
 
 # How soon something is looked at again whose end nobody tells us of: a claim that nobody owns wakes nobody.
 ENDS_UNTOLD = {
-    ShutFor.OLD_ANSWER: A_SECOND,
+    Reason.OLD_ANSWER: A_SECOND,
     VOLUME_TERMINATING: timedelta(seconds=2),
 }
 
@@ -74,7 +75,7 @@ MOST_GOING = 500
 # that changed lead to the next ones.
 MOST_NOTED = 250
 
-# The second one is of the operator before us; it stands for the reservation, which the first one covers too.
+# The second one is of the Slinky operator; it stands for the reservation, which the first one covers too.
 FINALIZERS = {WORKERS_FINALIZER, RESERVATION_FINALIZER}
 
 
@@ -146,7 +147,9 @@ def ended_by_order(seen: Seen) -> Plan | None:
     if not (nodeset.metadata.is_terminating and is_forced(nodeset.metadata)):
         return None
     kept = [name for name in nodeset.metadata.finalizers if name not in FINALIZERS]
-    released = _finalizers(seen, kept, "Released", f"NodeSet {nodeset.metadata.name}: forced by annotation")
+    released = _finalizers(
+        seen, kept, Reason.RELEASED, f"NodeSet {nodeset.metadata.name}: forced by annotation"
+    )
     claims = left_behind(nodeset, seen.workers, seen.followers)
     ordered = [
         (worker, given)
@@ -163,7 +166,7 @@ def _ended(worker: Worker, given: Order) -> EndWorker:
         key=key_of(worker.pod),
         slurm_node=worker.slurm_node,
         order=given,
-        reason="Forced",
+        reason=Reason.FORCED,
         message=f"deleted worker {worker.name} with the jobs in it: a person forced that by annotation",
     )
 
@@ -199,7 +202,7 @@ def _workers(
 
 
 def _known_to_others(worker: Worker, seen: Seen) -> list[Lane]:
-    """One that was made without the label by which the operator before us finds it up to date."""
+    """One that was made without the label by which the Slinky operator finds it up to date."""
     meta, revision = worker.pod.metadata, seen.revision
     is_known = names.LABEL_HASH in meta.labels or worker.revision != revision.hash
     if (
@@ -209,15 +212,15 @@ def _known_to_others(worker: Worker, seen: Seen) -> list[Lane]:
         or seen.nodeset.metadata.is_terminating
     ):
         return []
-    message = f"{worker.name} is up to date for the operator before us, too"
+    message = f"{worker.name} is up to date for the Slinky operator, too"
     label = {names.LABEL_HASH: revision.theirs}
-    noted = marked(worker, "Labelled", message, labels=label, is_housekeeping=True)
+    noted = marked(worker, Reason.LABELLED, message, labels=label, is_housekeeping=True)
     return [lane(f"revision of {worker.slurm_node}", noted, is_note=True)]
 
 
 def _in_turn(worker: Worker) -> Wait:
-    message = f"it may go, and does when it is its turn: {MOST_GOING} go at once"
-    return Wait(subject=worker.slurm_node, reason="InTurn", message=message)
+    message = f"ready to be removed; queued (at most {MOST_GOING} workers are removed at a time)"
+    return Wait(subject=worker.slurm_node, reason=Reason.IN_TURN, message=message)
 
 
 def _lanes(
@@ -274,13 +277,13 @@ def _own(seen: Seen) -> list[Action]:
         if waits:
             return waits
         left = [name for name in nodeset.metadata.finalizers if name not in FINALIZERS]
-        return [_finalizers(seen, left, "Released", "no worker is left")]
+        return [_finalizers(seen, left, Reason.RELEASED, "no worker is left")]
     if not nodeset.metadata.is_terminating and not has_it:
         return [
             _finalizers(
                 seen,
                 [*nodeset.metadata.finalizers, WORKERS_FINALIZER],
-                "Guarded",
+                Reason.GUARDED,
                 "finalizer added: workers are drained before they are removed",
                 is_housekeeping=True,
             )
@@ -298,12 +301,12 @@ def _configured(seen: Seen) -> list[Action]:
             f"waiting for Controller {seen.controller_key.name} to take {name} out of slurm.conf; "
             "its conditions say what is in the way"
         )
-        return [Wait(subject=name, reason="LeavingConfiguration", message=message)]
+        return [Wait(subject=name, reason=Reason.LEAVING_CONFIGURATION, message=message)]
     return []
 
 
 def _finalizers(
-    seen: Seen, wanted: list[str], reason: str, message: str, *, is_housekeeping: bool = False
+    seen: Seen, wanted: list[str], reason: Reason, message: str, *, is_housekeeping: bool = False
 ) -> PatchObject:
     meta = seen.nodeset.metadata
     return PatchObject(
@@ -336,7 +339,7 @@ def _history(seen: Seen, revision: Revision) -> Lane:
         manifest = revisions.manifest(seen.nodeset, revision)
         message = f"revision {revision.hash}: what workers are made from has changed"
         made = Create(
-            manifest=manifest, reason="NewRevision", message=message, is_housekeeping=not seen.revisions
+            manifest=manifest, reason=Reason.NEW_REVISION, message=message, is_housekeeping=not seen.revisions
         )
         return lane("revisions", [made])
     if revision.former is not None:
@@ -349,7 +352,7 @@ def _history(seen: Seen, revision: Revision) -> Lane:
                 kind=kinds.CONTROLLER_REVISION,
                 key=key_of(child),
                 uid=child.metadata.uid,
-                reason="RevisionForgotten",
+                reason=Reason.REVISION_FORGOTTEN,
                 message=f"forgot {child.metadata.name}: no worker has it, and the history is full",
             )
             for child in revisions.surplus(seen.nodeset, seen.revisions, in_use)
@@ -363,4 +366,4 @@ def _unread(seen: Seen) -> Wait:
         f"ControllerRevision {name}, which workers were made from, cannot be read. "
         "Workers of it stay as they are until it can"
     )
-    return Wait(subject=name, reason="RevisionUnread", message=message)
+    return Wait(subject=name, reason=Reason.REVISION_UNREAD, message=message)

@@ -67,7 +67,7 @@ class Seen:
     is_cut_off: bool = False
     is_gone: bool = False  # The NodeSet is no more, and has left these workers.
     has_nobody_to_ask: bool = False  # Nor is its Controller there.
-    # Workers that a former NodeSet of this name has left in another Slurm cluster than this one's.
+    # Workers that a previous NodeSet of this name has left in another Slurm cluster than this one's.
     left_elsewhere: "Seen | None" = None
     sees_machines: bool = True
     awaits_keys_of: str = ""  # An Accounting that is not there yet and may bring its own.
@@ -247,7 +247,7 @@ def _history(nodeset: NodeSet, pods: Sequence[Pod], world: World) -> tuple[tuple
 
 
 def _inherited_hash(pod: Pod) -> str:
-    """Which revision the operator before us made a worker from; empty for one of ours."""
+    """Which revision the Slinky operator made a worker from; empty for one of ours."""
     labels = pod.metadata.labels
     is_known = names.LABEL_REVISION in labels or names.POD_TAKEN_OVER in pod.metadata.annotations
     return "" if is_known else labels.get(names.LABEL_HASH, "")

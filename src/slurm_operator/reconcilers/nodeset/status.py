@@ -6,6 +6,7 @@ from typing import TypeGuard
 from slurm_operator.api.shared import names
 from slurm_operator.api.shared.conditions import Truth
 from slurm_operator.api.slinky.nodeset_status import NodeSetStatus
+from slurm_operator.conditions import Reason
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.meta import Manifest
 from slurm_operator.manifests.pod_troubles import troubles
@@ -119,7 +120,11 @@ def _revision_of(manifest: Manifest) -> str:
 def conditions(seen: Seen, plan: Plan, outcome: Outcome, facts: Manifest) -> Iterator[Condition]:
     wanted, available = facts["desired"], facts["availableReplicas"]
     for wait in plan.waits:
-        if wait.reason in ("AccountingNotFound", "ControllerNotFound", "MachinesNotSeen"):
+        if wait.reason in (
+            Reason.ACCOUNTING_NOT_FOUND,
+            Reason.CONTROLLER_NOT_FOUND,
+            Reason.MACHINES_NOT_SEEN,
+        ):
             yield false(READY, wait.reason, wait.message)
             break
     else:
@@ -127,7 +132,9 @@ def conditions(seen: Seen, plan: Plan, outcome: Outcome, facts: Manifest) -> Ite
         if available > wanted:
             counted += f", and {available - wanted} more that will be removed"
         yield (
-            true(READY, "Available", counted) if available >= wanted else false(READY, "Unavailable", counted)
+            true(READY, Reason.AVAILABLE, counted)
+            if available >= wanted
+            else false(READY, Reason.UNAVAILABLE, counted)
         )
     yield progressing(seen, plan, facts)
     for one in (
@@ -138,33 +145,33 @@ def conditions(seen: Seen, plan: Plan, outcome: Outcome, facts: Manifest) -> Ite
         if one is not None:
             yield one
     otherwise = _degraded(seen, facts["mismatches"])
-    yield failing.degraded(outcome, otherwise, "ActionFailed", " It is tried again.")
+    yield failing.degraded(outcome, otherwise, Reason.ACTION_FAILED, " It is tried again.")
 
 
 def _degraded(seen: Seen, wrong: list[Manifest]) -> Condition:
     if isinstance(seen.slurm, Unreachable) and seen.workers and not _is_slurm_starting(seen):
         return true(
             DEGRADED,
-            "SlurmUnreachable",
+            Reason.SLURM_UNREACHABLE,
             # Since when says the condition itself; a restarted operator would only know its own start.
             f"Slurm cannot be asked: {seen.slurm.why}. Running workers go on; none is removed meanwhile.",
         )
     late = overdue(seen, seen.now)
     if late:
-        return true(DEGRADED, "DrainOverdue", _overdue(late))
+        return true(DEGRADED, Reason.DRAIN_OVERDUE, _overdue(late))
     if missing := ssh.missing_sssd_conf(seen):
         return true(DEGRADED, missing.reason, _without_sssd_conf(missing, seen))
     if told_by_kubernetes := troubles(m.pod for m in seen.workers if not m.is_ready and not m.is_terminating):
         more = f" (and {len(told_by_kubernetes) - 1} more)" if len(told_by_kubernetes) > 1 else ""
-        return true(DEGRADED, "PodsNotReady", f"{told_by_kubernetes[0]}{more}")
+        return true(DEGRADED, Reason.PODS_NOT_READY, f"{told_by_kubernetes[0]}{more}")
     if silent := [m for m in seen.workers if not m.is_ready and is_silent(m, seen)]:
         return true(DEGRADED, CAUSE, _silent(silent, seen))
     if wrong:
         more = f" (and {len(wrong) - 1} more in status.mismatches)" if len(wrong) > 1 else ""
-        return true(DEGRADED, "Mismatch", f"{wrong[0]['slurmNode']}: {wrong[0]['message']}{more}.")
+        return true(DEGRADED, Reason.MISMATCH, f"{wrong[0]['slurmNode']}: {wrong[0]['message']}{more}.")
     if behind := ssh.with_old_sssd_conf(seen):
-        return true(DEGRADED, "OldSssdConf", _old_sssd_conf(behind, seen))
-    return false(DEGRADED, "AsExpected")
+        return true(DEGRADED, Reason.OLD_SSSD_CONF, _old_sssd_conf(behind, seen))
+    return false(DEGRADED, Reason.AS_EXPECTED)
 
 
 def is_silent(worker: Worker, seen: Seen) -> bool:

@@ -183,7 +183,7 @@ class Worker(Candidate, kw_only=True):
 
     @property
     def has_others_cordon(self) -> bool:
-        """Not a user but the operator before us cordoned the pod, for a cause that its drain tells."""
+        """Not a user but the Slinky operator cordoned the pod, for a cause that its drain tells."""
         record = self.record
         if names.POD_CORDON not in self.pod.metadata.annotations or record is None:
             return False

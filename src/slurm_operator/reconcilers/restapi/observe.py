@@ -10,6 +10,7 @@ from slurm_operator.api.slinky import key_secrets
 from slurm_operator.api.slinky.controller import Controller
 from slurm_operator.api.slinky.nodeset import NodeSet
 from slurm_operator.api.slinky.restapi import RestApi
+from slurm_operator.conditions import Reason
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.builders.workloads import Rollout, rollout
 from slurm_operator.manifests.meta import Child
@@ -109,11 +110,11 @@ def config(controller: Controller, world: World) -> Mapping[str, tuple[str, ...]
             return startup_settings(data["slurm.conf"])
         case Unread(why=why):
             message = f"waiting for ConfigMap {name!r}, which cannot be read: {why}."
-            return Need(subject=f"ConfigMap {name}", reason="ConfigUnread", message=message)
+            return Need(subject=f"ConfigMap {name}", reason=Reason.CONFIG_UNREAD, message=message)
         case _:
             message = f"waiting for Controller {meta.name!r}: it has not written its slurm.conf yet."
             return Need(
-                subject=f"ConfigMap {name}", reason="ConfigNotYetWritten", message=message, comes=True
+                subject=f"ConfigMap {name}", reason=Reason.CONFIG_NOT_YET_WRITTEN, message=message, comes=True
             )
 
 

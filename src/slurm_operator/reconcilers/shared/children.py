@@ -1,11 +1,13 @@
 """From objects that should exist to the writes that are missing."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import NamedTuple
 
 from slurm_operator import wire
 from slurm_operator.api.schema.kind import Kind
 from slurm_operator.api.shared import belonging
 from slurm_operator.api.shared.meta import ObjectKey, OwnerReference
+from slurm_operator.conditions import Reason
 from slurm_operator.listing import first_few
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.compare.differences import changes, settled_template, stamped
@@ -52,7 +54,19 @@ def missing_writes(desired: Iterable[Manifest], live: Live) -> list[Apply]:
     return [write for manifest in desired if (write := missing_write(manifest, live)) is not None]
 
 
+class Missing(NamedTuple):
+    """An Apply that is due, and the fields that it changes, as its message has them."""
+
+    write: Apply
+    fields: str
+
+
 def missing_write(manifest: Manifest, live: Live) -> Apply | None:
+    found = missing(manifest, live)
+    return found.write if found is not None else None
+
+
+def missing(manifest: Manifest, live: Live) -> Missing | None:
     metadata = manifest["metadata"]
     there = live(kinds.kind_of(manifest), metadata["namespace"], metadata["name"])
     if there is not None and there.metadata.is_terminating:
@@ -63,13 +77,13 @@ def missing_write(manifest: Manifest, live: Live) -> Apply | None:
     fields = changes(wanted, there)
     if not fields:
         return None
-    reason = "Created" if there is None else "Updated"
-    return Apply(
+    write = Apply(
         manifest=wanted,
-        reason=reason,
-        message=_change_text(reason, manifest, fields),
+        reason=Reason.CREATED if there is None else Reason.UPDATED,
+        message=_created(manifest) if there is None else _updated(manifest, fields),
         takes_over=there is not None and there.has_others,
     )
+    return Missing(write, _told(fields))
 
 
 def bindings_last(writes: Iterable[Action]) -> tuple[list[Action], list[Action]]:
@@ -94,7 +108,7 @@ def before_writing(writes: Iterable[Action], live: Live) -> list[PatchObject]:
             key=ObjectKey(there.metadata.namespace, there.metadata.name),
             uid=there.metadata.uid,
             operations=({"op": "replace", "path": f"/spec/{field}", "value": wanted},),
-            reason="Updated",
+            reason=Reason.UPDATED,
             message=f"{kind.kind} {there.metadata.name} is no longer rolled: {wanted['type']}",
         )
         for kind, manifest, there in _changed_workloads(writes, live)
@@ -131,7 +145,7 @@ def missing_secret(manifest: Manifest, live: Secret | Unread | None) -> Apply | 
         fields.append("data")
     if not fields or live.metadata.is_terminating:
         return None
-    return Apply(manifest=wanted, reason="Updated", message=_change_text("Updated", manifest, fields))
+    return Apply(manifest=wanted, reason=Reason.UPDATED, message=_updated(manifest, fields))
 
 
 def taken(desired: Iterable[Manifest], live: Live) -> list[Wait]:
@@ -149,7 +163,7 @@ def _taken(manifest: Manifest, live: Live) -> Wait | None:
         f"{kind.kind} {metadata['name']!r} belongs to {other.kind} {other.name!r}, so it is left as it is. "
         "Create this object again with another name in spec.children.names."
     )
-    return Wait(subject=f"{kind.kind} {metadata['name']}", reason="NameTaken", message=message)
+    return Wait(subject=f"{kind.kind} {metadata['name']}", reason=Reason.NAME_TAKEN, message=message)
 
 
 def _of_another(metadata: Manifest, there: Child) -> OwnerReference | None:
@@ -159,12 +173,17 @@ def _of_another(metadata: Manifest, there: Child) -> OwnerReference | None:
     return other if other is not None and ours and (other.kind, other.name) not in ours else None
 
 
-def _change_text(reason: str, manifest: Manifest, fields: list[str]) -> str:
-    name = f"{manifest['kind']} {manifest['metadata']['name']}"
-    if reason == "Created":
-        return f"created {name}"
+def _created(manifest: Manifest) -> str:
+    return f"created {manifest['kind']} {manifest['metadata']['name']}"
+
+
+def _updated(manifest: Manifest, fields: list[str]) -> str:
+    return f"updated {manifest['kind']} {manifest['metadata']['name']}: {_told(fields)}"
+
+
+def _told(fields: list[str]) -> str:
     telling = [field for field in fields if not field.startswith("metadata.annotations.slinky")] or fields
-    return f"updated {name}: {first_few(telling, FIELDS_TOLD)}"
+    return first_few(telling, FIELDS_TOLD)
 
 
 def surplus(kind: Kind, there: Iterable[Child], desired: Iterable[Manifest], why: str) -> list[DeleteObject]:
@@ -175,7 +194,7 @@ def surplus(kind: Kind, there: Iterable[Child], desired: Iterable[Manifest], why
             kind=kind,
             key=ObjectKey(child.metadata.namespace, child.metadata.name),
             uid=child.metadata.uid,
-            reason="Deleted",
+            reason=Reason.DELETED,
             message=f"deleted {kind.kind} {child.metadata.name}: {why}",
         )
         for child in there

@@ -10,6 +10,7 @@ from slurm_operator.api.slinky.controller import Controller
 from slurm_operator.api.slinky.loginset import LoginSet
 from slurm_operator.api.slinky.nodeset import NodeSet
 from slurm_operator.api.slinky.restapi import RestApi
+from slurm_operator.conditions import Reason
 from slurm_operator.plan.actions import Action, DeleteObject, Wait
 
 Part = Controller | Accounting | RestApi | NodeSet | LoginSet
@@ -32,7 +33,7 @@ class State:
     is_ready: bool = False
     is_progressing: bool = True
     is_degraded: bool = False
-    reason: str = "Starting"
+    reason: str = Reason.STARTING
     message: str = "it has not been looked at yet."
     ready: str = ""  # What it says about being ready itself, whatever else is the matter with it.
     ready_message: str = ""
@@ -75,7 +76,7 @@ def under_way(one: State) -> tuple[str, str]:
     if one.progress:
         return one.progress, f"{one.name}: {one.progress_message}" if one.progress_message else one.name
     if one.is_ready:
-        return "Changing", f"{one.name} has not been looked at since it was changed."
+        return Reason.CHANGING, f"{one.name} has not been looked at since it was changed."
     return one.reason, str(one)
 
 
@@ -94,7 +95,7 @@ def next_removal_step(part: Part, owner: Kind) -> Action:
     name = part_name(part)
     if part.metadata.is_terminating:
         why = said_by(part) or "its own cleaning up is not over."
-        return Wait(subject=name, reason="Leaving", message=f"waiting for {name} to be gone: {why}")
+        return Wait(subject=name, reason=Reason.LEAVING, message=f"waiting for {name} to be gone: {why}")
     return deletion(part.KIND, part, owner)
 
 
@@ -103,6 +104,6 @@ def deletion(kind: Kind, thing: HasMeta, owner: Kind) -> DeleteObject:
         kind=kind,
         key=key_of(thing),
         uid=thing.metadata.uid,
-        reason="Deleted",
+        reason=Reason.DELETED,
         message=f"deleted {kind.kind} {thing.metadata.name}: the {owner.kind} no longer has it",
     )

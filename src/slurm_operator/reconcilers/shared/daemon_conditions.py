@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from slurm_operator.conditions import Reason
 from slurm_operator.manifests.builders.workloads import Rollout
 from slurm_operator.plan import failing
 from slurm_operator.plan.conditions import DEGRADED, PROGRESSING, READY, Condition, false, true
@@ -34,13 +35,15 @@ class Standing:
     def ready(self) -> Condition:
         if self.works and not self._starts:
             if self.rollout is not None and self.rollout.wanted == 0:
-                return true(READY, "ScaledToZero", f"No {self.daemon} runs, as spec.replicas asks for.")
-            return true(READY, "Serving", self.serving)
+                return true(
+                    READY, Reason.SCALED_TO_ZERO, f"No {self.daemon} runs, as spec.replicas asks for."
+                )
+            return true(READY, Reason.SERVING, self.serving)
         for need in self.needs:
             return false(READY, need.reason, need.message)
         if self.rollout is None or self._starts:
-            return false(READY, "Starting", f"{self.daemon} is being started.")
-        return false(READY, "PodsNotReady", self._counted(self.rollout))
+            return false(READY, Reason.STARTING, f"{self.daemon} is being started.")
+        return false(READY, Reason.PODS_NOT_READY, self._counted(self.rollout))
 
     @property
     def _starts(self) -> bool:
@@ -49,27 +52,27 @@ class Standing:
 
     def _progressing(self, plan: Plan, outcome: Outcome) -> Condition:
         for wait in plan.waits:
-            if wait.reason == "InUse":
+            if wait.reason == Reason.IN_USE:
                 return true(PROGRESSING, wait.reason, wait.message)
         if outcome.failed:
-            return true(PROGRESSING, "Retrying", failing.retried(outcome))
+            return true(PROGRESSING, Reason.RETRYING, failing.retried(outcome))
         for need in self.needs:
             if need.comes:
                 return true(PROGRESSING, need.reason, need.message)
             return false(PROGRESSING, need.reason, "No changes will be made until this is fixed.")
         if self.rollout is None or self._starts:
-            return true(PROGRESSING, "Starting", f"{self.daemon} is being started.")
+            return true(PROGRESSING, Reason.STARTING, f"{self.daemon} is being started.")
         if not self.rollout.is_done:
-            return true(PROGRESSING, "RollingOut", self._counted(self.rollout))
-        return false(PROGRESSING, "UpToDate")
+            return true(PROGRESSING, Reason.ROLLING_OUT, self._counted(self.rollout))
+        return false(PROGRESSING, Reason.UP_TO_DATE)
 
     def _degraded(self) -> Condition:
         for need in (*self.needs, *self.complaints):
             if not need.comes:
                 return true(DEGRADED, need.reason, need.message)
         if self.rollout is not None and not self.works and (self.troubles or self.rollout.stuck):
-            return true(DEGRADED, "PodsNotReady", self._counted(self.rollout))
-        return false(DEGRADED, "AsExpected")
+            return true(DEGRADED, Reason.PODS_NOT_READY, self._counted(self.rollout))
+        return false(DEGRADED, Reason.AS_EXPECTED)
 
     def _counted(self, rollout: Rollout) -> str:
         why = "; ".join(self.troubles) or rollout.stuck

@@ -11,6 +11,7 @@ from slurm_operator.api.schema.kind import Kind
 from slurm_operator.api.shared.meta import Meta, ObjectKey
 from slurm_operator.api.shared.names import FORCE_DELETION
 from slurm_operator.api.shared.names import IN_USE_FINALIZER as FINALIZER
+from slurm_operator.conditions import Reason
 from slurm_operator.listing import first_few
 from slurm_operator.plan.actions import Action, PatchObject, Wait
 from slurm_operator.plan.order import is_forced
@@ -33,14 +34,14 @@ def holding(
     if held and not wanted:
         why = "forced by annotation" if dependents else "nothing needs it any more"
         kept = [finalizer for finalizer in meta.finalizers if finalizer != FINALIZER]
-        return [_patch(kind, meta, kept, "Released", f"{kind.kind} {meta.name} may be deleted: {why}")]
+        return [_patch(kind, meta, kept, Reason.RELEASED, f"{kind.kind} {meta.name} may be deleted: {why}")]
     if wanted and not held and not meta.is_terminating:
         message = f"{kind.kind} {meta.name} is kept {_why(dependents if needed else ())}"
-        held_on = _patch(kind, meta, [*meta.finalizers, FINALIZER], "Held", message)
+        held_on = _patch(kind, meta, [*meta.finalizers, FINALIZER], Reason.HELD, message)
         return [wire.replace(held_on, is_housekeeping=True)]  # News only when somebody deletes it.
     if held and meta.is_terminating:
         waiting = Wait(
-            subject=f"{kind.kind} {meta.name}", reason="InUse", message=_in_use(kind, dependents, cost)
+            subject=f"{kind.kind} {meta.name}", reason=Reason.IN_USE, message=_in_use(kind, dependents, cost)
         )
         return [*_children_stay(kind, meta), waiting]
     return []
@@ -52,7 +53,7 @@ def _children_stay(kind: Kind, meta: Meta) -> list[Action]:
         return []
     kept = [finalizer for finalizer in meta.finalizers if finalizer != _FOREGROUND]
     message = f"{kind.kind} {meta.name} is deleted before its children, not after them: they are still needed"
-    return [_patch(kind, meta, kept, "NotInForeground", message)]
+    return [_patch(kind, meta, kept, Reason.NOT_IN_FOREGROUND, message)]
 
 
 def _why(dependents: Sequence[str]) -> str:
@@ -69,7 +70,7 @@ def _in_use(kind: Kind, dependents: Sequence[str], cost: str) -> str:
     )
 
 
-def _patch(kind: Kind, meta: Meta, finalizers: list[str], reason: str, message: str) -> PatchObject:
+def _patch(kind: Kind, meta: Meta, finalizers: list[str], reason: Reason, message: str) -> PatchObject:
     return PatchObject(
         kind=kind,
         key=ObjectKey(meta.namespace, meta.name),

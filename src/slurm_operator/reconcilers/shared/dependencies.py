@@ -14,6 +14,7 @@ from slurm_operator.api.slinky import key_secrets
 from slurm_operator.api.slinky.accounting import Accounting
 from slurm_operator.api.slinky.controller import Controller
 from slurm_operator.api.slinky.nodeset import NodeSet
+from slurm_operator.conditions import Reason
 from slurm_operator.listing import first_few
 from slurm_operator.manifests.builders.key_ring import name_of, ring_of
 from slurm_operator.manifests.kinds import CONFIG_MAP
@@ -39,7 +40,7 @@ class Need(wire.Record):
     """
 
     subject: str
-    reason: str
+    reason: Reason
     message: str
     comes: bool = False
     look_again: timedelta | None = None
@@ -62,14 +63,14 @@ def value_in(
     match found:
         case None:
             return _need(
-                ref, "SecretNotFound", f"waiting for {where}, which {field} names: there is none yet."
+                ref, Reason.SECRET_NOT_FOUND, f"waiting for {where}, which {field} names: there is none yet."
             )
         case Unread(why=why):
-            return _need(ref, "SecretUnread", f"waiting for {where}, which cannot be read: {why}.")
+            return _need(ref, Reason.SECRET_UNREAD, f"waiting for {where}, which cannot be read: {why}.")
         case Secret(digests=digests) if ref.key not in digests:
             entries = ", ".join(sorted(digests)) or "none"
             message = f"{where} has no entry {ref.key!r} (it has: {entries}). Correct {field}.key, or add it."
-            return _need(ref, "SecretEntryNotFound", message)
+            return _need(ref, Reason.SECRET_ENTRY_NOT_FOUND, message)
         case Secret(digests=digests):
             return SecretHandle(namespace=namespace, name=ref.name, key=ref.key, digest=digests[ref.key])
 
@@ -77,9 +78,9 @@ def value_in(
 def generated_value(world: World, namespace: str, ref: SecretKey, whose: str) -> SecretHandle | Need:
     """One entry of a Secret that somebody among us generates; until then it is on its way."""
     found = secret_value(world, namespace, ref, whose)
-    if isinstance(found, Need) and found.reason == "SecretNotFound":
+    if isinstance(found, Need) and found.reason == Reason.SECRET_NOT_FOUND:
         message = f"waiting for Secret {ref.name!r}, which is generated for {whose}."
-        return wire.replace(found, reason="KeyNotYetGenerated", message=message, comes=True)
+        return wire.replace(found, reason=Reason.KEY_NOT_YET_GENERATED, message=message, comes=True)
     return found
 
 
@@ -93,14 +94,14 @@ def controller(world: World, meta: Meta, name: str, kind: str) -> Controller | N
     if left is not None:
         message = f"{absent} yet."
         return Need(
-            subject=subject, reason="ControllerMayFollow", message=message, comes=True, look_again=left
+            subject=subject, reason=Reason.CONTROLLER_MAY_FOLLOW, message=message, comes=True, look_again=left
         )
     message = (
         f"{absent}; {listed_controllers(known_controllers(world, meta.namespace))} "
         "Pods start as soon as there is one; if the name is a typo, correct spec.controllerRef, or create "
         f"the {kind} again."
     )
-    return Need(subject=subject, reason="ControllerNotFound", message=message)
+    return Need(subject=subject, reason=Reason.CONTROLLER_NOT_FOUND, message=message)
 
 
 def known_controllers(world: World, namespace: str) -> tuple[str, ...]:
@@ -207,7 +208,7 @@ def key_ring(world: World, of: Controller) -> Need | None:
     if of.spec.external or ring_of(world.secret(of.metadata.namespace, name)) is not None:
         return None
     message = f"waiting for Secret {name!r}, which is made for Controller {of.metadata.name!r}."
-    return Need(subject=f"Secret {name}", reason="KeyNotYetGenerated", message=message, comes=True)
+    return Need(subject=f"Secret {name}", reason=Reason.KEY_NOT_YET_GENERATED, message=message, comes=True)
 
 
 def slurm_key_hash(world: World, namespace: str, ref: SecretKey) -> str:
@@ -222,5 +223,5 @@ def slurm_key_hash(world: World, namespace: str, ref: SecretKey) -> str:
     return found.digests.get(ref.key, "") if isinstance(found, Secret) else ""
 
 
-def _need(ref: SecretKey, reason: str, message: str) -> Need:
+def _need(ref: SecretKey, reason: Reason, message: str) -> Need:
     return Need(subject=f"Secret {ref.name}", reason=reason, message=message)

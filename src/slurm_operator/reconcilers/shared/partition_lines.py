@@ -8,6 +8,7 @@ turn, and its line goes with the last of them.
 from collections.abc import Collection
 
 from slurm_operator.api.slinky.controller import Controller
+from slurm_operator.conditions import Reason
 from slurm_operator.listing import first_few
 from slurm_operator.plan.actions import Wait
 from slurm_operator.slurm.conf.lines import Pair, Setting, parse, render
@@ -40,7 +41,7 @@ def waits(lines: list[Setting], slurm: Snapshot | Unreachable) -> list[Wait]:
     return [
         Wait(
             subject=f"partition {line.value}",
-            reason="PartitionInUse",
+            reason=Reason.PARTITION_IN_USE,
             message=f"Partition {line.value} takes no new jobs, and is removed when its last job has ended: "
             f"{in_the_way(slurm, line.value)}.",
         )

@@ -13,6 +13,7 @@ from slurm_operator.api.nebius.slurmcluster import SlurmCluster
 from slurm_operator.api.slinky.cluster import Cluster
 from slurm_operator.api.slinky.controller import Controller, good_config
 from slurm_operator.api.slinky.nodeset import NodeSet
+from slurm_operator.conditions import Reason
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.objects import Pod
 from slurm_operator.plan.world import OWNER, World
@@ -23,13 +24,13 @@ from slurm_operator.slurm.snapshot import Snapshot
 
 SLURM_CONF = "slurm.conf"
 
-UNREACHABLE = "SlurmUnreachable"
+UNREACHABLE = Reason.SLURM_UNREACHABLE
 
 
 class Stays(wire.Record):
     """Why a NodeSet is still part of the configuration, and which jobs hold it up."""
 
-    reason: str
+    reason: Reason
     message: str
     jobs: tuple[int, ...] = ()
 
@@ -38,14 +39,14 @@ def may_leave_config(nodeset: NodeSet, world: World) -> Stays | None:
     """None when nothing needs its lines in slurm.conf any more; else what does."""
     controller = world.get(Controller, nodeset.metadata.namespace, nodeset.spec.controller)
     if not nodeset.metadata.is_terminating:
-        return Stays(reason="InUse", message="the NodeSet is there")
+        return Stays(reason=Reason.IN_USE, message="the NodeSet is there")
     if world.find(Pod, OWNER, nodeset.metadata.uid):
-        return Stays(reason="WorkersLeft", message="its workers are drained, then removed")
+        return Stays(reason=Reason.WORKERS_LEFT, message="its workers are drained, then removed")
     if controller is None or controller.spec.external or goes_as_a_whole(controller, world):
         return None
     if lines := _naming(controller.spec.extra_conf, nodeset.slurm_name):
         return Stays(
-            reason="NamedInExtraConf",
+            reason=Reason.NAMED_IN_EXTRA_CONF,
             message=f"extraConf of Controller {controller.metadata.name} names {nodeset.slurm_name} in "
             f"line {lines[0]}; without it slurmctld would refuse its configuration. Take it out there",
         )
@@ -98,7 +99,7 @@ def _jobs_of(nodeset: NodeSet, world: World) -> Stays | None:
     if not jobs:
         return _open(nodeset, slurm)
     return Stays(
-        reason="JobsInPartition",
+        reason=Reason.JOBS_IN_PARTITION,
         message=f"without partition {nodeset.slurm_name} its jobs would end at once; "
         f"unfinished: {jobs_text(jobs)}. It takes no new ones; move those that wait to another partition, "
         "or cancel them",
@@ -112,7 +113,7 @@ def _open(nodeset: NodeSet, slurm: Snapshot) -> Stays | None:
     if partition is None or not partition.takes_jobs:
         return None
     return Stays(
-        reason="PartitionOpen",
+        reason=Reason.PARTITION_OPEN,
         message=f"slurmctld still takes jobs for partition {nodeset.slurm_name}, and is told not to first",
     )
 

@@ -10,13 +10,14 @@ from slurm_operator.api.edited import edited_object
 from slurm_operator.api.schema import codec
 from slurm_operator.api.schema.crd import Resource
 from slurm_operator.api.shared.meta import HasMeta, Meta, key_of
+from slurm_operator.conditions import Reason
 from slurm_operator.manifests.compare.differences import APPLIED_DIGEST, changes, stamped
 from slurm_operator.manifests.meta import Child, Manifest
 from slurm_operator.plan.actions import Action, Apply, Create, PatchObject, Wait
-from slurm_operator.reconcilers.shared.children import missing_write
+from slurm_operator.reconcilers.shared.children import missing, missing_write
 
-PUT_BACK = "PutBack"
-NAME_TAKEN = "NameTaken"
+PUT_BACK = Reason.PUT_BACK
+NAME_TAKEN = Reason.NAME_TAKEN
 
 
 def is_owned(thing: HasMeta, owner: Meta) -> bool:
@@ -62,7 +63,7 @@ def missing_scaled_part(
             f"{edited.kind} {edited.name} sets replicas. Set them in {edited.where}; "
             "where an autoscaler sets them, leave them out there"
         )
-    return _patch(there, [_put("replicas", replicas)], "Scaled", message)
+    return _patch(there, [_put("replicas", replicas)], Reason.SCALED, message)
 
 
 def _creation(manifest: Manifest, replicas: int | None) -> Create:
@@ -70,7 +71,7 @@ def _creation(manifest: Manifest, replicas: int | None) -> Create:
     if replicas is not None:
         wanted = wanted | {"spec": {**wanted["spec"], "replicas": replicas}}
     message = f"created {manifest['kind']} {manifest['metadata']['name']}"
-    return Create(manifest=wanted, reason="Created", message=message)
+    return Create(manifest=wanted, reason=Reason.CREATED, message=message)
 
 
 def _not_ours_to_write(there: Resource, owner: Meta) -> Wait | None:
@@ -83,7 +84,7 @@ def _not_ours_to_write(there: Resource, owner: Meta) -> Wait | None:
         return Wait(subject=name, reason=NAME_TAKEN, message=message)
     if there.metadata.is_terminating:
         message = f"{name} is being deleted; a new one is made when it is gone."
-        return Wait(subject=name, reason="Leaving", message=message)
+        return Wait(subject=name, reason=Reason.LEAVING, message=message)
     return None
 
 
@@ -91,14 +92,14 @@ def _difference(manifest: Manifest, there: Resource, without: tuple[str, ...]) -
     if _is_as_wanted(manifest, there, without):
         return None
     live = Child(metadata=there.metadata, body=codec.plain(there))
-    write = missing_write(manifest, lambda *_: live)
-    if write is None:
+    found = missing(manifest, lambda *_: live)
+    if found is None:
         return _removal(manifest, there, without)
+    write = found.write
     applied = write.manifest["metadata"]["annotations"][APPLIED_DIGEST]
     if there.metadata.annotations.get(APPLIED_DIGEST) != applied:
         return write
-    fields = write.message.partition(": ")[2]
-    return Apply(manifest=write.manifest, reason=PUT_BACK, message=_put_back(there, fields))
+    return Apply(manifest=write.manifest, reason=PUT_BACK, message=_put_back(there, found.fields))
 
 
 def _is_as_wanted(manifest: Manifest, there: Resource, without: tuple[str, ...]) -> bool:
@@ -153,7 +154,7 @@ def _remove(field: str) -> dict[str, object]:
     return {"op": "remove", "path": f"/spec/{field}"}
 
 
-def _patch(there: Resource, operations: list[dict[str, object]], reason: str, message: str) -> PatchObject:
+def _patch(there: Resource, operations: list[dict[str, object]], reason: Reason, message: str) -> PatchObject:
     return PatchObject(
         kind=there.KIND,
         key=key_of(there),

@@ -92,7 +92,7 @@ def url(restapi: RestApi) -> str:
 def _keys(controller: Controller, world: World) -> Iterator[SecretHandle]:
     """The key in the user's Secret, then copies of those that slurmctld may have; none when all are gone.
 
-    A slurmctld without a volume cannot be replaced before it was asked, so it may have a former key. Of one
+    A slurmctld without a volume cannot be replaced before it was asked, so it may have a previous key. Of one
     with a volume the copies count only when there is nothing else.
     """
     key = _signing_key(controller, world)

@@ -11,6 +11,7 @@ from slurm_operator.api.schema.problems import Problem, References, Severity
 from slurm_operator.api.shared.meta import HasMeta
 from slurm_operator.api.slinky.nodeset import NodeSet
 from slurm_operator.api.slinky.references import node_set_names, older
+from slurm_operator.conditions import Reason
 from slurm_operator.plan.actions import Wait
 from slurm_operator.plan.conditions import DEGRADED, PROGRESSING, READY, Condition, false, true
 from slurm_operator.plan.plan import Outcome, Plan, lane, plan
@@ -19,7 +20,7 @@ from slurm_operator.plan.world import World
 
 Seen = TypeVar("Seen")
 
-REASON: Final = "SpecRefused"
+REASON: Final = Reason.SPEC_REFUSED
 _STANDARD: Final = (READY, PROGRESSING, DEGRADED)
 
 

@@ -3,6 +3,7 @@
 from datetime import datetime, timedelta
 
 from slurm_operator.api.shared.meta import ObjectKey
+from slurm_operator.conditions import Reason
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.objects import Secret, Unread
 from slurm_operator.plan.actions import Action, DeleteObject, PatchObject, SignToken, Wait
@@ -25,14 +26,14 @@ def next_steps(seen: Seen, now: datetime) -> list[Action]:
     """What brings the Secret to what the Token asks for, in order."""
     name = f"Secret {seen.token.secret_name}"
     if seen.key is None:
-        return [Wait(subject=name, reason="SigningKeyMissing", message=seen.key_problem)]
+        return [Wait(subject=name, reason=Reason.SIGNING_KEY_MISSING, message=seen.key_problem)]
     match seen.secret:
         case Unread(why=why):
-            return [Wait(subject=name, reason="SecretUnread", message=why)]
+            return [Wait(subject=name, reason=Reason.SECRET_UNREAD, message=why)]
         case None:
-            return [_sign(seen, now, "Signed", "there was no token yet")]
+            return [_sign(seen, now, Reason.SIGNED, "there was no token yet")]
         case Secret() as secret if not is_ours(secret, seen):
-            return [Wait(subject=name, reason="SecretTaken", message=taken(secret, seen))]
+            return [Wait(subject=name, reason=Reason.SECRET_TAKEN, message=taken(secret, seen))]
         case Secret() as secret:
             return _renewal(seen, secret, now)
 
@@ -46,7 +47,7 @@ def _renewal(seen: Seen, secret: Secret, now: datetime) -> list[Action]:
     if secret.immutable:
         return [_delete(seen, secret, "an immutable Secret cannot be updated; it is created again at once")]
     adoption = [_adopt(seen, secret)] if _foreign_controller(secret, seen) else []
-    return [*adoption, _sign(seen, now, "Renewed", why)]
+    return [*adoption, _sign(seen, now, Reason.RENEWED, why)]
 
 
 def _kept(seen: Seen, issued: Issued, why: str | None, now: datetime) -> list[Action]:
@@ -59,7 +60,7 @@ def _kept(seen: Seen, issued: Issued, why: str | None, now: datetime) -> list[Ac
         f"spec.refresh is off and {why}. Delete Secret {seen.token.secret_name!r} to have a new token "
         "signed, or set spec.refresh to true."
     )
-    return [Wait(subject=f"Secret {seen.token.secret_name}", reason="NotRefreshed", message=message)]
+    return [Wait(subject=f"Secret {seen.token.secret_name}", reason=Reason.NOT_REFRESHED, message=message)]
 
 
 def why_sign_again(seen: Seen, now: datetime) -> str | None:
@@ -94,7 +95,7 @@ def look_again(seen: Seen, steps: list[Action], now: datetime) -> timedelta | No
 
 
 def is_ours(secret: Secret, seen: Seen) -> bool:
-    """Made by this Token; or by the operator before us, which let the signing key own it."""
+    """Made by this Token; or by the Slinky operator, which let the signing key own it."""
     owner = secret.metadata.owner
     return owner is not None and (owner.uid == seen.token.metadata.uid or _foreign_controller(secret, seen))
 
@@ -114,7 +115,7 @@ def taken(secret: Secret, seen: Seen) -> str:
     )
 
 
-def _sign(seen: Seen, now: datetime, reason: str, why: str) -> SignToken:
+def _sign(seen: Seen, now: datetime, reason: Reason, why: str) -> SignToken:
     assert seen.key is not None
     issued_at = now.replace(microsecond=0)
     return SignToken(
@@ -134,7 +135,7 @@ def _delete(seen: Seen, secret: Secret, why: str) -> DeleteObject:
         kind=kinds.SECRET,
         key=ObjectKey(seen.token.metadata.namespace, seen.token.secret_name),
         uid=secret.metadata.uid,
-        reason="Replaced",
+        reason=Reason.REPLACED,
         message=why,
     )
 
@@ -145,6 +146,6 @@ def _adopt(seen: Seen, secret: Secret) -> PatchObject:
         key=ObjectKey(seen.token.metadata.namespace, seen.token.secret_name),
         uid=secret.metadata.uid,
         operations=({"op": "remove", "path": "/metadata/ownerReferences"},),
-        reason="Adopted",
+        reason=Reason.ADOPTED,
         message="the Secret belongs to its Token now, not to the signing key",
     )

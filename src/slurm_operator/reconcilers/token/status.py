@@ -1,5 +1,6 @@
 """What a Token says about itself."""
 
+from slurm_operator.conditions import Reason
 from slurm_operator.manifests.meta import Manifest
 from slurm_operator.plan import failing
 from slurm_operator.plan.conditions import DEGRADED, PROGRESSING, READY, Condition, false, true
@@ -28,9 +29,9 @@ def conditions(seen: Seen, plan: Plan, outcome: Outcome) -> list[Condition]:
         error = failing.errors(outcome)
         message = f"{error} It is tried again; while the old token lasts it stays in the Secret."
         return [
-            _ready(seen.issued) if seen.issued is not None else false(READY, "NotSigned", message),
-            true(PROGRESSING, "Retrying", error),
-            true(DEGRADED, "SigningFailed", message),
+            _ready(seen.issued) if seen.issued is not None else false(READY, Reason.NOT_SIGNED, message),
+            true(PROGRESSING, Reason.RETRYING, error),
+            true(DEGRADED, Reason.SIGNING_FAILED, message),
         ]
     for wait in plan.waits:
         return [
@@ -41,12 +42,12 @@ def conditions(seen: Seen, plan: Plan, outcome: Outcome) -> list[Condition]:
     if seen.issued is None:
         message = f"The token is being put into Secret {seen.token.secret_name!r}."
         return [
-            false(READY, "Signing", message),
-            true(PROGRESSING, "Signing", message),
-            false(DEGRADED, "AsExpected"),
+            false(READY, Reason.SIGNING, message),
+            true(PROGRESSING, Reason.SIGNING, message),
+            false(DEGRADED, Reason.AS_EXPECTED),
         ]
-    return [_ready(seen.issued), false(PROGRESSING, "UpToDate"), false(DEGRADED, "AsExpected")]
+    return [_ready(seen.issued), false(PROGRESSING, Reason.UP_TO_DATE), false(DEGRADED, Reason.AS_EXPECTED)]
 
 
 def _ready(issued: Issued) -> Condition:
-    return true(READY, "Signed", f"Valid until {issued.until:%Y-%m-%d %H:%M:%S} UTC.")
+    return true(READY, Reason.SIGNED, f"Valid until {issued.until:%Y-%m-%d %H:%M:%S} UTC.")

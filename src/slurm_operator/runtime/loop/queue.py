@@ -36,7 +36,7 @@ class WorkQueue:
             self._changed.set()  # Changes to an object that rests, by the thousand, wake nobody.
 
     def hold_off(self, key: ObjectKey, seconds: float) -> None:
-        """Leave `key` alone for so long, whatever happens to it: looking at it is dear."""
+        """Leave `key` alone for so long, whatever happens to it: looking at it is expensive."""
         self._schedule.hold_off(key, asyncio.get_running_loop().time() + seconds)
 
     def retry(self, key: ObjectKey, at_least: float = 0.0) -> float:

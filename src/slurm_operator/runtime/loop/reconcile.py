@@ -40,8 +40,8 @@ REFERENCES_SILENT_SECONDS = 30.0
 # An object that the watch has not shown, and of which nobody knows that it is gone, is looked at again.
 GONE_IN_SECONDS = 5.0
 
-# Looking at one object takes a fiftieth of the time at most: with thousands of workers a pass is dear, and
-# they come by the hundred. Where that would be more than a second, it may take a fifteenth, and be sooner.
+# Looking at one object takes a fiftieth of the time at most: with thousands of workers a pass is expensive,
+# and they come by the hundred. Where that would be more than a second, a fifteenth is allowed, to be sooner.
 COST_FACTOR, LARGE_COST_FACTOR = 50, 15
 LONG_REST_SECONDS = 1.0
 

@@ -11,6 +11,7 @@ import structlog
 from slurm_operator.api.schema import codec
 from slurm_operator.api.schema.crd import root_schema
 from slurm_operator.api.shared.meta import HasMeta, ObjectKey, key_of
+from slurm_operator.conditions import Reason
 from slurm_operator.kube.client import Client
 from slurm_operator.kube.errors import KubeError, NotFound
 from slurm_operator.kube.events import Recorder, regarding
@@ -34,13 +35,13 @@ log = structlog.get_logger("slurm_operator.decisions")
 # Nothing goes on until a person has corrected something.
 REFUSED = frozenset(
     {
-        "BrakeOn",
-        "ConfigPutBack",
-        "ConfigRefused",
-        "FilesCollide",
-        "FilesTooLarge",
-        "RehearsalRefused",
-        "SpecRefused",
+        Reason.BRAKE_ON,
+        Reason.CONFIG_PUT_BACK,
+        Reason.CONFIG_REFUSED,
+        Reason.FILES_COLLIDE,
+        Reason.FILES_TOO_LARGE,
+        Reason.REHEARSAL_REFUSED,
+        Reason.SPEC_REFUSED,
     }
 )
 

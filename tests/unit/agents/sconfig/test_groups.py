@@ -3,7 +3,8 @@
 import pytest
 from writer_cases import CONTENTS, RECONFIGURE, config, one_group, topology
 
-from slurm_operator.agents.sconfig.groups import GroupKey, Item, Reason, grouped
+from slurm_operator.agents.sconfig.groups import GroupKey, Item, grouped
+from slurm_operator.conditions import Reason
 
 
 def files_of(group) -> dict[str, tuple[bytes, int]]:

@@ -9,10 +9,10 @@ from slurm_operator.agents.sconfig.groups import (
     Group,
     Item,
     JailedConfig,
-    Reason,
     UpdateAction,
     grouped,
 )
+from slurm_operator.conditions import Reason
 from slurm_operator.plan.conditions import Condition, false, true
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

@@ -21,7 +21,7 @@ def elsewhere(**token) -> Cluster:
     ("token", "entries", "chosen"),
     [
         pytest.param({}, {"SLURM_JWT": "1", "auth-token": "2", "x": "3"}, "SLURM_JWT", id="ours"),
-        pytest.param({}, {"auth-token": "2", "x": "3"}, "auth-token", id="that of the operator before us"),
+        pytest.param({}, {"auth-token": "2", "x": "3"}, "auth-token", id="that of the Slinky operator"),
         pytest.param({}, {"x": "3"}, "x", id="the only one"),
         pytest.param({"key": "x"}, {"SLURM_JWT": "1", "x": "3"}, "x", id="the one that was named"),
         pytest.param({}, {"x": "3", "y": "4"}, None, id="who can tell?"),

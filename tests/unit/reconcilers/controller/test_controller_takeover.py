@@ -1,4 +1,4 @@
-"""A Controller whose children the operator before us has made."""
+"""A Controller whose children the Slinky operator has made."""
 
 import copy
 

@@ -180,7 +180,7 @@ DAEMON = daemon("n1", DAEMONS, revision="old", annotations=CORDONED)
         pytest.param(OTHER_RESOURCES, out_of_service(ready=False, started=False, phase="Pending", on=""), id="it never started"),
         pytest.param(HOST_NETWORK, on_host_network(out_of_service()), id="its record is called like its machine"),
         pytest.param(DAEMONS, DAEMON, id="it belongs to a machine"),
-        pytest.param(DAEMONS, wire.replace(DAEMON, metadata=wire.replace(DAEMON.metadata, name="gpu-other")), id="and was called otherwise by the operator before us"),
+        pytest.param(DAEMONS, wire.replace(DAEMON, metadata=wire.replace(DAEMON.metadata, name="gpu-other")), id="and was called otherwise by the Slinky operator"),
         pytest.param(TO_NUMBERED, out_of_service(), id="its number is written otherwise by now"),
     ],
 )  # fmt: skip

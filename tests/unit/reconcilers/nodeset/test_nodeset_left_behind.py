@@ -137,7 +137,7 @@ def test_a_nodeset_that_was_made_again_takes_it_in():
 
 
 def elsewhere(*things, slurm_=None):
-    """NodeSet gpu was made again, for another Controller than its former worker's."""
+    """NodeSet gpu was made again, for another Controller than its previous worker's."""
     spec = nodeset(replicas=0, controllerRef={"name": "other"})
     again = wire.replace(spec, metadata=wire.replace(spec.metadata, uid="second"))
     other = wire.replace(HEAD, metadata=wire.replace(HEAD.metadata, name="other", uid="o"))

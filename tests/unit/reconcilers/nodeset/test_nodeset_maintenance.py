@@ -136,7 +136,7 @@ def test_what_is_asked_of_slurm():
     ("made", "flags"),
     [
         pytest.param(seen(there(flags=DAILY)), ("NO_DAILY",), id="it is to recur no more"),
-        pytest.param(seen(there(flags=DAILY), flags=["WEEKLY"]), ("NO_DAILY",), id="it is to recur otherwise: first the former one goes"),
+        pytest.param(seen(there(flags=DAILY), flags=["WEEKLY"]), ("NO_DAILY",), id="it is to recur otherwise: first the previous one goes"),
         pytest.param(seen(there(flags=DAILY), flags=["WEEKLY"], start=NOW + 3 * HOUR, memory=NOW), ("NO_DAILY",), id="at another time, too"),
         pytest.param(seen(there(), flags=["WEEKLY"], memory=NOW + HOUR), ("WEEKLY",), id="then the new one comes"),
     ],

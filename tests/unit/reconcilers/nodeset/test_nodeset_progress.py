@@ -46,7 +46,7 @@ def scheduled(start=NOW + HOUR, *flags: str) -> dict:
 
 
 def changed(*pods, strategy, words=("IDLE",), **slurm_):
-    """Workers of a former revision, and a spec that says when they are replaced."""
+    """Workers of a previous revision, and a spec that says when they are replaced."""
     spec = nodeset(replicas=2, slurmd={"image": "slurmd:next"}, updateStrategy=strategy)
     there = pods or (old(0), old(1))
     nodes = [slurm_node(pod, *words) for pod in there]
@@ -110,14 +110,14 @@ def test_progress_is_what_is_under_way(made, told):
 def test_with_on_delete_it_says_how_many_are_left_and_how_one_is_replaced():
     message = conditions(changed(strategy=ON_DELETE))["Progressing"].message
 
-    assert message.startswith("2 of 2 workers have a former revision.")
+    assert message.startswith("2 of 2 workers have a previous revision.")
     assert message.endswith(f"kubectl annotate pod -n ns gpu-0 {names.POD_REPLACE}=true")
 
 
 @pytest.mark.parametrize(
     ("made", "told"),
     [
-        pytest.param(changed(strategy=scheduled(NOW - HOUR)), "2 workers of a former revision wait. Set it to a later time", id="it has passed: what to set"),
+        pytest.param(changed(strategy=scheduled(NOW - HOUR)), "2 workers of a previous revision wait. Set it to a later time", id="it has passed: what to set"),
         pytest.param(changed(strategy=scheduled(NOW - HOUR, "FORCE_START")), "", id="it is made at once"),
         pytest.param(changed(strategy=scheduled(NOW - HOUR, "WEEKLY")), "", id="it comes again"),
         pytest.param(changed(strategy=scheduled()), "", id="it is made in this pass"),
@@ -172,7 +172,7 @@ def test_an_update_that_waits_for_workers_out_of_use_names_them():
     told = rolled("IDLE", "DRAIN", reason="disk is bad")
 
     assert (told.status, told.reason) == ("True", "AwaitsWorkers")
-    assert told.message.startswith("1 of 2 workers have a former revision")
+    assert told.message.startswith("1 of 2 workers have a previous revision")
     for needed in ("gpu-0.", "maxUnavailable lets 1 be away", "kubectl slurm explain"):
         assert needed in told.message
 

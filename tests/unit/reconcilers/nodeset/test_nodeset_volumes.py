@@ -111,7 +111,7 @@ def test_every_volume_is_made_from_its_own_template(templates, sizes):
     [
         pytest.param([claim()], ["create Pod gpu-0"], id="it is there: kept, whoever made it"),
         pytest.param([claim(terminating=True)], ["wait scratch-gpu-0: VolumeTerminating"], id="it is going: the pod waits"),
-        pytest.param([claim(FORMER)], ["wait scratch-gpu-0: VolumeTerminating"], id="it goes with a former pod, soon: the pod waits"),
+        pytest.param([claim(FORMER)], ["wait scratch-gpu-0: VolumeTerminating"], id="it goes with a previous pod, soon: the pod waits"),
         pytest.param([claim(FORMER, FOREIGN)], ["create Pod gpu-0"], id="it follows somebody else, too: kept"),
     ],
 )  # fmt: skip
@@ -288,7 +288,7 @@ def test_the_owner_is_set_before_anything_is_taken_down():
     ("there", "after"),
     [
         pytest.param(claim(NODESET), None, id="in order: nothing is written"),
-        pytest.param(claim(FORMER), None, id="on its way out with a former pod: left alone"),
+        pytest.param(claim(FORMER), None, id="on its way out with a previous pod: left alone"),
         pytest.param(claim(FOREIGN), None, id="somebody else manages it: left alone"),
         pytest.param(claim(FOREIGN, NODESET), ["Vault"], id="and ours is taken away"),
         pytest.param(claim(NODESET, POD), ["NodeSet"], id="wanted after all: it no longer goes with the pod"),

@@ -68,7 +68,7 @@ def test_a_template_that_only_the_operator_built_differently_restarts_nothing():
 
 
 def inherited(image="slurm:1"):
-    """As the operator before us made it: no digest of ours, and a template with an oddity of its own."""
+    """As the Slinky operator made it: no digest of ours, and a template with an oddity of its own."""
     body = workload(image)
     body["metadata"]["annotations"] = {}
     body["spec"]["template"]["spec"]["oddity"] = "theirs"

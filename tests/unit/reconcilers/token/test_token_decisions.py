@@ -101,7 +101,7 @@ def test_the_secret_of_a_token(name, spec):
         pytest.param(world(token(), signing=Unread(why="forbidden")), NOW, [Wait], "forbidden", id="not allowed to read it"),
         pytest.param(world(token(), signing=keys(), secret=holding(owner=None)), NOW, [Wait], "nobody we know", id="somebody else's Secret is left alone"),
         pytest.param(world(token(), signing=keys(), secret=holding(owner=("App", "x", "u"))), NOW, [Wait], "App x", id="and another owner's"),
-        pytest.param(world(token(), signing=keys(), secret=holding(owner=("Secret", "keys", "keys-uid"), noted=False)), NOW, [PatchObject, SignToken], "", id="one that the operator before us made is adopted"),
+        pytest.param(world(token(), signing=keys(), secret=holding(owner=("Secret", "keys", "keys-uid"), noted=False)), NOW, [PatchObject, SignToken], "", id="one that the Slinky operator made is adopted"),
         pytest.param(world(token(refresh=False), signing=keys(), secret=holding(immutable=True)), NOW + 0.9 * HOUR, [], "", id="without refresh it stays"),
         pytest.param(world(token(refresh=False), signing=keys(), secret=holding(immutable=True)), NOW + HOUR, [Wait], "ran out", id="and its end is told"),
         pytest.param(world(token(refresh=False), signing=keys(digest="k2"), secret=holding(immutable=True)), NOW, [Wait], "key has changed", id="and a changed key too"),

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 from slurm_operator.api.shared.meta import key_of
 from slurm_operator.api.slinky.controller import good_config
+from slurm_operator.conditions import Reason
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.meta import Child
 from slurm_operator.manifests.moments import moment
@@ -40,7 +41,7 @@ def good(seen: Seen) -> Files | None:
 
 
 def is_of_ours(seen: Seen) -> bool:
-    """Whether we have written the mounted files, and not an operator before us."""
+    """Whether we have written the mounted files, and not another operator."""
     child = config_child(seen)
     return child is not None and WRITTEN_AT in child.metadata.annotations
 
@@ -138,18 +139,24 @@ def send_files(pods: Iterable[Pod], digest: str, now: datetime) -> list[PatchObj
     """Have the kubelet look at the pods, which puts changed files into place in a second."""
     message = "had the kubelet bring the new files to {}"
     return [
-        note(pod, FILES_SENT, f"{digest} {now.isoformat()}", "FilesSent", message.format(pod.metadata.name))
+        note(
+            pod,
+            FILES_SENT,
+            f"{digest} {now.isoformat()}",
+            Reason.FILES_SENT,
+            message.format(pod.metadata.name),
+        )
         for pod in pods
         if not pod.metadata.is_terminating
     ]
 
 
-def note(pod: Pod, key: str, value: str, reason: str, message: str) -> PatchObject:
+def note(pod: Pod, key: str, value: str, reason: Reason, message: str) -> PatchObject:
     path = f"/metadata/annotations/{key.replace('/', '~1')}"
     return patch(pod, {"op": "add", "path": path, "value": value}, reason, message)
 
 
-def patch(pod: Pod, operation: dict[str, object], reason: str, message: str) -> PatchObject:
+def patch(pod: Pod, operation: dict[str, object], reason: Reason, message: str) -> PatchObject:
     return PatchObject(
         kind=kinds.POD,
         key=key_of(pod),

@@ -4,6 +4,7 @@ from datetime import datetime, timedelta
 
 from slurm_operator import wire
 from slurm_operator.api.shared.meta import key_of
+from slurm_operator.conditions import Reason
 from slurm_operator.manifests.objects import ContainerStateTerminated
 from slurm_operator.plan.actions import Apply, WriteSlurm
 from slurm_operator.plan.step import NOTHING, Step, step, wait
@@ -91,7 +92,7 @@ def _is_awaited(seen: Seen, files: Files, now: datetime) -> bool:
 
 
 def _withdrawn(seen: Seen, files: Files, stake: Stake, now: datetime) -> Step:
-    """Somebody needs the former files since these were written: they go back until nobody does."""
+    """Somebody needs the previous files since these were written: they go back until nobody does."""
     former = config_state.good(seen)
     assert former is not None
     is_told = config_state.asked(seen)[0] == files.digest
@@ -100,7 +101,7 @@ def _withdrawn(seen: Seen, files: Files, stake: Stake, now: datetime) -> Step:
         return wait(_SUBJECT, stake.reason, stake.message, seconds=2.0, asks_slurm=True)
     writes, sent = write_stages(seen, former, now)
     message = f"took the new configuration back before slurmctld read it. {stake.message}"
-    told = [wire.replace(write, reason="ConfigWithdrawn", message=message) for write in writes]
+    told = [wire.replace(write, reason=Reason.CONFIG_WITHDRAWN, message=message) for write in writes]
     return step(told, sent, seconds=ARRIVAL.total_seconds(), asks_slurm=True)
 
 
@@ -130,7 +131,7 @@ def _reconfigure(seen: Seen, files: Files, now: datetime) -> Step:
     if now < ready_at:
         message = "The new configuration is on its way to slurmctld."
         left = (ready_at - now).total_seconds()
-        return wait(_SUBJECT, "ConfigOnItsWay", message, seconds=left, asks_slurm=True)
+        return wait(_SUBJECT, Reason.CONFIG_ON_ITS_WAY, message, seconds=left, asks_slurm=True)
     return _ask(seen, files, now)
 
 
@@ -140,40 +141,42 @@ def _ask(seen: Seen, files: Files, now: datetime) -> Step:
     if times and now < last + PATIENCE:
         message = "slurmctld was told to read the new configuration; its report is awaited."
         left = (last + PATIENCE - now).total_seconds()
-        return wait(_SUBJECT, "Verifying", message, seconds=min(left, 2.0), asks_slurm=True)
+        return wait(_SUBJECT, Reason.VERIFYING, message, seconds=min(left, 2.0), asks_slurm=True)
     if times >= MOST_TIMES:
         return _give_up(seen, files, times, now)
     asking = WriteSlurm(
         controller=key_of(seen.controller),
         write=Reconfigure(),
-        reason="Reconfigured",
+        reason=Reason.RECONFIGURED,
         message="told slurmctld to read the new configuration",
     )
     said = f"{files.digest} {times + 1} {now.isoformat()}"
     noted = config_state.note(
-        seen.pods[0], RECONFIGURE_ASKED, said, "Reconfiguring", "about to tell slurmctld"
+        seen.pods[0], RECONFIGURE_ASKED, said, Reason.RECONFIGURING, "about to tell slurmctld"
     )
     # Noted first, so that a request which fails counts too, and files that are never taken are put back.
     return step([noted], [asking], seconds=2.0, asks_slurm=True)
 
 
 def _give_up(seen: Seen, files: Files, times: int, now: datetime) -> Step:
-    why = f"slurmctld was told {times} times to read it and goes on with the former files; its log says why"
+    why = f"slurmctld was told {times} times to read it and goes on with the previous files; its log says why"
     message = f"The configuration is not in force: {why}."
     former = config_state.good(seen)
     if former is None or not _has_former(seen, files):
-        return wait(_SUBJECT, "ConfigNotTaken", message)
+        return wait(_SUBJECT, Reason.CONFIG_NOT_TAKEN, message)
     if (stake := at_stake(seen, files, former, now)) is not None:
         # What it reports may be old, and people may use what only the new files have.
-        message = f"{message} It is not put back to the former one yet. {stake.message}"
-        return wait(_SUBJECT, "ConfigNotTaken", message, seconds=PATIENCE.total_seconds(), asks_slurm=True)
+        message = f"{message} It is not put back to the previous one yet. {stake.message}"
+        return wait(
+            _SUBJECT, Reason.CONFIG_NOT_TAKEN, message, seconds=PATIENCE.total_seconds(), asks_slurm=True
+        )
     return _put_back(seen, files, why, now)
 
 
 def _put_back(seen: Seen, files: Files, why: str, now: datetime) -> Step:
     former = config_state.good(seen)
     assert former is not None
-    reason = f"The configuration was put back to the former one: {why}. Change it to try again."
+    reason = f"The configuration was put back to the previous one: {why}. Change it to try again."
     notes = {REFUSED_DIGEST: files.digest, REFUSED_REASON: reason}
     return step(*write_stages(seen, former, now, notes), seconds=ARRIVAL.total_seconds())
 
@@ -194,7 +197,7 @@ def _unseen(seen: Seen, files: Files, now: datetime) -> Step:
         return NOTHING  # It started with them; there is nothing to tell it.
     needs = "" if seen.has_restapi else " A RestApi for this Controller is needed for that."
     message = f"The new files are in place, but slurmctld cannot be told: {seen.slurm.why}.{needs}"
-    waiting = wait(_SUBJECT, "CannotReconfigure", message, asks_slurm=True)
+    waiting = wait(_SUBJECT, Reason.CANNOT_RECONFIGURE, message, asks_slurm=True)
     return Step(
         (*step(config_state.send_files(late, files.digest, now)).stages, *waiting.stages), asks_slurm=True
     )
@@ -205,7 +208,7 @@ def _unread(seen: Seen) -> Step:
     if config_state.is_proven(seen):
         return NOTHING
     message = "What slurmctld runs with could not be read yet; it is asked for again."
-    return wait(_SUBJECT, "Verifying", message, seconds=2.0, asks_slurm=True)
+    return wait(_SUBJECT, Reason.VERIFYING, message, seconds=2.0, asks_slurm=True)
 
 
 def _has_former(seen: Seen, files: Files) -> bool:

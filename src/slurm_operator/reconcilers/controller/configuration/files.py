@@ -14,6 +14,7 @@ from slurm_operator.api.shared import names
 from slurm_operator.api.shared.refs import Reference
 from slurm_operator.api.slinky.cluster import Cluster
 from slurm_operator.api.slinky.controller import cluster_name_problems, good_config
+from slurm_operator.conditions import Reason
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.digests import digest
 from slurm_operator.manifests.meta import Child, Manifest
@@ -66,7 +67,7 @@ class Files:
 class Refusal:
     """Why a configuration is not used. `line` is 0 when the whole file, or no file, is meant."""
 
-    reason: str
+    reason: Reason
     message: str
     file: str = ""
     line: int = 0
@@ -94,7 +95,7 @@ def files_of(child: Child | None) -> Files | None:
 def with_mounted(files: Files, seen: Seen) -> Files:
     """The same with the files of users that the pods find beside them.
 
-    The operator before us mounts each ConfigMap that the spec names. Here they are copied into ours.
+    The Slinky operator mounts each ConfigMap that the spec names. Here they are copied into ours.
     """
     texts: dict[str, str] = {}
     binaries: dict[str, str] = {}
@@ -129,7 +130,7 @@ def missing(seen: Seen) -> list[Need]:
         found.append(
             Need(
                 subject=f"Accounting {spec.accounting}",
-                reason="AccountingNotFound",
+                reason=Reason.ACCOUNTING_NOT_FOUND,
                 message=f"There is no Accounting {spec.accounting!r} in namespace {seen.namespace!r}. "
                 "The configuration is made as soon as there is one; if the name is a typo, correct "
                 "spec.accountingRef.",
@@ -138,10 +139,12 @@ def missing(seen: Seen) -> list[Need]:
     for name, config_map in seen.references.items():
         if config_map is None:
             message = f"There is no ConfigMap {name!r} in namespace {seen.namespace!r}, which the spec names."
-            found.append(Need(subject=f"ConfigMap {name}", reason="ConfigMapNotFound", message=message))
+            found.append(
+                Need(subject=f"ConfigMap {name}", reason=Reason.CONFIG_MAP_NOT_FOUND, message=message)
+            )
         elif isinstance(config_map, Unread):
             message = f"ConfigMap {name!r} could not be read: {config_map.why}."
-            found.append(Need(subject=f"ConfigMap {name}", reason="ConfigMapUnread", message=message))
+            found.append(Need(subject=f"ConfigMap {name}", reason=Reason.CONFIG_MAP_UNREAD, message=message))
     return found
 
 
@@ -196,17 +199,17 @@ def _mounted_files(seen: Seen) -> Files | None:
 def refusal(seen: Seen, files: Files) -> Refusal | None:
     """The first thing that is wrong with the spec or its files, as far as it shows without a daemon."""
     for problem in _spec_problems(seen):
-        return Refusal("SpecRefused", str(problem), digest=files.digest)
+        return Refusal(Reason.SPEC_REFUSED, str(problem), digest=files.digest)
     for name, sources in _collisions(seen):
         message = f"{' and '.join(sources)} have different files of the name {name}; rename one of them."
-        return Refusal("FilesCollide", message, file=name, digest=files.digest)
+        return Refusal(Reason.FILES_COLLIDE, message, file=name, digest=files.digest)
     if files.bytes > MAX_BYTES:
         message = f"The files have {files.bytes} bytes together, and {MAX_BYTES} fit into a ConfigMap."
-        return Refusal("FilesTooLarge", message, digest=files.digest)
+        return Refusal(Reason.FILES_TOO_LARGE, message, digest=files.digest)
     for fault in grammar.problems(files.texts):
         if fault.is_fatal:
             message = f"{fault}{_in_extra_conf(seen, fault.file, fault.line)}"
-            return Refusal("ConfigRefused", message, fault.file, fault.line, files.digest)
+            return Refusal(Reason.CONFIG_REFUSED, message, fault.file, fault.line, files.digest)
     return None
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from slurm_operator.api.slinky.controller import good_config
 from slurm_operator.api.slinky.nodeset import NodeSet
 from slurm_operator.api.slinky.references import first_come
+from slurm_operator.conditions import Reason
 from slurm_operator.listing import first_few
 from slurm_operator.manifests import kinds
 from slurm_operator.plan.step import NOTHING, Step, wait
@@ -62,7 +63,11 @@ def next_step(seen: Seen) -> Step:
                 "other changes go on."
             )
             return wait(
-                f"size of NodeSet {name}", "JobsAtStake", message, seconds=_LOOK_SECONDS, asks_slurm=True
+                f"size of NodeSet {name}",
+                Reason.JOBS_AT_STAKE,
+                message,
+                seconds=_LOOK_SECONDS,
+                asks_slurm=True,
             )
     return NOTHING
 

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from slurm_operator.conditions import Reason
 from slurm_operator.plan.actions import Wait
 from slurm_operator.plan.step import NOTHING, Step, step
 from slurm_operator.slurm.conf.includes import load
@@ -15,7 +16,7 @@ from slurm_operator.slurm.conf.lines import Pair, Setting, render
 from slurm_operator.slurm.jobs.job import SlurmJob
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
 
-REASON: Final = "PartitionInUse"
+REASON: Final = Reason.PARTITION_IN_USE
 
 # How soon it is noticed that the last job has ended, where nothing else wakes us.
 LOOK_SECONDS: Final = 10.0

@@ -7,6 +7,7 @@ is restarted both have the last good files.
 import re
 from datetime import datetime, timedelta
 
+from slurm_operator.conditions import Reason
 from slurm_operator.manifests.builders import key_ring
 from slurm_operator.manifests.objects import Pod
 from slurm_operator.plan.actions import Action, Apply, Create
@@ -53,7 +54,7 @@ def next_step(seen: Seen, now: datetime) -> Step:
     files = wanted_files(seen)
     refused_files = refused(seen)
     if refused_files is not None:
-        keep = files.digest if refused_files.reason == "RehearsalRefused" else ""
+        keep = files.digest if refused_files.reason == Reason.REHEARSAL_REFUSED else ""
         kept = wait(_SUBJECT, refused_files.reason, refused_files.message)
         return Step((*kept.stages, *step(_removals(seen, keep, "it was about other files")).stages))
     if seen.controller.spec.external:
@@ -64,7 +65,7 @@ def next_step(seen: Seen, now: datetime) -> Step:
     if first_start.has_been_refused(seen):
         return _rehearse(seen, files, now)  # Without a slurmctld that ever ran nothing is at stake.
     if mounted is not None and seen.unread_nodesets and (dropped := leaves_out(mounted, files)):
-        return wait(_SUBJECT, "NodeSetUnreadable", _unreadable(seen, dropped))
+        return wait(_SUBJECT, Reason.NODE_SET_UNREADABLE, _unreadable(seen, dropped))
     if mounted is not None and (stake := at_stake(seen, mounted, files, now)) is not None:
         return wait(_SUBJECT, stake.reason, stake.message, seconds=JOBS_LOOK_SECONDS, asks_slurm=True)
     return _first_workers(seen, now) or _rehearse(seen, files, now)
@@ -88,7 +89,7 @@ def _unreadable(seen: Seen, dropped: list[str]) -> str:
     """For people: one of them may need what would go."""
     return (
         f"The operator does not understand NodeSet {', '.join(seen.unread_nodesets)}, and without it the "
-        f"configuration would lose {', '.join(dropped)}. So slurmctld goes on with the former one. "
+        f"configuration would lose {', '.join(dropped)}. So slurmctld goes on with the previous one. "
         "The log of the operator says what does not decode; correct it, or delete the NodeSet."
     )
 
@@ -121,7 +122,7 @@ def _first_workers(seen: Seen, now: datetime) -> Step | None:
     if not timedelta(0) < left <= NODESETS_FOLLOW_WITHIN:
         return None  # By a clock that is ahead of ours it may be made minutes from now.
     message = "The NodeSets that are made together with this Controller become part of its configuration."
-    return wait(_SUBJECT, "NodeSetsMayFollow", message, seconds=left.total_seconds())
+    return wait(_SUBJECT, Reason.NODE_SETS_MAY_FOLLOW, message, seconds=left.total_seconds())
 
 
 def _rehearse(seen: Seen, files: Files, now: datetime) -> Step:
@@ -136,10 +137,10 @@ def _rehearse(seen: Seen, files: Files, now: datetime) -> Step:
     stale = _removals(seen, files.digest, "the configuration changed in the meantime")
     holder = next((child for child in seen.rehearsals if child.metadata.name == name), None)
     if holder is None or holder.metadata.is_terminating:
-        message = "a slurmctld tries out the new configuration before it is used"
+        message = "testing the new configuration in a throwaway slurmctld before it is used"
         made = Apply(
             manifest=rehearsal.config_map(seen, files),
-            reason="Rehearsing",
+            reason=Reason.REHEARSING,
             message=message,
             is_housekeeping=True,
         )
@@ -148,7 +149,7 @@ def _rehearse(seen: Seen, files: Files, now: datetime) -> Step:
     if pod is None:
         made_pod = Create(
             manifest=rehearsal.rehearsal_pod(seen, holder),
-            reason="Rehearsing",
+            reason=Reason.REHEARSING,
             message=f"started rehearsal {name}",
             is_housekeeping=True,
         )
@@ -160,8 +161,9 @@ def _rehearse(seen: Seen, files: Files, now: datetime) -> Step:
     if rehearsal.is_over(pod):
         return _repeat(seen, pod, now)
     told = rehearsal.trouble(pod)
-    message = f"A slurmctld tries out the new configuration in pod {name}" + (f": {told}" if told else ".")
-    reason = "RehearsalStuck" if told else "Rehearsing"
+    ending = f": {told}" if told else "."
+    message = f"Testing the new configuration with a throwaway slurmctld in pod {name}{ending}"
+    reason = Reason.REHEARSAL_STUCK if told else Reason.REHEARSING
     waiting = wait(_SUBJECT, reason, message, seconds=REHEARSAL_LOOK_SECONDS)
     return Step((*step(stale).stages, *waiting.stages), waiting.look_again)
 
@@ -175,7 +177,7 @@ def _repeat(seen: Seen, pod: Pod, now: datetime) -> Step:
     message = (
         f"The rehearsal in pod {pod.metadata.name} was cut off ({pod.status.reason}); it is repeated soon."
     )
-    return wait(_SUBJECT, "RehearsalCutOff", message, seconds=REHEARSAL_LOOK_SECONDS - age)
+    return wait(_SUBJECT, Reason.REHEARSAL_CUT_OFF, message, seconds=REHEARSAL_LOOK_SECONDS - age)
 
 
 def _failed_rehearsal(seen: Seen, files: Files) -> Refusal | None:
@@ -198,16 +200,16 @@ def _failed_first_start(seen: Seen, files: Files) -> Refusal | None:
 
 def _rehearsal_refused(said: rehearsal.Verdict, files: Files) -> Refusal:
     message = f"slurmctld does not start with this configuration: {said.message}"
-    return Refusal("RehearsalRefused", message, said.file, said.line, files.digest)
+    return Refusal(Reason.REHEARSAL_REFUSED, message, said.file, said.line, files.digest)
 
 
 def _not_taken(seen: Seen, files: Files) -> Refusal | None:
-    """What a running slurmctld did not take, as noted when the former files were put back."""
+    """What a running slurmctld did not take, as noted when the previous files were put back."""
     child = config_state.config_child(seen)
     notes = child.metadata.annotations if child is not None else {}
     if not files.digest or notes.get(REFUSED_DIGEST) != files.digest:
         return None
-    return Refusal("ConfigPutBack", notes.get(REFUSED_REASON, ""), digest=files.digest)
+    return Refusal(Reason.CONFIG_PUT_BACK, notes.get(REFUSED_REASON, ""), digest=files.digest)
 
 
 def _removals(seen: Seen, keep: str, why: str) -> list[Action]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from slurm_operator.api.shared.meta import ObjectKey
 from slurm_operator.api.slinky.controller import Controller, controller_pod
+from slurm_operator.conditions import Reason
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.builders import munge
 from slurm_operator.manifests.builders.owners import owner_reference
@@ -187,7 +188,7 @@ def removal(seen: Seen, holder: Child, why: str) -> DeleteObject:
         kind=kinds.CONFIG_MAP,
         key=ObjectKey(seen.namespace, holder.metadata.name),
         uid=holder.metadata.uid,
-        reason="RehearsalOver",
+        reason=Reason.REHEARSAL_OVER,
         message=f"removed rehearsal {holder.metadata.name}: {why}",
         is_housekeeping=True,
     )

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from slurm_operator.conditions import Reason
 from slurm_operator.reconcilers.controller.configuration.config_state import (
     applied,
     good,
@@ -15,16 +16,16 @@ from slurm_operator.reconcilers.controller.configuration.jobs_at_risk import job
 from slurm_operator.reconcilers.controller.configuration.places_in_use import places_in_use, places_unseen
 from slurm_operator.reconcilers.controller.observe import Seen
 
-PLACES_IN_USE: Final = "PlacesInUse"
-PLACES_UNSEEN: Final = "PlacesUnseen"
-JOBS_AT_STAKE: Final = "JobsAtStake"
+PLACES_IN_USE: Final = Reason.PLACES_IN_USE
+PLACES_UNSEEN: Final = Reason.PLACES_UNSEEN
+JOBS_AT_STAKE: Final = Reason.JOBS_AT_STAKE
 
 
 @dataclass(frozen=True)
 class Stake:
     """Why a configuration waits: one word, and a sentence."""
 
-    reason: str
+    reason: Reason
     message: str
 
 

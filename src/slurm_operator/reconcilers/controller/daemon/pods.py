@@ -4,6 +4,7 @@ from datetime import datetime
 
 from slurm_operator.api.shared import names
 from slurm_operator.api.shared.meta import key_of
+from slurm_operator.conditions import Reason
 from slurm_operator.manifests.builders import key_ring
 from slurm_operator.manifests.builders.workloads import rollout
 from slurm_operator.manifests.objects import Pod
@@ -25,7 +26,7 @@ LOOK_SECONDS = 10.0
 def next_step(seen: Seen, now: datetime) -> Step:
     """The next pod to be replaced, or why it has to wait."""
     if never_started := first_start.outdated(seen):
-        why = "it refused the former configuration, and has never started"
+        why = "it refused the previous configuration, and has never started"
         return step([_replacement(pod, why) for pod in never_started], seconds=LOOK_SECONDS)
     outdated = {pod.metadata.name: why for pod in seen.pods if (why := why_replace(seen, pod))}
     refusing = stale_key.holder(seen)
@@ -40,15 +41,15 @@ def next_step(seen: Seen, now: datetime) -> Step:
     subject, why = f"Pod {pod.metadata.name}", outdated[pod.metadata.name]
     if busy := [one.metadata.name for one in seen.pods if one is not pod and not _runs(one)]:
         message = f"It is replaced ({why}) when {', '.join(busy)} runs again."
-        return wait(subject, "OneAtATime", message, seconds=LOOK_SECONDS)
+        return wait(subject, Reason.ONE_AT_ATIME, message, seconds=LOOK_SECONDS)
     if (stake := at_stake_now(seen, now)) is not None:
         message = (
             f"It should be replaced ({why}), and would begin with the new configuration. {stake.message}"
         )
-        return wait(subject, "RestartPostponed", message, seconds=LOOK_SECONDS, asks_slurm=True)
+        return wait(subject, Reason.RESTART_POSTPONED, message, seconds=LOOK_SECONDS, asks_slurm=True)
     if trouble := why_not_replace(seen, pod, now):
         message = f"It should be replaced ({why}), but {trouble}."
-        return wait(subject, "RestartPostponed", message, seconds=LOOK_SECONDS, asks_slurm=True)
+        return wait(subject, Reason.RESTART_POSTPONED, message, seconds=LOOK_SECONDS, asks_slurm=True)
     return step([_replacement(pod, why)], seconds=LOOK_SECONDS, asks_slurm=True)
 
 
@@ -89,7 +90,7 @@ def signs_otherwise(seen: Seen, pod: Pod) -> bool:
 def active(seen: Seen) -> Pod | None:
     """The pod in charge: of several slurmctlds only that one is ready.
 
-    Standbys that the operator before us made are ready too; Slurm has the first that lives in charge.
+    Standbys that the Slinky operator made are ready too; Slurm has the first that lives in charge.
     """
     return next(iter(seen.ready_pods), None)
 
@@ -134,7 +135,7 @@ def _label(pod: Pod, is_active: bool) -> PatchObject:
     if is_active:
         operation = {"op": "add", "path": path, "value": "true"}
     message = f"{pod.metadata.name} is in charge now" if is_active else f"{pod.metadata.name} stands by"
-    return config_state.patch(pod, operation, "ActiveChanged", message)
+    return config_state.patch(pod, operation, Reason.ACTIVE_CHANGED, message)
 
 
 def _replacement(pod: Pod, why: str) -> DeleteDaemonPod:
@@ -142,6 +143,6 @@ def _replacement(pod: Pod, why: str) -> DeleteDaemonPod:
         key=key_of(pod),
         uid=pod.metadata.uid,
         app="slurmctld",
-        reason="Restarted",
+        reason=Reason.RESTARTED,
         message=f"restarted slurmctld in pod {pod.metadata.name}: {why}",
     )

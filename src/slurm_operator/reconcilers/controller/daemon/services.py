@@ -122,7 +122,7 @@ def worker_budget(controller: Controller) -> Manifest:
         "metadata": metadata,
         "spec": {
             "minAvailable": MORE_THAN_ANY_COUNT,
-            "maxUnavailable": None,  # Of the operator before us: it cannot stand beside ours.
+            "maxUnavailable": None,  # Of the Slinky operator: it cannot stand beside ours.
             "unhealthyPodEvictionPolicy": "IfHealthyBudget",
             "selector": {"matchLabels": protected},
         },

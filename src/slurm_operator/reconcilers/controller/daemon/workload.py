@@ -82,7 +82,7 @@ def stateful_set(seen: Seen, port: int) -> Manifest:
 def managed_as(there: Child | None, wanted: Manifest) -> Manifest:
     """The same, in a StatefulSet that goes on with the template it has: how its pods are made stays, too.
 
-    The operator before us makes them in order, which nobody can change, and with its template that works.
+    The Slinky operator makes them in order, which nobody can change, and with its template that works.
     """
     if there is None:
         return wanted
@@ -96,7 +96,7 @@ def managed_as(there: Child | None, wanted: Manifest) -> Manifest:
 def _with_claims_of(there: Child, wanted: Manifest) -> Manifest:
     """Claim templates are one value that nobody can change. Where they mean the same, they stay as they are.
 
-    The operator before us writes the namespace into them.
+    The Slinky operator writes the namespace into them.
     """
     ours, live = (spec.get("volumeClaimTemplates") or [] for spec in (wanted["spec"], there.body["spec"]))
     is_plain = all(one["metadata"].keys() <= {"name"} for one in live)

@@ -13,6 +13,7 @@ from slurm_operator.api.shared import names
 from slurm_operator.api.shared.meta import key_of
 from slurm_operator.api.shared.refs import SecretKey
 from slurm_operator.api.slinky.controller import Controller
+from slurm_operator.conditions import Reason
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.builders import key_ring, signing_keys
 from slurm_operator.manifests.builders.owners import owner_reference
@@ -122,7 +123,7 @@ def _restored(seen: Seen, name: str, entries: dict[str, SecretHandle]) -> Restor
             "type": "Opaque",
         },
         entries=entries,
-        reason="KeyRestored",
+        reason=Reason.KEY_RESTORED,
         message=f"put Secret {name} back from a copy, until Controller {meta.name} is gone: "
         "without it no pod starts that could be asked for jobs",
     )
@@ -134,7 +135,7 @@ def _removal(secret: Secret) -> DeleteObject:
         kind=kinds.SECRET,
         key=key_of(secret),
         uid=secret.metadata.uid,
-        reason="Deleted",
+        reason=Reason.DELETED,
         message=f"deleted Secret {name}: its copies of keys are not needed any more",
         is_housekeeping=True,
     )

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from slurm_operator.api.shared import names
+from slurm_operator.conditions import Reason
 from slurm_operator.listing import first_few
 from slurm_operator.manifests.builders import key_ring
 from slurm_operator.manifests.builders.key_ring import Ring
@@ -52,7 +53,7 @@ def next_step(seen: Seen, now: datetime) -> Step:
             seen, Ring(signs=there.signs, next=wanted, since=now), "a new key, which all learn first"
         )
     if there.next and wanted == there.signs:
-        return _ring_write(seen, Ring(signs=wanted, since=now), "the former key is wanted again")
+        return _ring_write(seen, Ring(signs=wanted, since=now), "the previous key is wanted again")
     if there.since is None:
         return step(_repairs(seen, there))
     waiting = _unread(seen, there, now)
@@ -89,7 +90,7 @@ def _source(seen: Seen) -> SecretHandle:
 def _ring_write(seen: Seen, ring: Ring, why: str, *, is_housekeeping: bool = False) -> Step:
     manifest = stamped(key_ring.manifest(_source(seen), ring))
     message = f"wrote the key ring {manifest['metadata']['name']}: {why}"
-    write = Apply(manifest=manifest, reason="KeyRing", message=message, is_housekeeping=is_housekeeping)
+    write = Apply(manifest=manifest, reason=Reason.KEY_RING, message=message, is_housekeeping=is_housekeeping)
     return step([write], seconds=LOOK_SECONDS)
 
 
@@ -150,13 +151,13 @@ def _unread_by(head: Head, there: Ring, arrived: datetime, now: datetime) -> Ste
         asking = WriteSlurm(
             controller=head.key,
             write=Reconfigure(),
-            reason="KeyRing",
+            reason=Reason.KEY_RING,
             message=f"told the daemons of Controller {head.key.name} to read their keys again",
         )
         assert there.since is not None
         noted = [
             config_state.note(
-                pod, RING_READ, there.since.isoformat(), "KeyRing", f"{pod.metadata.name} read its keys"
+                pod, RING_READ, there.since.isoformat(), Reason.KEY_RING, f"{pod.metadata.name} read its keys"
             )
             for pod in unasked
         ]
@@ -190,7 +191,9 @@ def _runs(pod: Pod) -> bool:
 
 def _waiting(there: Ring, why: str) -> Wait:
     doing = phase(there)
-    return Wait(subject=_SUBJECT, reason="RotatingKey", message=f"{doing[0].upper()}{doing[1:]}: {why}.")
+    return Wait(
+        subject=_SUBJECT, reason=Reason.ROTATING_KEY, message=f"{doing[0].upper()}{doing[1:]}: {why}."
+    )
 
 
 def _wait(there: Ring, now: datetime, why: str, *, asks: bool = False) -> Step:

@@ -10,6 +10,7 @@ from slurm_operator.api.nebius.activecheck import ActiveCheck
 from slurm_operator.api.nebius.slurmcluster import SlurmCluster
 from slurm_operator.api.schema.problems import Problem, References, Severity
 from slurm_operator.api.shared.meta import ObjectKey, key_of
+from slurm_operator.conditions import Reason
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.builders.owners import owner_reference
 from slurm_operator.manifests.meta import Child
@@ -30,14 +31,14 @@ from slurm_operator.reconcilers.nebius.shared.brake import Excess
 from slurm_operator.reconcilers.shared.children import bindings_last, missing_among
 from slurm_operator.slurm.snapshot import Snapshot
 
-SPEC_REFUSED: Final = "SpecRefused"
-CLUSTER_NOT_FOUND: Final = "ClusterNotFound"
-WAITING_FOR_CLUSTER: Final = "WaitingForCluster"
-WAITING_FOR_CHECKS: Final = "WaitingForChecks"
-DEPENDENCY_FAILED: Final = "DependencyFailed"
-TEMPLATE_NOT_FOUND: Final = "PodTemplateNotFound"
-SLURM_UNREACHABLE: Final = "SlurmUnreachable"
-BRAKE_ON: Final = "BrakeOn"
+SPEC_REFUSED: Final = Reason.SPEC_REFUSED
+CLUSTER_NOT_FOUND: Final = Reason.CLUSTER_NOT_FOUND
+WAITING_FOR_CLUSTER: Final = Reason.WAITING_FOR_CLUSTER
+WAITING_FOR_CHECKS: Final = Reason.WAITING_FOR_CHECKS
+DEPENDENCY_FAILED: Final = Reason.DEPENDENCY_FAILED
+TEMPLATE_NOT_FOUND: Final = Reason.POD_TEMPLATE_NOT_FOUND
+SLURM_UNREACHABLE: Final = Reason.SLURM_UNREACHABLE
+BRAKE_ON: Final = Reason.BRAKE_ON
 BRAKED: Final = "Braked"  # The condition.
 
 # How often is looked whether a Slurm job has ended whose end did not wake us.
@@ -122,7 +123,7 @@ def waits_of(seen: Seen) -> list[Action]:
     return found
 
 
-def _wait_for(found: list[Dependency], reason: str, then: str) -> Wait:
+def _wait_for(found: list[Dependency], reason: Reason, then: str) -> Wait:
     told = "; ".join(f"{one.name} {one.text}" for one in found)
     return Wait(
         subject=found[0].name, reason=reason, message=f"This check depends on others: {told}. {then}."
@@ -134,7 +135,7 @@ def _first_run(seen: Seen) -> list[Action]:
         return []
     wanted = desired.first_run(seen)
     message = f"started the first run as Job {wanted['metadata']['name']}"
-    return [Create(manifest=wanted, reason="FirstRun", message=message, may_exist=True)]
+    return [Create(manifest=wanted, reason=Reason.FIRST_RUN, message=message, may_exist=True)]
 
 
 # ---- What was made by Soperator
@@ -154,7 +155,7 @@ def _adopted(seen: Seen) -> list[Action]:
                     "value": [owner_reference(ActiveCheck.KIND, seen.meta)],
                 },
             ),
-            reason="Adopted",
+            reason=Reason.ADOPTED,
             message=f"{kind.kind} {child.metadata.name} belongs to ActiveCheck {seen.name} now",
         )
         for kind, child in _own(seen)
@@ -180,7 +181,7 @@ def _farewell(seen: Seen) -> tuple[list[Action], ...]:
             kind=kind,
             key=key_of(child),
             uid=child.metadata.uid,
-            reason="Deleted",
+            reason=Reason.DELETED,
             message=f"deleted {kind.kind} {child.metadata.name}: its ActiveCheck is deleted",
         )
         for kind, child in _own(seen)
@@ -195,7 +196,7 @@ def _farewell(seen: Seen) -> tuple[list[Action], ...]:
             {"op": "test", "path": "/metadata/resourceVersion", "value": seen.meta.resource_version},
             {"op": "add", "path": "/metadata/finalizers", "value": kept},
         ),
-        reason="Released",
+        reason=Reason.RELEASED,
         message=f"ActiveCheck {seen.name} may be deleted: nothing of it is left",
     )
     return left, [released]
@@ -310,7 +311,7 @@ def _noted(seen: Seen, judged: Judged, run: Run, due: list[Reaction], now: datet
             {"op": "test", "path": "/metadata/resourceVersion", "value": run.job.metadata.resource_version},
             {"op": "add", "path": "/metadata/annotations", "value": annotations},
         ),
-        reason="JobsHandled",
+        reason=Reason.JOBS_HANDLED,
         message=f"noted on Job {run.name} that {len(handled)} Slurm jobs were handled, {len(left)} were not",
         is_housekeeping=True,
     )

@@ -13,6 +13,7 @@ from slurm_operator.api.nebius.activecheck import (
     ReservationPrefix,
 )
 from slurm_operator.api.shared.meta import ObjectKey
+from slurm_operator.conditions import Reason
 from slurm_operator.listing import first_few
 from slurm_operator.plan.actions import Action, Tell, WriteSlurm
 from slurm_operator.reconcilers.nebius.activecheck import results
@@ -187,7 +188,9 @@ def actions(
     if wished.drain_reason and drained:
         over = frozenset(filter(None, (slurm.nodes[node].reason for node in drained)))
         write = DrainNodes(nodes=tuple(drained), reason=wished.drain_reason, over=over)
-        found.append(_write(controller, write, "DrainedByCheck", f"drained {first_few(drained)}: {job}"))
+        found.append(
+            _write(controller, write, Reason.DRAINED_BY_CHECK, f"drained {first_few(drained)}: {job}")
+        )
     found += _comments(one, slurm, controller, job)
     found += _reservations(one, slurm, controller, job, now)
     return found
@@ -201,10 +204,10 @@ def _comments(one: Reaction, slurm: Snapshot, controller: ObjectKey, job: str) -
             continue
         if said and not said.startswith(wished.comment_start):
             message = f"left the comment of {node} as it is, which somebody else wrote; {job}"
-            yield Tell(subject=node, reason="CommentKept", message=message)
+            yield Tell(subject=node, reason=Reason.COMMENT_KEPT, message=message)
             continue
         write = UpdateNodes(nodes=(node,), comment=wished.comment, comment_over=said)
-        yield _write(controller, write, "CommentedByCheck", f"commented on {node}: {job}")
+        yield _write(controller, write, Reason.COMMENTED_BY_CHECK, f"commented on {node}: {job}")
 
 
 def _reservations(
@@ -221,13 +224,13 @@ def _reservations(
                 users=(names.CHECKS_USER,),
                 flags=_RESERVATION_FLAGS,
             )
-            yield _write(controller, write, "ReservedByCheck", f"reserved {node} as {added}: {job}")
+            yield _write(controller, write, Reason.RESERVED_BY_CHECK, f"reserved {node} as {added}: {job}")
         if one.wishes.remove_reservation and removed in slurm.reservations:
             message = f"removed the reservation {removed}: {job}"
-            yield _write(controller, Unreserve(name=removed), "UnreservedByCheck", message)
+            yield _write(controller, Unreserve(name=removed), Reason.UNRESERVED_BY_CHECK, message)
 
 
 def _write(
-    controller: ObjectKey, write: DrainNodes | UpdateNodes | Reserve | Unreserve, reason: str, message: str
+    controller: ObjectKey, write: DrainNodes | UpdateNodes | Reserve | Unreserve, reason: Reason, message: str
 ) -> WriteSlurm:
     return WriteSlurm(controller=controller, write=write, reason=reason, message=message)

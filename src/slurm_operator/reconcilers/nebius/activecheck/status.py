@@ -5,10 +5,12 @@ from typing import Any, Final
 
 from slurm_operator.api.nebius.activecheck import DrainedNode, JobAndReason
 from slurm_operator.api.schema import codec
+from slurm_operator.api.shared.conditions import Truth
+from slurm_operator.conditions import Reason
 from slurm_operator.manifests.meta import Manifest
 from slurm_operator.manifests.moments import moment
 from slurm_operator.plan.actions import Action, Wait, WriteSlurm
-from slurm_operator.plan.conditions import DEGRADED, READY, Condition, false, true, unknown
+from slurm_operator.plan.conditions import DEGRADED, READY, Condition, false, quoted, true, unknown
 from slurm_operator.plan.failing import degraded
 from slurm_operator.plan.plan import Outcome, Plan
 from slurm_operator.plan.reconciler import StatusReport
@@ -49,14 +51,14 @@ def status(seen: Seen, plan: Plan, outcome: Outcome) -> StatusReport:
         _ready(plan),
         _passed(word, text),
         _braked(plan),
-        degraded(outcome, false(DEGRADED, "AsExpected")),
+        degraded(outcome, false(DEGRADED, Reason.AS_EXPECTED)),
     ]
     return StatusReport(conditions, codec.plain(fields))
 
 
 def _without_spec(plan: Plan) -> list[Condition]:
-    unharmed = (false(type_, "AsExpected") for type_ in (BRAKED, DEGRADED))
-    return [_ready(plan), unknown(PASSED, "NotRun"), *unharmed]
+    unharmed = (false(type_, Reason.AS_EXPECTED) for type_ in (BRAKED, DEGRADED))
+    return [_ready(plan), unknown(PASSED, Reason.NOT_RUN), *unharmed]
 
 
 def _update_status(plan: Plan, outcome: Outcome) -> str:
@@ -204,17 +206,17 @@ def _who(job_id: str) -> str:
 
 def _passed(word: str, text: str) -> Condition:
     if word == results.COMPLETE:
-        return true(PASSED, word, "The last run found nothing.")
+        return quoted(PASSED, Truth.TRUE, word, "The last run found nothing.")
     if word in (results.FAILED, results.ERROR, results.CANCELLED):
-        return false(PASSED, word, f"The last run ended as {word}. {text}".strip())
-    return unknown(PASSED, word or "NotRun", text)
+        return quoted(PASSED, Truth.FALSE, word, f"The last run ended as {word}. {text}".strip())
+    return quoted(PASSED, Truth.UNKNOWN, word or Reason.NOT_RUN, text)
 
 
 def _ready(plan: Plan) -> Condition:
     """Whether it runs when it is due."""
     waits = [wait for wait in plan.waits if wait.reason != BRAKE_ON] or plan.waits
     if not waits:
-        return true(READY, "Scheduled")
+        return true(READY, Reason.SCHEDULED)
     first = next((wait for wait in waits if wait.reason == DEPENDENCY_FAILED), waits[0])
     return false(READY, first.reason, _all(waits, first))
 
@@ -226,4 +228,6 @@ def _all(waits: list[Wait], first: Wait) -> str:
 
 def _braked(plan: Plan) -> Condition:
     found = next((wait for wait in plan.waits if wait.reason == BRAKE_ON), None)
-    return true(BRAKED, found.reason, found.message) if found is not None else false(BRAKED, "AsExpected")
+    return (
+        true(BRAKED, found.reason, found.message) if found is not None else false(BRAKED, Reason.AS_EXPECTED)
+    )

@@ -7,6 +7,7 @@ from typing import Final
 
 from slurm_operator.api.nebius import node_conditions
 from slurm_operator.api.shared.meta import ObjectKey
+from slurm_operator.conditions import Reason
 from slurm_operator.listing import first_few
 from slurm_operator.manifests import kinds
 from slurm_operator.plan.actions import Action, PatchObject, Wait, WriteSlurm
@@ -24,9 +25,9 @@ from slurm_operator.reconcilers.nebius.kubenode.troubles import (
 from slurm_operator.safety.gate import Candidate, Shut, gate
 from slurm_operator.slurm.writes import DrainNodes, ResumeNodes, SlurmWrite
 
-SLURM_UNREACHABLE: Final = "SlurmUnreachable"
-CANNOT_TELL: Final = "CannotTell"
-DRAINING: Final = "Draining"
+SLURM_UNREACHABLE: Final = Reason.SLURM_UNREACHABLE
+CANNOT_TELL: Final = Reason.CANNOT_TELL
+DRAINING: Final = Reason.DRAINING
 
 # The window of the brake ends without an event.
 _BRAKED_FOR: Final = timedelta(minutes=1)
@@ -34,13 +35,13 @@ _BRAKED_FOR: Final = timedelta(minutes=1)
 _DRAINS: Final = {
     Do.DRAIN_FOR_REPLACEMENT: (
         REPLACEMENT_REASON,
-        "DrainedForMaintenance",
+        Reason.DRAINED_FOR_MAINTENANCE,
         "maintenance of Kubernetes node {}",
     ),
-    Do.DRAIN_FOR_REBOOT: (REBOOT_REASON, "DrainedForReboot", "Kubernetes node {} needs a reboot"),
+    Do.DRAIN_FOR_REBOOT: (REBOOT_REASON, Reason.DRAINED_FOR_REBOOT, "Kubernetes node {} needs a reboot"),
     Do.DRAIN_FOR_STORAGE: (
         f"{STORAGE_REASON} nearly full",
-        "HighEphemeralStorageUsage",
+        Reason.HIGH_EPHEMERAL_STORAGE_USAGE,
         "the local storage of workers on Kubernetes node {} is nearly full",
     ),
 }
@@ -75,7 +76,7 @@ def _slurm(case: Case) -> Iterator[Lane]:
         over = frozenset(step.worker.record.reason for step in found if step.worker.record is not None) - {""}
         if do is Do.LIFT:
             write: SlurmWrite = ResumeNodes(nodes=nodes, over=over)
-            reason, why = "Resumed", f"drained for Kubernetes nodes; {found[0].rule.name}"
+            reason, why = Reason.RESUMED, f"drained for Kubernetes nodes; {found[0].rule.name}"
             message = f"lifted the drain of {first_few(nodes)}: {why}"
         else:
             text, reason, why = _DRAINS[do]
@@ -104,7 +105,7 @@ def _patch(case: Case, wanted: list[Wish], now: datetime) -> list[Action]:
             key=ObjectKey("", case.seen.name),
             uid=case.seen.meta.uid,
             operations=operations(wanted, case.seen, now),
-            reason="NodeConditions",
+            reason=Reason.NODE_CONDITIONS,
             message=f"set conditions of Kubernetes node {case.seen.name}: {told}",
             subresource="status",
         )
@@ -117,7 +118,7 @@ def _patch(case: Case, wanted: list[Wish], now: datetime) -> list[Action]:
 def _waits(case: Case, now: datetime) -> Iterator[Wait]:
     seen = case.seen
     if case.brake.is_on:
-        yield Wait(subject=seen.name, reason=node_conditions.BRAKE_ON, message=case.brake.text)
+        yield Wait(subject=seen.name, reason=Reason.BRAKE_ON, message=case.brake.text)
     if not _is_concerned(case):
         return
     if why := seen.has_unreachable:

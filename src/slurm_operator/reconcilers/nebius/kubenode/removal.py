@@ -7,6 +7,7 @@ from typing import Final
 from slurm_operator.api.nebius import node_conditions
 from slurm_operator.api.schema import durations
 from slurm_operator.api.shared.meta import key_of
+from slurm_operator.conditions import Reason
 from slurm_operator.plan.actions import Action, DeleteKubeNode, Wait, WorkerOnNode
 from slurm_operator.reconcilers.nebius.kubenode.braking import is_overdue, overdue_in
 from slurm_operator.reconcilers.nebius.kubenode.marks import Case
@@ -14,8 +15,8 @@ from slurm_operator.reconcilers.nebius.kubenode.observe import Seen, Tells
 from slurm_operator.safety.gate import Candidate
 from slurm_operator.safety.kube_node_removal import why_not_removed
 
-IS_EMPTY: Final = "KubeNodeIsEmpty"
-NOT_DELETED: Final = "KubeNodeNotDeleted"
+IS_EMPTY: Final = Reason.KUBE_NODE_IS_EMPTY
+NOT_DELETED: Final = Reason.KUBE_NODE_NOT_DELETED
 
 
 def removal(case: Case, now: datetime) -> Iterator[Action]:
@@ -53,7 +54,9 @@ def _for_maintenance(case: Case, now: datetime) -> Iterator[Action]:
         )
         yield Wait(subject=name, reason=IS_EMPTY, message=message)
         return
-    yield _deletion(case, now, "DeletedForMaintenance", f"deleted Node {name}: it is empty, for maintenance")
+    yield _deletion(
+        case, now, Reason.DELETED_FOR_MAINTENANCE, f"deleted Node {name}: it is empty, for maintenance"
+    )
 
 
 def _lost(case: Case, now: datetime) -> Iterator[Action]:
@@ -61,10 +64,10 @@ def _lost(case: Case, now: datetime) -> Iterator[Action]:
         return
     timeout = durations.text(case.seen.options.not_ready_timeout)
     message = f"deleted Node {case.seen.name}: it was not ready for more than {timeout}, and no job is there"
-    yield _deletion(case, now, "DeletedNotReady", message)
+    yield _deletion(case, now, Reason.DELETED_NOT_READY, message)
 
 
-def _deletion(case: Case, now: datetime, reason: str, message: str) -> Action:
+def _deletion(case: Case, now: datetime, reason: Reason, message: str) -> Action:
     seen = case.seen
     candidates = [Candidate(one.pod, one.slurm_node, one.slurm, one.state_lost_since) for one in seen.workers]
     if seen.strangers:

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Final
 
 from slurm_operator.api.nebius import names
+from slurm_operator.conditions import Reason
 from slurm_operator.manifests import kinds
 from slurm_operator.plan.actions import Action, Wait
 from slurm_operator.plan.plan import Plan, lane, plan
@@ -12,8 +13,8 @@ from slurm_operator.reconcilers.nebius.nodeconfigurator.desired import desired, 
 from slurm_operator.reconcilers.nebius.nodeconfigurator.observe import Program, Seen
 from slurm_operator.reconcilers.shared.children import among, bindings_last, missing_among, surplus, taken
 
-NOTHING_ENABLED: Final = "NothingEnabled"
-SPEC_REFUSED: Final = "SpecRefused"
+NOTHING_ENABLED: Final = Reason.NOTHING_ENABLED
+SPEC_REFUSED: Final = Reason.SPEC_REFUSED
 
 _FORMATS: Final = ("", "json", "plain")
 

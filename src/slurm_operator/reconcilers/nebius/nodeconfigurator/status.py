@@ -3,6 +3,7 @@
 from typing import Final
 
 from slurm_operator.api.shared.conditions import Truth
+from slurm_operator.conditions import Reason
 from slurm_operator.manifests.meta import Child, Manifest
 from slurm_operator.plan.conditions import DEGRADED, READY, Condition, false, true
 from slurm_operator.plan.failing import degraded, errors
@@ -11,9 +12,9 @@ from slurm_operator.plan.reconciler import StatusReport
 from slurm_operator.reconcilers.nebius.nodeconfigurator.decide import binding_command
 from slurm_operator.reconcilers.nebius.nodeconfigurator.observe import Seen
 
-_NOT_MADE: Final = "NotMade"
-_STARTING: Final = "Starting"
-_RUNNING: Final = "Running"
+_NOT_MADE: Final = Reason.NOT_MADE
+_STARTING: Final = Reason.STARTING
+_RUNNING: Final = Reason.RUNNING
 
 
 def status(seen: Seen, plan: Plan, outcome: Outcome) -> StatusReport:
@@ -27,7 +28,7 @@ def status(seen: Seen, plan: Plan, outcome: Outcome) -> StatusReport:
         else "updating",
         "reason": errors(outcome) or next((wait.message for wait in plan.waits), ""),
     }
-    return StatusReport([ready, degraded(outcome, false(DEGRADED, "AsExpected"))], fields)
+    return StatusReport([ready, degraded(outcome, false(DEGRADED, Reason.AS_EXPECTED))], fields)
 
 
 def _ready(seen: Seen, plan: Plan) -> Condition:

@@ -9,6 +9,7 @@ from slurm_operator.api.nebius.nodeset import NodeSet
 from slurm_operator.api.nebius.powerstate import NodeSetPowerState
 from slurm_operator.api.schema.problems import Problem, References, Severity
 from slurm_operator.api.shared.meta import ObjectKey
+from slurm_operator.conditions import Reason
 from slurm_operator.manifests.objects import ConfigMap, Unread
 from slurm_operator.plan.actions import Action, Create, Wait
 from slurm_operator.plan.plan import Plan, lane, plan
@@ -21,13 +22,13 @@ from slurm_operator.reconcilers.shared.composed import ORPHAN, deletion, next_re
 from slurm_operator.reconcilers.shared.deletion_hold import holding
 from slurm_operator.reconcilers.shared.parts import is_owned, missing_part
 
-SPEC_REFUSED: Final = "SpecRefused"
-CLUSTER_NOT_FOUND: Final = "ClusterNotFound"
-CLUSTER_CHANGED: Final = "ClusterNameChanged"
-WAITING_FOR_ROOT: Final = "WaitingForRoot"
-WAITING_FOR_MOUNT_POINTS: Final = "WaitingForMountPoints"
-WAITING_FOR_FILES: Final = "WaitingForFiles"
-MAINTENANCE: Final = "Maintenance"
+SPEC_REFUSED: Final = Reason.SPEC_REFUSED
+CLUSTER_NOT_FOUND: Final = Reason.CLUSTER_NOT_FOUND
+CLUSTER_CHANGED: Final = Reason.CLUSTER_NAME_CHANGED
+WAITING_FOR_ROOT: Final = Reason.WAITING_FOR_ROOT
+WAITING_FOR_MOUNT_POINTS: Final = Reason.WAITING_FOR_MOUNT_POINTS
+WAITING_FOR_FILES: Final = Reason.WAITING_FOR_FILES
+MAINTENANCE: Final = Reason.MAINTENANCE
 # Its SlurmCluster is told when the AppArmor profile is loaded, and nobody else.
 _PROFILE_SOON: Final = timedelta(seconds=15)
 
@@ -136,7 +137,7 @@ def _absent_files(seen: Seen) -> Iterator[Wait]:
         why = f"which cannot be read: {found.why}" if isinstance(found, Unread) else "which is not there yet"
         yield Wait(
             subject=f"ConfigMap {name}",
-            reason="ConfigMapUnread" if is_unread else "ConfigMapNotFound",
+            reason=Reason.CONFIG_MAP_UNREAD if is_unread else Reason.CONFIG_MAP_NOT_FOUND,
             message=f"waiting for ConfigMap {name}, which spec.{field} names, {why}.",
         )
 
@@ -187,7 +188,9 @@ def _power_state(seen: Seen) -> list[Action]:
     name, found = f"NodeSetPowerState {seen.name}", seen.power
     if seen.is_ephemeral and seen.has_power_states and found is None:
         message = f"made {name}: from now on Slurm says which workers run"
-        return [Create(manifest=desired.power_state(seen), reason="Created", message=message, may_exist=True)]
+        return [
+            Create(manifest=desired.power_state(seen), reason=Reason.CREATED, message=message, may_exist=True)
+        ]
     if found is not None and not seen.is_ephemeral and is_owned(found, seen.meta):
         return (
             [] if found.metadata.is_terminating else [deletion(NodeSetPowerState.KIND, found, NodeSet.KIND)]

@@ -5,8 +5,18 @@ from typing import Final
 
 from slurm_operator.api.nebius.slurmcluster import Maintenance
 from slurm_operator.api.shared.conditions import Truth
+from slurm_operator.conditions import Reason
 from slurm_operator.plan import failing
-from slurm_operator.plan.conditions import DEGRADED, PROGRESSING, READY, Condition, false, true, unknown
+from slurm_operator.plan.conditions import (
+    DEGRADED,
+    PROGRESSING,
+    READY,
+    Condition,
+    false,
+    quoted,
+    true,
+    unknown,
+)
 from slurm_operator.plan.plan import Outcome, Plan
 from slurm_operator.plan.reconciler import StatusReport
 from slurm_operator.reconcilers.nebius.nodeset import desired
@@ -29,9 +39,9 @@ PODS_READY: Final = "PodsReady"
 TERMINATED: Final = "StatefulSetTerminated"
 FIELDS_SUPPORTED: Final = "FieldsSupported"
 
-SET_UP: Final = "SetUpCondition"
-NODESET_READY, NODESET_NOT_READY = "NodeSetReady", "NodeSetNotReady"
-MAINTENANCE, ENABLED = "Maintenance", "WorkersEnabled"
+SET_UP: Final = Reason.SET_UP_CONDITION
+NODESET_READY, NODESET_NOT_READY = Reason.NODE_SET_READY, Reason.NODE_SET_NOT_READY
+MAINTENANCE, ENABLED = Reason.MAINTENANCE, Reason.WORKERS_ENABLED
 
 PENDING, PROVISIONING, READY_PHASE, TERMINATING = "Pending", "Provisioning", "Ready", "Terminating"
 
@@ -42,7 +52,7 @@ _STUCK: Final = (
     NAME_TAKEN,
     soperator_pods.RUNNING,
     takeover.REFUSED,
-    "ConfigMapNotFound",
+    Reason.CONFIG_MAP_NOT_FOUND,
 )
 
 
@@ -79,14 +89,18 @@ def their_conditions(seen: Seen) -> Iterator[Condition]:
         return
     is_read = part.status.observed_generation >= part.metadata.generation
     for type_ in (CONFIG_UPDATED, CONFIG_DYNAMIC_UPDATED):
-        yield true(type_, "Updated") if is_read else false(type_, "Updating", "The workers follow the spec.")
+        yield (
+            true(type_, Reason.UPDATED)
+            if is_read
+            else false(type_, Reason.UPDATING, "The workers follow the spec.")
+        )
     wanted, told = len(part.spec.numbers), part.status
     is_updated = is_read and told.updated_replicas >= wanted
     yield (
-        true(STATEFUL_SET_UPDATED, "Updated")
+        true(STATEFUL_SET_UPDATED, Reason.UPDATED)
         if is_updated
         else false(
-            STATEFUL_SET_UPDATED, "Updating", f"{told.updated_replicas} of {wanted} workers are updated."
+            STATEFUL_SET_UPDATED, Reason.UPDATING, f"{told.updated_replicas} of {wanted} workers are updated."
         )
     )
     yield _pods_ready(seen, told.ready_replicas)
@@ -132,9 +146,9 @@ def _conditions(seen: Seen, plan: Plan, outcome: Outcome) -> Iterator[Condition]
     if seen.nodeset.spec is not None:
         found = list(unsupported(seen))
         yield (
-            false(FIELDS_SUPPORTED, "SomeIgnored", "; ".join(found))
+            false(FIELDS_SUPPORTED, Reason.SOME_IGNORED, "; ".join(found))
             if found
-            else true(FIELDS_SUPPORTED, "AllSupported")
+            else true(FIELDS_SUPPORTED, Reason.ALL_SUPPORTED)
         )
     told = state(seen.own) if seen.own is not None else None
     yield _ready(seen, plan, told)
@@ -144,34 +158,34 @@ def _conditions(seen: Seen, plan: Plan, outcome: Outcome) -> Iterator[Condition]
 
 def _ready(seen: Seen, plan: Plan, told: State | None) -> Condition:
     if seen.meta.is_terminating:
-        return false(READY, "Deleting", "The NodeSet is being deleted.")
+        return false(READY, Reason.DELETING, "The NodeSet is being deleted.")
     for wait in plan.waits:
         return false(READY, wait.reason, wait.message)
     if told is None:
-        return false(READY, "Starting", "Its workers are being made.")
+        return false(READY, Reason.STARTING, "Its workers are being made.")
     if seen.cluster is not None and seen.cluster.spec is not None and seen.is_down:
         return false(READY, MAINTENANCE, f"The SlurmCluster is in maintenance: {seen.of.maintenance}.")
     if told.is_ready and seen.own is not None and _wanted(seen) and not seen.own.status.ready_replicas:
         # A part without workers was ready when it last looked at its spec.
         return false(READY, NODESET_NOT_READY, _pods_ready(seen, 0).message)
     if not told.is_ready:
-        return false(READY, told.reason, told.message)
+        return quoted(READY, Truth.FALSE, told.reason, told.message)
     # Its trouble, which does not keep it from being ready, is what Degraded is for.
-    return true(READY, told.ready, told.ready_message)
+    return quoted(READY, Truth.TRUE, told.ready, told.ready_message)
 
 
 def _progressing(plan: Plan, outcome: Outcome, told: State | None) -> Condition:
     if outcome.failed:
-        return true(PROGRESSING, "Retrying", failing.retried(outcome))
+        return true(PROGRESSING, Reason.RETRYING, failing.retried(outcome))
     for wait in plan.waits:
         if wait.reason in _STUCK:
             return false(PROGRESSING, wait.reason, "No changes will be made until this is fixed.")
         return true(PROGRESSING, wait.reason, wait.message)
     if told is None:
-        return true(PROGRESSING, "Starting", "Its workers are being made.")
+        return true(PROGRESSING, Reason.STARTING, "Its workers are being made.")
     if told.is_progressing:
-        return true(PROGRESSING, *under_way(told))
-    return false(PROGRESSING, "UpToDate")
+        return quoted(PROGRESSING, Truth.TRUE, *under_way(told))
+    return false(PROGRESSING, Reason.UP_TO_DATE)
 
 
 def _degraded(plan: Plan, told: State | None) -> Condition:
@@ -179,5 +193,5 @@ def _degraded(plan: Plan, told: State | None) -> Condition:
         if wait.reason in _STUCK:
             return true(DEGRADED, wait.reason, wait.message)
     if told is not None and told.is_degraded:
-        return true(DEGRADED, told.reason, told.message)
-    return false(DEGRADED, "AsExpected")
+        return quoted(DEGRADED, Truth.TRUE, told.reason, told.message)
+    return false(DEGRADED, Reason.AS_EXPECTED)

@@ -6,6 +6,7 @@ from typing import Final
 
 from slurm_operator.api.nebius.powerstate import NodeSetPowerState
 from slurm_operator.api.shared.meta import ObjectKey, key_of
+from slurm_operator.conditions import Reason
 from slurm_operator.listing import first_few
 from slurm_operator.plan.actions import Action, PatchObject, WriteSlurm
 from slurm_operator.plan.plan import Lane, Plan, lane, plan
@@ -80,7 +81,7 @@ def _active(seen: Seen, wanted: list[int]) -> list[Action]:
                 {"op": "test", "path": "/metadata/resourceVersion", "value": seen.meta.resource_version},
                 {"op": "add", "path": "/spec/activeNodes", "value": wanted},
             ),
-            reason="Switched",
+            reason=Reason.SWITCHED,
             message=f"switched {' and '.join(told)}, by what Slurm and spec.replicas of the NodeSet say",
         )
     ]
@@ -100,19 +101,25 @@ def _explained(seen: Seen, why: Mapping[str, str], now: datetime) -> Iterator[La
         if has_failed(record) and wish(worker) is Wish.FAILED and not record.reason.startswith(_OURS):
             reason = explanations.failure_reason(why.get(name, ""))
             write = ExplainNodes(nodes=(name,), reason=reason, over=frozenset({record.reason}))
-            yield _slurm(seen, name, write, "PowerUpFailed", f"{name} did not start: {why.get(name, '')}")
+            yield _slurm(
+                seen, name, write, Reason.POWER_UP_FAILED, f"{name} did not start: {why.get(name, '')}"
+            )
         elif is_left_down(worker) and explanations.rests_for(worker, seen, now) <= timedelta(0):
             write_ = ResumeNodes(nodes=(name,), over=frozenset({record.reason}), from_down=True)
-            yield _slurm(seen, name, write_, "Resumed", f"{name} is switched off, and jobs may wake it again")
+            yield _slurm(
+                seen, name, write_, Reason.RESUMED, f"{name} is switched off, and jobs may wake it again"
+            )
         elif is_left_on(worker):
             off = PowerNodes(nodes=(name,), up=False)
-            yield _slurm(seen, name, off, "PoweredDown", f"{name} has no worker and is switched off in Slurm")
+            yield _slurm(
+                seen, name, off, Reason.POWERED_DOWN, f"{name} has no worker and is switched off in Slurm"
+            )
 
 
 _OURS: Final = explanations.failure_reason("")
 
 
-def _slurm(seen: Seen, name: str, write: SlurmWrite, reason: str, message: str) -> Lane:
+def _slurm(seen: Seen, name: str, write: SlurmWrite, reason: Reason, message: str) -> Lane:
     return lane(name, [WriteSlurm(controller=seen.slurm_key, write=write, reason=reason, message=message)])
 
 
@@ -120,7 +127,7 @@ def _notes(seen: Seen, why: Mapping[str, str]) -> Iterator[Lane]:
     for job, comment in explanations.notes(seen, why):
         write = UpdateJob(job_id=job.job_id, admin_comment=comment)
         message = f"told job {job.job_id} which of its nodes does not start, and why"
-        note = WriteSlurm(controller=seen.slurm_key, write=write, reason="JobTold", message=message)
+        note = WriteSlurm(controller=seen.slurm_key, write=write, reason=Reason.JOB_TOLD, message=message)
         yield lane(f"job {job.job_id}", [note], is_note=True)
 
 

@@ -5,6 +5,7 @@ from typing import Final
 
 from slurm_operator.api.nebius.powerstate import NodePowerState, PodPhase
 from slurm_operator.api.schema import codec
+from slurm_operator.conditions import Reason
 from slurm_operator.listing import first_few
 from slurm_operator.manifests.meta import Manifest
 from slurm_operator.plan import failing
@@ -16,7 +17,7 @@ from slurm_operator.reconcilers.nebius.powerstate.observe import Seen, Worker
 from slurm_operator.slurm.snapshot import Unreachable
 
 SCALING: Final = "ScalingInProgress"
-RECONCILED: Final = "ActiveNodesReconciled"
+RECONCILED: Final = Reason.ACTIVE_NODES_RECONCILED
 
 _TOLD: Final = 3
 
@@ -67,7 +68,10 @@ def _phase(worker: Worker) -> PodPhase:
 
 def _conditions(seen: Seen, outcome: Outcome) -> list[Condition]:
     if not seen.is_followed:
-        return [false(READY, "Ignored", seen.why_ignored), false(SCALING, "Ignored", seen.why_ignored)]
+        return [
+            false(READY, Reason.IGNORED, seen.why_ignored),
+            false(SCALING, Reason.IGNORED, seen.why_ignored),
+        ]
     wanted = set(wanted_numbers(seen))
     missing = [one for one in seen.workers if one.ordinal in wanted and not _is_up(one)]
     leaving = [one for one in seen.workers if one.ordinal not in wanted and one.pod is not None]
@@ -80,22 +84,22 @@ def _is_up(worker: Worker) -> bool:
 
 def _ready(seen: Seen, outcome: Outcome, missing: list[Worker], leaving: list[Worker]) -> Condition:
     if outcome.failed:
-        return false(READY, "Retrying", failing.retried(outcome))
+        return false(READY, Reason.RETRYING, failing.retried(outcome))
     why = reasons(seen, seen.now)
     told = [f"{one.slurm_node}: {why[one.slurm_node]}" for one in seen.workers if one.slurm_node in why]
     if told:
-        return false(READY, "WorkersNotStarting", f"{first_few(told, _TOLD, separator='; ')}.")
+        return false(READY, Reason.WORKERS_NOT_STARTING, f"{first_few(told, _TOLD, separator='; ')}.")
     if isinstance(seen.slurm, Unreachable):
         message = f"What Slurm waits for cannot be seen: {seen.slurm.why}. Workers stay as they are."
-        return false(READY, "SlurmUnreachable", message)
+        return false(READY, Reason.SLURM_UNREACHABLE, message)
     if missing or leaving:
-        return false(READY, SCALING, _moving(missing, leaving))
+        return false(READY, Reason.SCALING_IN_PROGRESS, _moving(missing, leaving))
     return true(READY, RECONCILED, f"{len(wanted_numbers(seen))} of {seen.replicas} workers run.")
 
 
 def _scaling(missing: list[Worker], leaving: list[Worker]) -> Condition:
     if missing or leaving:
-        return true(SCALING, "WorkersChanging", _moving(missing, leaving))
+        return true(SCALING, Reason.WORKERS_CHANGING, _moving(missing, leaving))
     return false(SCALING, RECONCILED)
 
 

@@ -8,6 +8,7 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Final
 
+from slurm_operator.conditions import Reason
 from slurm_operator.reconcilers.nebius.powerstate.observe import Worker
 from slurm_operator.safety.gate import is_record_of
 from slurm_operator.slurm.node import SlurmNode
@@ -15,7 +16,7 @@ from slurm_operator.slurm.reasons import OurReason, given_up_for
 from slurm_operator.slurm.states import NodeBase, NodeFlag
 
 # The cause in a reason of ours that says why a worker did not start.
-FAILED_CAUSE: Final = "PowerUpFailed"
+FAILED_CAUSE: Final = Reason.POWER_UP_FAILED
 _TIMED_OUT: Final = "ResumeTimeout reached"
 
 # A slurmd that is ready registers within seconds.

@@ -14,6 +14,7 @@ from slurm_operator.api.nebius import names
 from slurm_operator.api.schema.kind import Kind
 from slurm_operator.api.shared import names as shared_names
 from slurm_operator.api.shared.meta import HasMeta, Meta, ObjectKey
+from slurm_operator.conditions import Reason
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.compare.differences import APPLIED_DIGEST
 from slurm_operator.manifests.objects import Secret
@@ -22,7 +23,7 @@ from slurm_operator.plan.actions import PatchObject
 from slurm_operator.plan.world import World
 from slurm_operator.reconcilers.shared.parts import is_owned
 
-INHERITED: Final = "Inherited"
+INHERITED: Final = Reason.INHERITED
 
 # A part that takes an object over is made in the next pass.
 INHERITED_SOON: Final = timedelta(seconds=1)

@@ -14,6 +14,7 @@ from typing import Final
 from slurm_operator.api.nebius import names
 from slurm_operator.api.shared import names as shared_names
 from slurm_operator.api.shared.meta import Meta
+from slurm_operator.conditions import Reason
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.compare.differences import APPLIED_DIGEST
 from slurm_operator.manifests.meta import Child
@@ -23,7 +24,7 @@ from slurm_operator.plan.world import OWNER_NAME, World
 from slurm_operator.reconcilers.nebius.shared.objects import APP
 from slurm_operator.reconcilers.shared.parts import is_owned
 
-RUNNING: Final = "SoperatorPodsRunning"
+RUNNING: Final = Reason.SOPERATOR_PODS_RUNNING
 KRUISE: Final = "apps.kruise.io"
 
 # NodeSets are not told when a Deployment is deleted, or a StatefulSet of another NodeSet.

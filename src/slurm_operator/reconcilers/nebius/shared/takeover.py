@@ -20,6 +20,7 @@ from slurm_operator.api.nebius.slurmcluster import SlurmCluster
 from slurm_operator.api.schema.explicit_fields import explicit_fields
 from slurm_operator.api.shared import names as shared_names
 from slurm_operator.api.shared.meta import Meta, key_of
+from slurm_operator.conditions import Reason
 from slurm_operator.listing import first_few
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.digests import digest
@@ -32,10 +33,10 @@ from slurm_operator.reconcilers.nebius.shared.objects import APP
 from slurm_operator.reconcilers.nebius.shared.root import WORKER
 from slurm_operator.reconcilers.nebius.shared.soperator_pods import KRUISE, RUNNING, Remains
 
-TAKING_OVER: Final = "TakingOver"
-TAKEN_OVER: Final = "TakenOver"
-REFUSED: Final = "TakeoverRefused"
-LOGIN_RUNNING: Final = "SoperatorLoginRunning"
+TAKING_OVER: Final = Reason.TAKING_OVER
+TAKEN_OVER: Final = Reason.TAKEN_OVER
+REFUSED: Final = Reason.TAKEOVER_REFUSED
+LOGIN_RUNNING: Final = Reason.SOPERATOR_LOGIN_RUNNING
 
 # What is marked or deleted wakes nobody.
 SOON: Final = timedelta(seconds=1)

@@ -7,12 +7,22 @@ from slurm_operator.api.nebius import names
 from slurm_operator.api.nebius.nodeset import NodeSet
 from slurm_operator.api.nebius.slurmcluster import Maintenance
 from slurm_operator.api.shared.conditions import MOST_CHARACTERS, Truth
+from slurm_operator.conditions import Reason
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.builders.workloads import Rollout, rollout
 from slurm_operator.manifests.objects import Secret
 from slurm_operator.plan import failing
 from slurm_operator.plan.actions import Apply, Create, GenerateSecret
-from slurm_operator.plan.conditions import DEGRADED, PROGRESSING, READY, Condition, false, true, unknown
+from slurm_operator.plan.conditions import (
+    DEGRADED,
+    PROGRESSING,
+    READY,
+    Condition,
+    false,
+    quoted,
+    true,
+    unknown,
+)
 from slurm_operator.plan.plan import Outcome, Plan
 from slurm_operator.reconcilers.nebius.shared import soperator_pods, takeover
 from slurm_operator.reconcilers.nebius.slurmcluster import mariadb, partitions, populate, topology
@@ -41,9 +51,9 @@ ROOT_POPULATED: Final = "RootPopulated"
 ROOT_SHARED: Final = "RootShared"
 FIELDS_SUPPORTED: Final = "FieldsSupported"
 
-AVAILABLE: Final = "Available"
-NOT_AVAILABLE: Final = "NotAvailable"
-SET_UP: Final = "SetUpCondition"
+AVAILABLE: Final = Reason.AVAILABLE
+NOT_AVAILABLE: Final = Reason.NOT_AVAILABLE
+SET_UP: Final = Reason.SET_UP_CONDITION
 
 # What the user has to fix before anything goes on; other waits end without the user.
 STUCK: Final = (
@@ -52,9 +62,9 @@ STUCK: Final = (
     soperator_pods.RUNNING,
     takeover.REFUSED,
     STATE_UNKNOWN,
-    "SecretNotFound",
-    "ConfigMapNotFound",
-    "NoImage",
+    Reason.SECRET_NOT_FOUND,
+    Reason.CONFIG_MAP_NOT_FOUND,
+    Reason.NO_IMAGE,
     populate.FAILED,
     populate.TAKEN,
 )
@@ -92,6 +102,18 @@ def available(seen: Seen) -> Iterator[Condition]:
     yield _sconfig(seen)
 
 
+def _switched_off(seen: Seen) -> set[str]:
+    """Which of these conditions are about something that the spec does not ask for."""
+    nodes = seen.spec.slurm_nodes
+    is_asked_for = {
+        WORKERS: any(one.spec.replicas for one in seen.nodesets if one.spec is not None),
+        LOGIN: bool(nodes.login.size),
+        ACCOUNTING: nodes.accounting.enabled,
+        SCONFIG: seen.spec.s_config_controller is not None,
+    }
+    return {type_ for type_, is_asked in is_asked_for.items() if not is_asked}
+
+
 def _common(seen: Seen) -> Condition:
     if seen.is_down:
         return false(COMMON, MAINTENANCE, "Slurm common components are in maintenance")
@@ -116,7 +138,7 @@ def _controllers(seen: Seen) -> Condition:
 def _workers(seen: Seen) -> Condition:
     if seen.is_down:
         return false(WORKERS, MAINTENANCE, "Slurm workers are in maintenance")
-    if not any(one.spec.replicas for one in seen.nodesets if one.spec is not None):
+    if WORKERS in _switched_off(seen):
         return false(WORKERS, NOT_AVAILABLE, "Slurm workers are disabled")
     ready, wanted = ready_workers(seen), sum(wanted_workers(one, seen) for one in seen.nodesets)
     if ready >= wanted:
@@ -143,7 +165,7 @@ def _login(seen: Seen) -> Condition:
     size, part = seen.spec.slurm_nodes.login.size, seen.login
     if seen.is_down:
         return false(LOGIN, MAINTENANCE, "Slurm login is in maintenance")
-    if not size:
+    if LOGIN in _switched_off(seen):
         return false(LOGIN, NOT_AVAILABLE, "Slurm Login is disabled")
     if part is None:
         return unknown(LOGIN, SET_UP, "Reconciling Slurm Login")
@@ -153,7 +175,7 @@ def _login(seen: Seen) -> Condition:
 
 
 def _accounting(seen: Seen) -> Condition:
-    if not seen.spec.slurm_nodes.accounting.enabled:
+    if ACCOUNTING in _switched_off(seen):
         return false(ACCOUNTING, NOT_AVAILABLE, "Slurm accounting is disabled")
     if seen.is_down:
         return false(ACCOUNTING, MAINTENANCE, "Slurm accounting is in maintenance")
@@ -175,7 +197,7 @@ def writer_rollout(seen: Seen) -> Rollout | None:
 def _sconfig(seen: Seen) -> Condition:
     if seen.is_down:
         return false(SCONFIG, MAINTENANCE, "Slurm SConfigController is in maintenance")
-    if seen.spec.s_config_controller is None:
+    if SCONFIG in _switched_off(seen):
         return false(SCONFIG, NOT_AVAILABLE, "Slurm SConfigController is disabled")
     found = writer_rollout(seen)
     if found is None:
@@ -193,8 +215,8 @@ def _because(message: str, found: State) -> str:
 def populate_mode(seen: Seen) -> Condition:
     mode = seen.spec.maintenance
     if mode not in _MODES:
-        return unknown(POPULATE_MODE, "Unknown", "Unknown Populate Jail maintenanceMode")
-    return true(POPULATE_MODE, str(mode), _MODES[mode])
+        return unknown(POPULATE_MODE, Reason.UNKNOWN, "Unknown Populate Jail maintenanceMode")
+    return quoted(POPULATE_MODE, Truth.TRUE, str(mode), _MODES[mode])
 
 
 def root_populated(seen: Seen, plan: Plan) -> Condition:
@@ -204,12 +226,14 @@ def root_populated(seen: Seen, plan: Plan) -> Condition:
         if wait.subject == populate.SUBJECT:
             return false(ROOT_POPULATED, wait.reason, wait.message)
     if root.mode is Maintenance.SKIP_POPULATE_JAIL and root.is_usable:
-        return true(ROOT_POPULATED, "Skipped", "spec.maintenance says that the shared root is populated.")
+        return true(
+            ROOT_POPULATED, Reason.SKIPPED, "spec.maintenance says that the shared root is populated."
+        )
     if root.is_populated_by_job:
-        return true(ROOT_POPULATED, root.result, "The shared root is populated.")
+        return quoted(ROOT_POPULATED, Truth.TRUE, root.result, "The shared root is populated.")
     if root.is_usable:
         message = "Pods run on the shared root, or have run there, so it was populated before."
-        return true(ROOT_POPULATED, "InUse", message)
+        return true(ROOT_POPULATED, Reason.IN_USE, message)
     what = "is being made" if root.job is None else "is not done"
     return false(ROOT_POPULATED, populate.POPULATING, f"The Job that populates the shared root {what}.")
 
@@ -220,27 +244,29 @@ def root_shared(seen: Seen) -> Iterator[Condition]:
         return
     name, modes = seen.claim.metadata.name, ", ".join(seen.claim.spec.access_modes) or "none"
     if "ReadWriteMany" in seen.claim.spec.access_modes:
-        yield true(ROOT_SHARED, "ReadWriteMany")
+        yield true(ROOT_SHARED, Reason.READ_WRITE_MANY)
         return
     message = (
         f"PersistentVolumeClaim {name!r} has the access modes {modes}: pods on other Kubernetes nodes cannot "
         "mount the shared root. It needs ReadWriteMany."
     )
-    yield false(ROOT_SHARED, "NotReadWriteMany", message)
+    yield false(ROOT_SHARED, Reason.NOT_READ_WRITE_MANY, message)
 
 
 def refs_resolved(seen: Seen) -> Condition:
     text = partitions.unresolved_text(seen, MOST_CHARACTERS)
     if text:
-        return false(REFS_RESOLVED, "IgnoredNodeSetRefs", text)
-    return true(REFS_RESOLVED, "AllNodeSetRefsResolved", "Every NodeSet that a partition names has nodes.")
+        return false(REFS_RESOLVED, Reason.IGNORED_NODE_SET_REFS, text)
+    return true(
+        REFS_RESOLVED, Reason.ALL_NODE_SET_REFS_RESOLVED, "Every NodeSet that a partition names has nodes."
+    )
 
 
 def fields_supported(seen: Seen) -> Condition:
     found = [*_kept_family(seen), *unsupported(seen, mariadb.made_by(seen))]
     if found:
-        return false(FIELDS_SUPPORTED, "SomeIgnored", "; ".join(found))
-    return true(FIELDS_SUPPORTED, "AllSupported")
+        return false(FIELDS_SUPPORTED, Reason.SOME_IGNORED, "; ".join(found))
+    return true(FIELDS_SUPPORTED, Reason.ALL_SUPPORTED)
 
 
 def _kept_family(seen: Seen) -> Iterator[str]:
@@ -262,13 +288,14 @@ def _is_being_made(plan: Plan) -> bool:
     """A part was not there when we looked."""
     made = (Apply, Create, GenerateSecret)
     return any(
-        isinstance(step, made) and step.reason in ("Created", "KeyGenerated") for step in plan.actions()
+        isinstance(step, made) and step.reason in (Reason.CREATED, Reason.KEY_GENERATED)
+        for step in plan.actions()
     )
 
 
 def _ready(seen: Seen, plan: Plan) -> Condition:
     if seen.meta.is_terminating:
-        return false(READY, "Deleting", "The SlurmCluster is being deleted.")
+        return false(READY, Reason.DELETING, "The SlurmCluster is being deleted.")
     for wait in plan.waits:
         if wait.reason in (*STUCK, takeover.TAKING_OVER):
             return false(READY, wait.reason, wait.message)
@@ -279,21 +306,21 @@ def _ready(seen: Seen, plan: Plan) -> Condition:
             return false(READY, wait.reason, wait.message)
     waiting = [one for one in map(state, parts(seen)) if not one.is_ready]
     for one in sorted(waiting, key=lambda one: not one.is_degraded):
-        return false(READY, one.reason, str(one))
+        return quoted(READY, Truth.FALSE, one.reason, str(one))
     if _is_being_made(plan):
-        return false(READY, "Starting", "Its parts are being made.")
+        return false(READY, Reason.STARTING, "Its parts are being made.")
+    off = _switched_off(seen)
     for condition in available(seen):
-        is_off = condition.message.endswith("disabled")
-        if condition.status is not Truth.TRUE and not is_off:
-            return false(READY, condition.reason, condition.message)
+        if condition.status is not Truth.TRUE and condition.type not in off:
+            return quoted(READY, Truth.FALSE, condition.reason, condition.message)
     if isinstance(seen.slurm, Unreachable):
-        return false(READY, "SlurmUnreachable", f"Slurm cannot be asked: {seen.slurm.why}.")
-    return true(READY, "Working", "All parts are ready, and Slurm answers.")
+        return false(READY, Reason.SLURM_UNREACHABLE, f"Slurm cannot be asked: {seen.slurm.why}.")
+    return true(READY, Reason.WORKING, "All parts are ready, and Slurm answers.")
 
 
 def _progressing(seen: Seen, plan: Plan, outcome: Outcome) -> Condition:
     if outcome.failed:
-        return true(PROGRESSING, "Retrying", failing.retried(outcome))
+        return true(PROGRESSING, Reason.RETRYING, failing.retried(outcome))
     for wait in plan.waits:
         if wait.reason in STUCK and wait.reason != populate.FAILED:
             return false(PROGRESSING, wait.reason, "No changes will be made until this is fixed.")
@@ -301,10 +328,10 @@ def _progressing(seen: Seen, plan: Plan, outcome: Outcome) -> Condition:
         return true(PROGRESSING, wait.reason, wait.message)
     for one in map(state, parts(seen)):
         if one.is_progressing:
-            return true(PROGRESSING, *under_way(one))
+            return quoted(PROGRESSING, Truth.TRUE, *under_way(one))
     if _is_being_made(plan):
-        return true(PROGRESSING, "Starting", "Its parts are being made.")
-    return false(PROGRESSING, "UpToDate")
+        return true(PROGRESSING, Reason.STARTING, "Its parts are being made.")
+    return false(PROGRESSING, Reason.UP_TO_DATE)
 
 
 def _degraded(seen: Seen, plan: Plan) -> Condition:
@@ -313,5 +340,5 @@ def _degraded(seen: Seen, plan: Plan) -> Condition:
             return true(DEGRADED, wait.reason, wait.message)
     for one in map(state, parts(seen)):
         if one.is_degraded:
-            return true(DEGRADED, one.reason, str(one))
-    return false(DEGRADED, "AsExpected")
+            return quoted(DEGRADED, Truth.TRUE, one.reason, str(one))
+    return false(DEGRADED, Reason.AS_EXPECTED)

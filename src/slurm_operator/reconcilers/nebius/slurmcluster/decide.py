@@ -5,7 +5,7 @@ Every part has a lane of its own: what is wrong with one holds up only what need
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
-from typing import Final
+from typing import Final, Literal
 
 from slurm_operator.api.nebius import names
 from slurm_operator.api.nebius.jailedconfig import JailedConfig
@@ -15,6 +15,7 @@ from slurm_operator.api.schema.problems import Problem, References, Severity
 from slurm_operator.api.shared.meta import Meta, key_of
 from slurm_operator.api.slinky.loginset import LoginSet
 from slurm_operator.api.slinky.nodeset import NodeSet as WorkerPart
+from slurm_operator.conditions import Reason
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.meta import Manifest
 from slurm_operator.manifests.objects import ConfigMap, Secret, Unread
@@ -59,11 +60,11 @@ from slurm_operator.reconcilers.shared.deletion_hold import holding
 from slurm_operator.reconcilers.shared.parts import is_owned, missing_part
 from slurm_operator.slurm.conf.inventory import SLURM_CONF, partition_names
 
-SPEC_REFUSED: Final = "SpecRefused"
-IGNORED_REFS: Final = "IgnoredNodeSetRefs"
-MAINTENANCE: Final = "Maintenance"
+SPEC_REFUSED: Final = Reason.SPEC_REFUSED
+IGNORED_REFS: Final = Reason.IGNORED_NODE_SET_REFS
+MAINTENANCE: Final = Reason.MAINTENANCE
 REFS_RESOLVED: Final = "NodeSetRefsResolved"
-STATE_UNKNOWN: Final = "StateUnknown"
+STATE_UNKNOWN: Final = Reason.STATE_UNKNOWN
 EVENT_CHARACTERS: Final = 1024
 NO_SPEC: Final = Problem(path="spec", message="is missing: nothing is made until there is one")
 
@@ -121,7 +122,7 @@ def _unread_keys(seen: Seen, keys: Unread) -> Wait:
     """Whose images the root is used with stands beside its keys, and every part depends on that."""
     name = f"Secret {names.munge_secret(seen.name)}"
     message = f"waiting for {name}, which cannot be read: {keys.why}. Nothing is changed until then."
-    return Wait(subject=name, reason="SecretUnread", message=message)
+    return Wait(subject=name, reason=Reason.SECRET_UNREAD, message=message)
 
 
 def taking_over(seen: Seen) -> list[Action]:
@@ -204,7 +205,7 @@ def farewell(seen: Seen) -> list[Action]:
         return [
             Wait(
                 subject=part_name(part),
-                reason="Leaving",
+                reason=Reason.LEAVING,
                 message=f"waiting for the workers of {part_name(part)} to be gone: {said_by(part)}",
             )
             for part in seen.workers.values()
@@ -364,20 +365,23 @@ def _absent(seen: Seen) -> Iterator[Wait]:
     """What the user named for login pods and is not there."""
     secret = seen.spec.secrets.sshd_keys_name
     if secret and not isinstance(seen.secrets.get(secret), Secret):
-        yield _named(f"Secret {secret}", "spec.secrets.sshdKeysName", seen.secrets.get(secret))
+        yield _named("Secret", secret, "spec.secrets.sshdKeysName", seen.secrets.get(secret))
     config = seen.spec.slurm_nodes.login.sshd_config_map_ref_name
     if config and not isinstance(seen.sshd_config, ConfigMap):
         field = "spec.slurmNodes.login.sshdConfigMapRefName"
-        yield _named(f"ConfigMap {config}", field, seen.sshd_config)
+        yield _named("ConfigMap", config, field, seen.sshd_config)
 
 
-def _named(what: str, field: str, found: object) -> Wait:
-    kind = what.partition(" ")[0]
+def _named(kind: Literal["Secret", "ConfigMap"], name: str, field: str, found: object) -> Wait:
+    what, is_secret = f"{kind} {name}", kind == "Secret"
     if isinstance(found, Unread):
-        message = f"waiting for {what}, which cannot be read: {found.why}."
-        return Wait(subject=what, reason=f"{kind}Unread", message=message)
+        reason = Reason.SECRET_UNREAD if is_secret else Reason.CONFIG_MAP_UNREAD
+        return Wait(
+            subject=what, reason=reason, message=f"waiting for {what}, which cannot be read: {found.why}."
+        )
+    reason = Reason.SECRET_NOT_FOUND if is_secret else Reason.CONFIG_MAP_NOT_FOUND
     message = f"waiting for {what}, which {field} names: there is none yet."
-    return Wait(subject=what, reason=f"{kind}NotFound", message=message)
+    return Wait(subject=what, reason=reason, message=message)
 
 
 def _held_back(seen: Seen) -> Iterator[Wait]:
@@ -388,7 +392,7 @@ def _held_back(seen: Seen) -> Iterator[Wait]:
         message = "Login pods start when the shared root is populated."
     else:
         message = "Login pods start when Slurm's files are in the shared root."
-    yield Wait(subject=f"LoginSet {names.login(seen.name)}", reason="WaitingForRoot", message=message)
+    yield Wait(subject=f"LoginSet {names.login(seen.name)}", reason=Reason.WAITING_FOR_ROOT, message=message)
 
 
 def _older(seen: Seen) -> list[Action]:
@@ -432,7 +436,7 @@ def _writer(seen: Seen) -> Iterator[list[Action]]:
         yield [*writes]
     elif wished is not None:
         message = "spec.sConfigController.container has no image: nothing writes Slurm's files into the root."
-        yield [Wait(subject="sconfigcontroller", reason="NoImage", message=message)]
+        yield [Wait(subject="sconfigcontroller", reason=Reason.NO_IMAGE, message=message)]
     else:
         yield _without_writer(seen)
 
@@ -448,7 +452,7 @@ def _without_writer(seen: Seen) -> list[Action]:
             "spec.sConfigController was removed. Slurm's files in the shared root are kept up to date until "
             f"no pod reads them; these may: {', '.join(reading)}."
         )
-        return [Wait(subject=f"Deployment {name}", reason="StillRead", message=message)]
+        return [Wait(subject=f"Deployment {name}", reason=Reason.STILL_READ, message=message)]
     if writer is not None:
         return [] if writer.metadata.is_terminating else [deletion(kind, writer, SlurmCluster.KIND)]
     return [

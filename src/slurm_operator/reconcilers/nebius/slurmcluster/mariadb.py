@@ -12,6 +12,7 @@ from slurm_operator.api.nebius.accounting import MariadbOperator
 from slurm_operator.api.nebius.amounts import amount_in
 from slurm_operator.api.nebius.volumes import given
 from slurm_operator.api.slinky.accounting import DATABASE, Accounting
+from slurm_operator.conditions import Reason
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.meta import Child, Manifest
 from slurm_operator.plan.actions import GenerateSecret
@@ -112,7 +113,7 @@ def _generated(seen: Seen, name: str, *, is_guarded: bool) -> GenerateSecret:
         recipe="password",
         entry=PASSWORD,
         size=_PASSWORD_BYTES,
-        reason="KeyGenerated",
+        reason=Reason.KEY_GENERATED,
         message=f"made a password in Secret {name}; it stays when the SlurmCluster is deleted",
     )
 

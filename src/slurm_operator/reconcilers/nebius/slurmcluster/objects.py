@@ -5,6 +5,7 @@ from slurm_operator.api.nebius.jailedconfig import JailedConfig
 from slurm_operator.api.nebius.slurmcluster import Maintenance
 from slurm_operator.api.schema import durations
 from slurm_operator.api.shared.meta import key_of
+from slurm_operator.conditions import Reason
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.builders.sshd import LOCAL_USERS_SSSD_CONF
 from slurm_operator.manifests.builders.workloads import with_input
@@ -113,7 +114,7 @@ def _generated(seen: Seen, name: str, component: str, entry: str, size: int) -> 
         recipe="random" if entry else "ssh-host-keys",
         entry=entry,
         size=size,
-        reason="KeyGenerated",
+        reason=Reason.KEY_GENERATED,
         message=f"made keys in Secret {name}; they stay when the SlurmCluster is deleted",
     )
 
@@ -136,7 +137,7 @@ def family_note(seen: Seen) -> PatchObject | None:
             {"op": "test", "path": "/metadata/resourceVersion", "value": keys.metadata.resource_version},
             {"op": "add", "path": "/metadata/annotations", "value": annotations},
         ),
-        reason="ImagesChosen",
+        reason=Reason.IMAGES_CHOSEN,
         message=f"the shared root of SlurmCluster {seen.name} is used with the images of {wanted}",
         is_housekeeping=True,
     )

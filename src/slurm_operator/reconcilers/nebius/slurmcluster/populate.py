@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from slurm_operator.api.nebius import names
 from slurm_operator.api.nebius.slurmcluster import Maintenance, SlurmCluster, SlurmClusterSpec
 from slurm_operator.api.shared.meta import key_of
+from slurm_operator.conditions import Reason
 from slurm_operator.listing import first_few
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.digests import digest
@@ -35,7 +36,12 @@ _PODS_TOLD = 5
 _LOOK_SECONDS = 15.0
 
 SUBJECT = "shared root"
-POPULATING, FAILED, IN_USE, TAKEN = "Populating", "PopulateFailed", "RootInUse", "RootTaken"
+POPULATING, FAILED, IN_USE, TAKEN = (
+    Reason.POPULATING,
+    Reason.POPULATE_FAILED,
+    Reason.ROOT_IN_USE,
+    Reason.ROOT_TAKEN,
+)
 
 
 def next_step(root: Root, wanted: Manifest, now: datetime) -> Step:
@@ -92,7 +98,7 @@ def _creation(root: Root, wanted: Manifest, *, is_overwriting: bool) -> Step:
         message = f"The shared root is populated by somebody else at the moment: {_listed(others)}."
         return wait(SUBJECT, POPULATING, message, seconds=_LOOK_SECONDS)
     message = f"created Job {wanted['metadata']['name']}, which populates the shared root"
-    return step([Create(manifest=wanted, reason="Created", message=message)])
+    return step([Create(manifest=wanted, reason=Reason.CREATED, message=message)])
 
 
 def _in_use(root: Root) -> Step:
@@ -123,7 +129,7 @@ def _deletion(job: Child, why: str) -> DeleteObject:
         kind=kinds.JOB,
         key=key_of(job),
         uid=job.metadata.uid,
-        reason="Deleted",
+        reason=Reason.DELETED,
         message=f"deleted Job {job.metadata.name}: {why}",
     )
 
@@ -136,7 +142,7 @@ def _done(job: Child) -> PatchObject:
         key=key_of(job),
         uid=job.metadata.uid,
         operations=({"op": "add", "path": path, "value": str(Purpose.DONE)},),
-        reason="Overwritten",
+        reason=Reason.OVERWRITTEN,
         message=f"Job {job.metadata.name} has overwritten the shared root; that is over",
         is_housekeeping=True,
     )

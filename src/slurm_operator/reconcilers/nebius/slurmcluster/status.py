@@ -3,6 +3,7 @@
 from typing import Final
 
 from slurm_operator.api.shared.conditions import Truth
+from slurm_operator.conditions import Reason
 from slurm_operator.plan.conditions import READY, Condition
 from slurm_operator.plan.plan import Outcome, Plan
 from slurm_operator.plan.reconciler import StatusReport
@@ -15,7 +16,7 @@ from slurm_operator.reconcilers.nebius.slurmcluster.observe import Seen
 
 PENDING: Final = "Pending"
 NOT_AVAILABLE: Final = "Not available"
-AVAILABLE: Final = "Available"
+AVAILABLE: Final = Reason.AVAILABLE
 
 
 def status(seen: Seen, plan: Plan, outcome: Outcome) -> StatusReport:

@@ -7,6 +7,7 @@ from typing import Final
 from slurm_operator.api.nebius import names
 from slurm_operator.api.nebius.nodeset import NodeSet
 from slurm_operator.api.nebius.slurmcluster import SlurmCluster
+from slurm_operator.conditions import Reason
 from slurm_operator.listing import first_few
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.meta import Child, Manifest
@@ -33,7 +34,7 @@ from slurm_operator.slurm.snapshot import Snapshot
 from slurm_operator.slurm.topology import is_readable, places
 
 TOPOLOGY_KNOWN: Final = "TopologyKnown"
-LABELS_MISSING: Final = "LabelsMissing"
+LABELS_MISSING: Final = Reason.LABELS_MISSING
 
 # Each new file makes slurmctld read its configuration again. So workers that start one after the other are
 # told together.
@@ -152,7 +153,7 @@ def topology_known(seen: Seen) -> Iterator[Condition]:
         return
     kept, unknown = _unlabelled(seen, kind)
     if not kept and not unknown:
-        yield true(TOPOLOGY_KNOWN, "Labelled")
+        yield true(TOPOLOGY_KNOWN, Reason.LABELLED)
         return
     every = {**kept, **unknown}
     wanted = f"{seen.tier_prefix}/tier-0" if kind is Plugin.BLOCK else f"{seen.tier_prefix}/tier-1 and up"

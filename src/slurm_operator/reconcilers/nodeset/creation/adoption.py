@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from slurm_operator.api.schema.kind import Kind
 from slurm_operator.api.shared.meta import HasMeta, key_of
+from slurm_operator.conditions import Reason
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.builders.owners import owner_reference
 from slurm_operator.plan.actions import PatchObject
@@ -44,6 +45,6 @@ def _taken_in(orphan: HasMeta, kind: Kind, what: str, seen: Seen) -> PatchObject
             {"op": "test", "path": "/metadata/resourceVersion", "value": meta.resource_version},
             {"op": "add", "path": "/metadata/ownerReferences", "value": [reference]},
         ),
-        reason="Adopted",
+        reason=Reason.ADOPTED,
         message=f"{meta.name} had no owner; it is {what} of NodeSet {nodeset.metadata.name} now",
     )

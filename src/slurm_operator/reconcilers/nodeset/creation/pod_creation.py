@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from datetime import timedelta
 
 from slurm_operator.api.shared import names
+from slurm_operator.conditions import Reason
 from slurm_operator.manifests.objects import KubeNode, Pod
 from slurm_operator.plan.actions import Action, Create, Wait
 from slurm_operator.plan.plan import Lane, lane
@@ -23,13 +24,13 @@ from slurm_operator.safety.record_removal import may_delete_record
 from slurm_operator.slurm.snapshot import Snapshot
 
 NEW = "new workers"
-NAME_TAKEN = "NameTaken"
-MISNAMED = "HostnameInvalid"
-AUTH_CHANGING = "AuthChanging"
+NAME_TAKEN = Reason.NAME_TAKEN
+MISNAMED = Reason.HOSTNAME_INVALID
+AUTH_CHANGING = Reason.AUTH_CHANGING
 
 NO_MACHINES = Wait(
     subject=NEW,
-    reason="MachinesNotSeen",
+    reason=Reason.MACHINES_NOT_SEEN,
     message="The operator has no right to look at the machines of this cluster, so it cannot tell where "
     "workers belong. All stay as they are. Give it list and watch on nodes, or use StatefulSet mode.",
 )
@@ -95,7 +96,7 @@ def _first(slot: Slot, seen: Seen) -> list[list[Action]]:
     name, is_renewed = slot.slurm_node(seen.nodeset), _needs_new_record(slot, seen)
     if is_renewed:
         why = "the new worker is not what its record says"
-        stages.append([forget(name, seen.controller_key, "Outdated", why)])
+        stages.append([forget(name, seen.controller_key, Reason.OUTDATED, why)])
     if made := before_pod(name, seen, is_renewed=is_renewed):
         stages.append(made)
     claims = missing_claims(seen.nodeset, slot.whose(seen.nodeset), slot.pod_name, seen.claims)
@@ -118,7 +119,7 @@ def _creation(slot: Slot, pods: WorkerPods, seen: Seen, *, is_cordoned: bool) ->
         manifest["metadata"]["annotations"][FRESH_RECORD] = "true"
     if is_cordoned:
         manifest["metadata"]["annotations"][names.POD_CORDON] = "true"  # They said so of this worker.
-    return Create(manifest=manifest, reason="ScalingUp", message=f"created worker {slot.pod_name}")
+    return Create(manifest=manifest, reason=Reason.SCALING_UP, message=f"created worker {slot.pod_name}")
 
 
 def _is_first_of_record(slot: Slot, seen: Seen) -> bool:
@@ -177,7 +178,7 @@ def _no_accounting(seen: Seen) -> Wait:
         f"{seen.controller_key.name!r} names it, and it decides which Slurm key workers have; they start as "
         "soon as there is one."
     )
-    return Wait(subject=NEW, reason="AccountingNotFound", message=message)
+    return Wait(subject=NEW, reason=Reason.ACCOUNTING_NOT_FOUND, message=message)
 
 
 def _no_controller(seen: Seen) -> Wait:
@@ -186,4 +187,4 @@ def _no_controller(seen: Seen) -> Wait:
         f"{listed_controllers(seen.other_controllers)} "
         "Workers start as soon as there is one; if the name is a typo, make a new NodeSet."
     )
-    return Wait(subject=NEW, reason="ControllerNotFound", message=message)
+    return Wait(subject=NEW, reason=Reason.CONTROLLER_NOT_FOUND, message=message)

@@ -10,6 +10,7 @@ from slurm_operator.api.shared import belonging, names
 from slurm_operator.api.shared.meta import key_of
 from slurm_operator.api.shared.worker_parts import WorkerSsh
 from slurm_operator.api.slinky.nodeset import NodeSet
+from slurm_operator.conditions import Reason
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.builders.owners import owner_reference
 from slurm_operator.manifests.compare.meaning import EMPTY_COUNTS, meant
@@ -55,7 +56,7 @@ class Revision:
     is_new: bool
     collisions: int = 0  # How often its hash had to be changed, because another intent has it.
     former: Child | None = None  # It was meant before, and others since: the user went back to it.
-    theirs: str = ""  # What the operator before us calls it; workers carry that too.
+    theirs: str = ""  # What the Slinky operator calls it; workers carry that too.
     names: frozenset[str] = frozenset()  # Every hash under which a revision is there that means the same.
 
 
@@ -84,7 +85,7 @@ def current(nodeset: NodeSet, there: Sequence[Child]) -> Revision:
 def revision_of(pod: Pod, current: Revision, kept: str = "") -> str:
     """The hash of what a worker was made from: that of the current revision when it means the same.
 
-    A worker of the operator before us has its label only, and one of ours has both. What another operator
+    A worker of the Slinky operator has its label only, and one of ours has both. What another operator
     made was made from nothing that we know: it counts as current while the NodeSet says so, by `kept`.
     """
     labels = pod.metadata.labels
@@ -120,7 +121,7 @@ def intent(
 ) -> Manifest:
     """What the user meant: writing out what is so anyway, as typed clients do, is no change.
 
-    The operator before us dropped each `false` and `0` that a user wrote; `loose` compares with what it kept.
+    The Slinky operator dropped each `false` and `0` that a user wrote; `loose` compares with what it kept.
     """
     said = dict(spec)
     for field in _LAID_OVER:
@@ -195,12 +196,12 @@ def is_called_like(child: Child, nodeset: NodeSet) -> bool:
 
 
 def is_found(child: Child) -> bool:
-    """Whether our watch shows it: one of the operator before us has no label of ours."""
+    """Whether our watch shows it: one of the Slinky operator has no label of ours."""
     return names.LABEL_REVISION in child.metadata.labels
 
 
 def labelled(child: Child, nodeset: NodeSet) -> PatchObject:
-    """From now on our watch shows it. What the operator before us looks at stays as it is."""
+    """From now on our watch shows it. What the Slinky operator looks at stays as it is."""
     path = f"/metadata/labels/{names.LABEL_REVISION}"
     has_labels = bool(child.metadata.labels)
     label = {names.LABEL_REVISION: _hash(child, nodeset)}
@@ -213,8 +214,8 @@ def labelled(child: Child, nodeset: NodeSet) -> PatchObject:
             if has_labels
             else {"op": "add", "path": "/metadata/labels", "value": label},
         ),
-        reason="Adopted",
-        message=f"workers go on with revision {child.metadata.name} of the operator before us",
+        reason=Reason.ADOPTED,
+        message=f"workers go on with revision {child.metadata.name} of the Slinky operator",
         is_housekeeping=True,
     )
 
@@ -227,7 +228,7 @@ def renewal(former: Child, there: Sequence[Child]) -> PatchObject:
         key=key_of(former),
         uid=former.metadata.uid,
         operations=({"op": "replace", "path": "/revision", "value": number},),
-        reason="RolledBack",
+        reason=Reason.ROLLED_BACK,
         message=f"back to {former.metadata.name}, as revision {number}",
     )
 
@@ -248,7 +249,7 @@ def _number(child: Child) -> int:
 
 
 def _hash(child: Child, nodeset: NodeSet) -> str:
-    """As its workers have it. The operator before us may have put the whole name into its own label."""
+    """As its workers have it. The Slinky operator may have put the whole name into its own label."""
     label = child.metadata.labels.get(names.LABEL_REVISION) or child.metadata.labels.get(names.LABEL_HASH)
     return (label or child.metadata.name).removeprefix(f"{nodeset.metadata.name}-")
 

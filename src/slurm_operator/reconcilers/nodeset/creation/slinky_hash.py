@@ -1,4 +1,4 @@
-"""The hash that the operator before us gives to a spec. Workers carry it, so that it finds them up to date.
+"""The hash that the Slinky operator gives to a spec. Workers carry it, so that it finds them up to date.
 
 It hashes a patch of the spec as its typed client writes it, the way Kubernetes hashes ControllerRevisions. A
 hash that it was seen to give is among the tests, with others that Go wrote.

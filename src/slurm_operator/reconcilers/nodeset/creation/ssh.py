@@ -2,6 +2,7 @@
 
 from slurm_operator.api.shared import names
 from slurm_operator.api.slinky.nodeset import NodeSet
+from slurm_operator.conditions import Reason
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.builders.sshd import sshd_config
 from slurm_operator.manifests.digests import digest
@@ -46,7 +47,7 @@ def config_writes(seen: Seen, revision: Revision) -> list[Action]:
             kind=kinds.CONFIG_MAP,
             key=key_of(there),
             uid=there.metadata.uid,
-            reason="Deleted",
+            reason=Reason.DELETED,
             message=f"deleted ConfigMap {there.metadata.name}: no worker runs sshd any more",
         )
     ]

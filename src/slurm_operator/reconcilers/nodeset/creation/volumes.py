@@ -7,6 +7,7 @@ from slurm_operator.api.shared import names
 from slurm_operator.api.shared.meta import OwnerReference, key_of
 from slurm_operator.api.shared.worker_parts import Retention, ScalingMode
 from slurm_operator.api.slinky.nodeset import NodeSet
+from slurm_operator.conditions import Reason
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.meta import Child, Manifest
 from slurm_operator.manifests.objects import Pod
@@ -18,7 +19,7 @@ from slurm_operator.reconcilers.nodeset.workers import Worker
 
 Claims = Mapping[str, Child]
 
-VOLUME_TERMINATING = "VolumeTerminating"
+VOLUME_TERMINATING = Reason.VOLUME_TERMINATING
 
 # A worker that goes for one of these does not come back, which is what `whenScaled` is about; one that goes
 # for a cordon or an update does.
@@ -105,7 +106,7 @@ def lost_claims(worker: Worker, nodeset: NodeSet, there: Claims) -> list[Create]
 def _creation(nodeset: NodeSet, name: str, template: Mapping[str, Any]) -> Create:
     message = f"created PersistentVolumeClaim {name}"
     manifest = _claim(nodeset, name, template)
-    return Create(manifest=manifest, reason="ScalingUp", message=message, may_exist=True)
+    return Create(manifest=manifest, reason=Reason.SCALING_UP, message=message, may_exist=True)
 
 
 def _goes_with_former(claim: Child, pod_name: str) -> bool:
@@ -157,7 +158,7 @@ def _retained(claim: Child, worker: Worker, nodeset: NodeSet, *, is_scaled: bool
     refs = claim.metadata.owner_references
     pods = [ref for ref in refs if ref.kind == "Pod" and ref.name == worker.name]
     if claim.metadata.is_terminating or any(ref.uid != worker.uid for ref in pods):
-        return None  # It follows a former pod into its grave; a new one is made then.
+        return None  # It follows a previous pod into its grave; a new one is made then.
     others = [ref for ref in refs if ref not in pods and ref.uid != nodeset.metadata.uid]
     wanted = [] if any(ref.controller for ref in others) else _owners(worker, nodeset, is_scaled=is_scaled)
     ours = {ref.uid for ref in refs if ref not in others}
@@ -191,7 +192,7 @@ def _follows(claim: Child, others: list[OwnerReference], wanted: list[Manifest])
             {"op": "test", "path": "/metadata/resourceVersion", "value": claim.metadata.resource_version},
             {"op": "add", "path": "/metadata/ownerReferences", "value": [*map(_plain, others), *wanted]},
         ),
-        reason="VolumeRetention",
+        reason=Reason.VOLUME_RETENTION,
         message=_owner_text(claim, wanted),
     )
 

@@ -6,6 +6,7 @@ from slurm_operator import wire
 from slurm_operator.api.shared import names
 from slurm_operator.api.slinky.nodeset_status import ReservationStatus
 from slurm_operator.api.slinky.nodeset_updates import ScheduledUpdate, UpdateType
+from slurm_operator.conditions import Reason
 from slurm_operator.plan.actions import Action, WriteSlurm
 from slurm_operator.plan.conditions import Condition, false, true
 from slurm_operator.plan.plan import Outcome
@@ -162,7 +163,7 @@ def _reserve(seen: Seen, wanted: ScheduledUpdate, nodes: tuple[str, ...], now: d
         flags=tuple(flag for flag in flags if not (is_moved_on and flag == FORCE_START)),
     )
     message = f"reserved {len(nodes)} Slurm nodes for maintenance at {start:%Y-%m-%d %H:%M} UTC"
-    return WriteSlurm(controller=seen.controller_key, write=write, reason="Reserved", message=message)
+    return WriteSlurm(controller=seen.controller_key, write=write, reason=Reason.RESERVED, message=message)
 
 
 def _changed(
@@ -170,8 +171,8 @@ def _changed(
 ) -> WriteSlurm:
     """Its start stays. Of one that is under way only the nodes can change.
 
-    slurmctld takes no second flag by which it would recur. So the former one is taken off first, and the new
-    one is missing then.
+    slurmctld takes no second flag by which it would recur. So the previous one is taken off first, and
+    the new one is missing then.
     """
     former = _former_recurrences(there, wanted)
     kept = (flag for flag in _flags(wanted) if flag != FORCE_START and not (former and flag in RECURRING))
@@ -184,14 +185,14 @@ def _changed(
         flags=() if is_active else (*kept, *(f"NO_{flag}" for flag in former)),
     )
     message = f"the maintenance reservation {seen.reservation_name} is for {len(nodes)} Slurm nodes now"
-    return WriteSlurm(controller=seen.controller_key, write=write, reason="Reserved", message=message)
+    return WriteSlurm(controller=seen.controller_key, write=write, reason=Reason.RESERVED, message=message)
 
 
 def _removal(seen: Seen) -> WriteSlurm:
     return WriteSlurm(
         controller=seen.controller_key,
         write=Unreserve(name=seen.reservation_name),
-        reason="Unreserved",
+        reason=Reason.UNRESERVED,
         message=f"removed the maintenance reservation {seen.reservation_name}: it is no longer asked for",
     )
 
@@ -236,8 +237,8 @@ def condition(seen: Seen) -> Condition | None:
     there = seen.slurm.reservations.get(seen.reservation_name)
     if there is None:
         absent = f"There is no reservation {seen.reservation_name} in Slurm."
-        return false(CREATED, "NotExists", f"{absent} {_over(seen)}".strip())
-    return true(CREATED, "Created", f"Slurm keeps {len(there.nodes)} nodes free in {there.name}.")
+        return false(CREATED, Reason.NOT_EXISTS, f"{absent} {_over(seen)}".strip())
+    return true(CREATED, Reason.CREATED, f"Slurm keeps {len(there.nodes)} nodes free in {there.name}.")
 
 
 def is_open(seen: Seen) -> bool:
@@ -247,7 +248,7 @@ def is_open(seen: Seen) -> bool:
 
 
 def awaits_window(seen: Seen) -> str:
-    """What workers of a former revision wait for."""
+    """What workers of a previous revision wait for."""
     if over := _over(seen):
         return over
     window, wanted = remembered(seen, Outcome()), schedule(seen)
@@ -255,7 +256,7 @@ def awaits_window(seen: Seen) -> str:
     if start is None and wanted is not None:
         start = _start(seen, wanted, seen.now)
     when = f" at {start:%Y-%m-%d %H:%M} UTC" if start is not None and start > seen.now else ""
-    return f"{len(seen.former)} workers have a former revision. They are replaced in the next window{when}."
+    return f"{len(seen.former)} workers have a previous revision. They are replaced in the next window{when}."
 
 
 def _over(seen: Seen) -> str:
@@ -269,7 +270,7 @@ def _over(seen: Seen) -> str:
     if not seen.former:
         return f"{over}; no worker waits for another window."
     return (
-        f"{over}, and {len(seen.former)} workers of a former revision wait. Set it to a later time, or "
+        f"{over}, and {len(seen.former)} workers of a previous revision wait. Set it to a later time, or "
         "add a flag such as WEEKLY, and they are replaced in that window; with updateStrategy.type "
         "RollingUpdate they are replaced at once."
     )

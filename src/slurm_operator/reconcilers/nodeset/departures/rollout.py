@@ -103,7 +103,7 @@ def _causes(
         noted = worker.pod.metadata.annotations.get(RESOURCES_DIGEST)
         if noted == wanted:
             return Cause(Leaving.UPDATE, text, costs_nothing)
-        if noted is None:  # A worker of the operator before us; its record is made again to be safe.
+        if noted is None:  # A worker of the Slinky operator; its record is made again to be safe.
             return Cause(Leaving.RESOURCES, f"{text}, with a new record", costs_nothing)
         return Cause(Leaving.RESOURCES, f"{text}, with other resources", costs_nothing)
 

@@ -6,6 +6,7 @@ from slurm_operator import wire
 from slurm_operator.api.shared import names
 from slurm_operator.api.shared.worker_parts import Pruning
 from slurm_operator.api.slinky.nodeset import NodeSet
+from slurm_operator.conditions import Reason
 from slurm_operator.plan.actions import Action, WriteSlurm
 from slurm_operator.plan.plan import Lane, lane
 from slurm_operator.reconcilers.nodeset import identity
@@ -50,7 +51,7 @@ def _features(worker: Worker, record: SlurmNode, seen: Seen) -> Iterator[Action]
     active = with_kube_features(record.active_features, annotation)
     if not are_same(record.features, wanted) or not are_same(record.active_features, active):
         write = UpdateNodes(nodes=(record.name,), features=wanted, active_features=active)
-        yield _write(seen, write, "Features", f"{record.name} has the features {', '.join(wanted)}")
+        yield _write(seen, write, Reason.FEATURES, f"{record.name} has the features {', '.join(wanted)}")
 
 
 def wanted_place(worker: Worker) -> str:
@@ -96,8 +97,12 @@ def _topology(worker: Worker, record: SlurmNode, seen: Seen) -> Iterator[list[Ac
     # Told once for each change of the annotation: a record keeps every switch that it was once given.
     is_there = is_at(record.topology, wanted) if is_noted else are_same_places(record.topology, wanted)
     if not is_there:
-        yield [_write(seen, UpdateNodes(nodes=(record.name,), topology=wanted), "Topology", message)]
-    yield [*marked(worker, "Topology", f"{record.name} is at {wanted}", annotations={names.TOPOLOGY: wanted})]
+        yield [_write(seen, UpdateNodes(nodes=(record.name,), topology=wanted), Reason.TOPOLOGY, message)]
+    yield [
+        *marked(
+            worker, Reason.TOPOLOGY, f"{record.name} is at {wanted}", annotations={names.TOPOLOGY: wanted}
+        )
+    ]
 
 
 def _taken_out(worker: Worker, record: SlurmNode, seen: Seen) -> Iterator[list[Action]]:
@@ -111,8 +116,10 @@ def _taken_out(worker: Worker, record: SlurmNode, seen: Seen) -> Iterator[list[A
         others = [place for place in record.topology.split(",") if place.partition(":")[0] not in told]
         message = f"{record.name} has no place in Slurm's topology: the annotation of its Node is gone"
         write = UpdateNodes(nodes=(record.name,), topology=",".join(others))
-        yield [_write(seen, write, "Topology", message)]
-    yield [*marked(worker, "Topology", f"{record.name} has no place", annotations={names.TOPOLOGY: None})]
+        yield [_write(seen, write, Reason.TOPOLOGY, message)]
+    yield [
+        *marked(worker, Reason.TOPOLOGY, f"{record.name} has no place", annotations={names.TOPOLOGY: None})
+    ]
 
 
 def is_at(topology: str, wanted: str) -> bool:
@@ -135,7 +142,7 @@ def _comment(worker: Worker, record: SlurmNode, seen: Seen) -> Iterator[Action]:
     if (not record.comment or before is not None) and before != info:
         said = wire.encode(info).decode()
         write = UpdateNodes(nodes=(record.name,), comment=said, comment_over=record.comment)
-        yield _write(seen, write, "Comment", f"{record.name} says that it is Pod {worker.name}")
+        yield _write(seen, write, Reason.COMMENT, f"{record.name} says that it is Pod {worker.name}")
 
 
 def _is_told_apart(nodeset: NodeSet) -> bool:
@@ -145,5 +152,5 @@ def _is_told_apart(nodeset: NodeSet) -> bool:
     return spec.pod_info_in_comment or is_pruned
 
 
-def _write(seen: Seen, write: UpdateNodes, reason: str, message: str) -> WriteSlurm:
+def _write(seen: Seen, write: UpdateNodes, reason: Reason, message: str) -> WriteSlurm:
     return WriteSlurm(controller=seen.controller_key, write=write, reason=reason, message=message)

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 
 from slurm_operator.api.shared.worker_parts import Records
 from slurm_operator.api.slinky.nodeset import NodeSet
+from slurm_operator.conditions import Reason
 from slurm_operator.listing import first_few
 from slurm_operator.plan.actions import Action, Wait, WriteSlurm
 from slurm_operator.plan.plan import Lane, lane
@@ -34,7 +35,7 @@ def before_pod(slurm_node: str, seen: Seen, *, is_renewed: bool) -> list[Action]
         return []
     if not isinstance(seen.slurm, Snapshot):
         message = f"its record has to be made first, and Slurm cannot be asked for that: {seen.slurm.why}"
-        return [Wait(subject=slurm_node, reason="RecordNotMade", message=message)]
+        return [Wait(subject=slurm_node, reason=Reason.RECORD_NOT_MADE, message=message)]
     if not seen.slurm.can_add_nodes or (slurm_node in seen.slurm.nodes and not is_renewed):
         return []
     return [*add((slurm_node,), seen)]
@@ -48,7 +49,7 @@ def _before_its_line(slurm_node: str, seen: Seen) -> list[Action]:
         f"waiting for Controller {seen.controller_key.name} to bring {slurm_node} into slurm.conf; its "
         "conditions say what is in the way"
     )
-    return [Wait(subject=slurm_node, reason="LineNotRead", message=message)]
+    return [Wait(subject=slurm_node, reason=Reason.LINE_NOT_READ, message=message)]
 
 
 def known_names(nodeset: NodeSet) -> set[str]:
@@ -93,7 +94,7 @@ def add(names: Iterable[str], seen: Seen) -> list[WriteSlurm]:
         WriteSlurm(
             controller=seen.controller_key,
             write=AddNodes(nodes=together, conf=record_conf(seen.nodeset, place)),
-            reason="RecordMade",
+            reason=Reason.RECORD_MADE,
             message=f"adding {_few(together)} to Slurm",
         )
         for place, together in _by_place(names, seen)
@@ -117,7 +118,7 @@ def place_write(names: tuple[str, ...], place: str, seen: Seen) -> WriteSlurm:
     """The write that puts records where topology.conf has them."""
     message = f"moving {_few(names)} to {place} in Slurm's topology, as topology.conf says"
     write = UpdateNodes(nodes=names, topology=place)
-    return WriteSlurm(controller=seen.controller_key, write=write, reason="Topology", message=message)
+    return WriteSlurm(controller=seen.controller_key, write=write, reason=Reason.TOPOLOGY, message=message)
 
 
 def _by_place(names: Iterable[str], seen: Seen) -> list[tuple[str, tuple[str, ...]]]:
@@ -130,7 +131,7 @@ def _by_place(names: Iterable[str], seen: Seen) -> list[tuple[str, tuple[str, ..
 def _back(names: tuple[str, ...], seen: Seen) -> WriteSlurm:
     message = f"{_few(names)}: not drained any more, as no worker is left there that could take a job"
     write = ResumeNodes(nodes=names)
-    return WriteSlurm(controller=seen.controller_key, write=write, reason="Resumed", message=message)
+    return WriteSlurm(controller=seen.controller_key, write=write, reason=Reason.RESUMED, message=message)
 
 
 def _few(names: tuple[str, ...]) -> str:

@@ -1,6 +1,7 @@
 """Records in Slurm that no worker of ours stands behind any more."""
 
 from slurm_operator.api.shared.worker_parts import Pruning
+from slurm_operator.conditions import Reason
 from slurm_operator.plan.plan import Lane, lane
 from slurm_operator.reconcilers.nodeset import identity
 from slurm_operator.reconcilers.nodeset.departures.replica_plan import Choices
@@ -21,7 +22,8 @@ def stale_record_removals(seen: Seen, choices: Choices) -> list[Lane]:
     expected = coming | known_names(seen.nodeset)
     return [
         lane(
-            f"record {record.name}", [forget(record.name, seen.controller_key, "DefunctSlurmNodePruned", why)]
+            f"record {record.name}",
+            [forget(record.name, seen.controller_key, Reason.DEFUNCT_SLURM_NODE_PRUNED, why)],
         )
         for record in seen.remains.records
         if record.name not in expected

@@ -2,6 +2,7 @@
 
 from slurm_operator.api.shared.meta import ObjectKey
 from slurm_operator.api.shared.worker_parts import Records
+from slurm_operator.conditions import Reason
 from slurm_operator.plan.actions import Fence, WriteSlurm
 from slurm_operator.reconcilers.nodeset.worker.drain_causes import Leaving
 from slurm_operator.reconcilers.nodeset.workers import Worker
@@ -50,7 +51,7 @@ def is_refused(worker: Worker) -> bool:
 
 
 def forget(
-    slurm_node: str, controller: ObjectKey, reason: str, why: str = "", fence: Fence | None = None
+    slurm_node: str, controller: ObjectKey, reason: Reason, why: str = "", fence: Fence | None = None
 ) -> WriteSlurm:
     """slurmctld refuses while a job is there, and afterwards can start none."""
     return WriteSlurm(

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from slurm_operator.api.shared.probes import DEADLY, HANDLERS
+from slurm_operator.conditions import Reason
 from slurm_operator.listing import first_few
 from slurm_operator.manifests.meta import Manifest
 from slurm_operator.manifests.objects import Pod
@@ -54,7 +55,7 @@ def condition(seen: Seen) -> Condition | None:
         f"{len(found)} of {len(seen.workers)} workers have a liveness probe: {names_}. If slurmd does "
         "not answer it, the kubelet kills slurmd and every job there. "
     )
-    return true(JOBS_AT_RISK, "LivenessProbe", message + _way_out(seen))
+    return true(JOBS_AT_RISK, Reason.LIVENESS_PROBE, message + _way_out(seen))
 
 
 def _way_out(seen: Seen) -> str:

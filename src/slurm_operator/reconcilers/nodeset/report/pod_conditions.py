@@ -10,6 +10,7 @@ from functools import cache
 
 from slurm_operator.api.shared import names
 from slurm_operator.api.shared.meta import key_of
+from slurm_operator.conditions import Reason
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.objects import PodCondition
 from slurm_operator.plan.actions import Action, PatchObject, Tell
@@ -69,7 +70,7 @@ def _deadline(worker: Worker) -> list[PatchObject]:
     until = f"has jobs until {text}" if text else "has no jobs"
     return marked(
         worker,
-        "Deadline",
+        Reason.DEADLINE,
         f"{worker.slurm_node} {until} at the latest",
         annotations={names.POD_DEADLINE: text},
         is_housekeeping=True,
@@ -103,7 +104,7 @@ def _conditions(worker: Worker, at: str) -> list[Action]:
             uid=worker.uid,
             operations=operations,
             subresource="status",
-            reason="SlurmState",
+            reason=Reason.SLURM_STATE,
             message=f"{worker.slurm_node} is {state} in Slurm",
             is_housekeeping=True,
         )
@@ -153,4 +154,4 @@ def _news_of_drain(worker: Worker) -> list[Tell]:
     by, given = record.reason_by
     who, why = by or "somebody", f": {given}" if given else ", without a reason"
     message = f"{who} drained {record.name} in Slurm{why}. It takes no new jobs until that is lifted there"
-    return [Tell(subject=record.name, reason="SlurmNodeDrained", message=message, warning=True)]
+    return [Tell(subject=record.name, reason=Reason.SLURM_NODE_DRAINED, message=message, warning=True)]

@@ -1,7 +1,8 @@
-"""Whether anything is under way with the workers, and what former ones wait for where nothing is."""
+"""Whether anything is under way with the workers, and what previous ones wait for where nothing is."""
 
 from slurm_operator.api.shared import names
 from slurm_operator.api.slinky.nodeset_updates import UpdateType
+from slurm_operator.conditions import Reason
 from slurm_operator.listing import first_few
 from slurm_operator.manifests.meta import Manifest
 from slurm_operator.plan.actions import Action, Create, DeleteWorker, WriteSlurm
@@ -25,16 +26,16 @@ def progressing(seen: Seen, plan: Plan, facts: Manifest) -> Condition:
         return true(PROGRESSING, first.reason, f"{first.subject}: {first.message}{more}{way_out}")
     strategy = seen.nodeset.spec.update_strategy.effective_type
     if strategy is UpdateType.ROLLING_UPDATE and seen.former and (away := _away(seen, plan)):
-        return true(PROGRESSING, "AwaitsWorkers", _awaits_workers(away, seen, facts["desired"]))
+        return true(PROGRESSING, Reason.AWAITS_WORKERS, _awaits_workers(away, seen, facts["desired"]))
     if _is_at_work(seen, plan, facts):
-        return true(PROGRESSING, "Starting", "Workers are being started or replaced.")
+        return true(PROGRESSING, Reason.STARTING, "Workers are being started or replaced.")
     if facts["updatedReplicas"] >= facts["desired"]:
-        return false(PROGRESSING, "UpToDate")
+        return false(PROGRESSING, Reason.UP_TO_DATE)
     if strategy is UpdateType.ON_DELETE and seen.former:
-        return false(PROGRESSING, "AwaitsDeletion", _awaits_deletion(seen, facts["desired"]))
+        return false(PROGRESSING, Reason.AWAITS_DELETION, _awaits_deletion(seen, facts["desired"]))
     if strategy is UpdateType.SCHEDULED_UPDATE and seen.former and not maintenance.is_open(seen):
-        return false(PROGRESSING, "AwaitsWindow", maintenance.awaits_window(seen))
-    return true(PROGRESSING, "Starting", "Workers are being started or replaced.")
+        return false(PROGRESSING, Reason.AWAITS_WINDOW, maintenance.awaits_window(seen))
+    return true(PROGRESSING, Reason.STARTING, "Workers are being started or replaced.")
 
 
 def _way_out(seen: Seen) -> str:
@@ -78,7 +79,7 @@ def _awaits_workers(away: list[Worker], seen: Seen, desired: int) -> str:
 
 def _former(seen: Seen, desired: int) -> str:
     """While a NodeSet is scaled in, there are more workers than it wants."""
-    return f"{len(seen.former)} of {max(desired, len(seen.workers))} workers have a former revision"
+    return f"{len(seen.former)} of {max(desired, len(seen.workers))} workers have a previous revision"
 
 
 def _is_on_its_way(worker: Worker) -> bool:

@@ -1,6 +1,7 @@
 """What a NodeSet says about its protection: a policy, none, or that nobody can tell."""
 
 from slurm_operator.api.shared.conditions import PROTECTED
+from slurm_operator.conditions import Reason
 from slurm_operator.manifests.builders.protection import INSTALL, LET_LOOK
 from slurm_operator.plan.conditions import Condition, false, true, unknown
 from slurm_operator.plan.world import Protection
@@ -22,13 +23,13 @@ def condition(seen: Seen) -> Condition | None:
         message = (
             "spec.workloadDisruptionProtection is false: workers may be deleted and evicted with their jobs."
         )
-        return false(PROTECTED, "TurnedOff", message)
+        return false(PROTECTED, Reason.TURNED_OFF, message)
     match seen.protection:
         case Protection.PROTECTED:
-            return true(PROTECTED, "Policy", "A policy refuses to delete workers by hand.")
+            return true(PROTECTED, Reason.POLICY, "A policy refuses to delete workers by hand.")
         case Protection.UNPROTECTED:
-            return false(PROTECTED, "Unprotected", UNPROTECTED)
+            return false(PROTECTED, Reason.UNPROTECTED, UNPROTECTED)
         case Protection.UNKNOWN:
-            return unknown(PROTECTED, "NotAllowedToLook", UNKNOWN)
+            return unknown(PROTECTED, Reason.NOT_ALLOWED_TO_LOOK, UNKNOWN)
         case Protection.NOT_LOOKED:
             return next((one for one in seen.nodeset.status.conditions if one.type == PROTECTED), None)

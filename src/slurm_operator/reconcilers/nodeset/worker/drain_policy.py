@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 
 from slurm_operator.api.shared.meta import key_of
 from slurm_operator.api.shared.worker_parts import DrainPolicy, DrainType
+from slurm_operator.conditions import Reason
 from slurm_operator.plan.actions import Action, WriteSlurm
 from slurm_operator.plan.plan import Lane, lane
 from slurm_operator.plan.step import Step, look
@@ -183,10 +184,10 @@ def _lane(holdup: Holdup, seen: Seen, ours: Collection[str], now: datetime, *, e
     if comment != holdup.job.admin_comment:
         told = UpdateJob(job_id=holdup.job.job_id, admin_comment=comment)
         message = f"told {_owner(holdup.job)} that it holds up {holdup.worker.slurm_node}"
-        stages.append([_write(seen, told, "OwnerTold", message)])
+        stages.append([_write(seen, told, Reason.OWNER_TOLD, message)])
     if ends and holdup.write is not None and _is_fresh(holdup.worker, now):
         message = f"{holdup.fate} {_owner(holdup.job)}: {holdup.why}"
-        stages.append([_write(seen, holdup.write, "DrainDeadline", message, _ending(holdup))])
+        stages.append([_write(seen, holdup.write, Reason.DRAIN_DEADLINE, message, _ending(holdup))])
     return lane(f"job {holdup.job.job_id}", *stages)
 
 
@@ -244,7 +245,7 @@ def _withdrawn(seen: Seen, held: set[int], now: datetime) -> list[Lane]:
             left = job_notices.with_notice(job.admin_comment, "", {worker.slurm_node}.__contains__)
             kept = UpdateJob(job_id=job.job_id, admin_comment=left)
             message = f"told {_owner(job)} that it may stay on {worker.slurm_node}"
-            lanes.append(lane(f"job {job.job_id}", [_write(seen, kept, "OwnerTold", message)]))
+            lanes.append(lane(f"job {job.job_id}", [_write(seen, kept, Reason.OWNER_TOLD, message)]))
     return lanes
 
 
@@ -254,6 +255,6 @@ def _owner(job: SlurmJob) -> str:
 
 
 def _write(
-    seen: Seen, write: JobWrite, reason: str, message: str, ending: Ending | None = None
+    seen: Seen, write: JobWrite, reason: Reason, message: str, ending: Ending | None = None
 ) -> WriteSlurm:
     return WriteSlurm(seen.controller_key, write, reason, message, ending=ending)

@@ -12,6 +12,7 @@ from slurm_operator.api.shared.meta import Meta, ObjectKey
 from slurm_operator.api.shared.refs import Reference
 from slurm_operator.api.slinky.controller import Controller
 from slurm_operator.api.slinky.nodeset import NodeSet, NodeSetSpec
+from slurm_operator.conditions import Reason
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.objects import Pod
 from slurm_operator.plan.actions import Wait
@@ -21,7 +22,7 @@ from slurm_operator.reconcilers.nodeset.worker.removal import Stages
 from slurm_operator.reconcilers.nodeset.workers import Worker
 from slurm_operator.reconcilers.shared.children import seen_pods
 
-LEFT_BEHIND = "LeftBehind"
+LEFT_BEHIND = Reason.LEFT_BEHIND
 
 
 def former_nodeset(key: ObjectKey, pods: Sequence[Pod]) -> NodeSet:

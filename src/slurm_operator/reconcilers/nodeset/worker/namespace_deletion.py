@@ -12,6 +12,7 @@ from slurm_operator.api.shared import names
 from slurm_operator.api.shared.meta import ObjectKey
 from slurm_operator.api.slinky.controller import Controller
 from slurm_operator.api.slinky.nodeset import NodeSet
+from slurm_operator.conditions import Reason
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.platform import Namespace
 from slurm_operator.plan.actions import Wait
@@ -42,9 +43,9 @@ def is_cut_off(nodeset: NodeSet, world: World) -> bool:
 def release(worker: Worker, why: str = "its namespace is being deleted") -> Stages:
     """Whoever deletes the namespace may delete it from now on."""
     message = f"{worker.slurm_node} may be deleted: {why}, and no slurmctld is left to ask"
-    released = marked(worker, "Released", message, labels={names.LABEL_POD_PROTECT: None})
+    released = marked(worker, Reason.RELEASED, message, labels={names.LABEL_POD_PROTECT: None})
     waiting = f"{why}, and no slurmctld is left to ask; the worker ends when it sees no job of its own"
-    return [[*released, Wait(subject=worker.slurm_node, reason="Abandoned", message=waiting)]]
+    return [[*released, Wait(subject=worker.slurm_node, reason=Reason.ABANDONED, message=waiting)]]
 
 
 def keep_protected(worker: Worker, controller: ObjectKey) -> Stages:
@@ -54,7 +55,7 @@ def keep_protected(worker: Worker, controller: ObjectKey) -> Stages:
         "jobs here. To let each worker end after its own jobs, within its grace period, annotate "
         f"Controller {controller.name} with {names.FORCE_DELETION}=true"
     )
-    return [[Wait(subject=worker.slurm_node, reason="CutOff", message=message)]]
+    return [[Wait(subject=worker.slurm_node, reason=Reason.CUT_OFF, message=message)]]
 
 
 def _is_out_of_sight(nodeset: NodeSet, world: World) -> bool:

@@ -3,6 +3,7 @@
 from datetime import datetime
 
 from slurm_operator.api.shared import names
+from slurm_operator.conditions import Reason
 from slurm_operator.plan.actions import PatchObject
 from slurm_operator.reconcilers.nodeset.annotations import marked, stays
 from slurm_operator.reconcilers.nodeset.observe import Seen
@@ -13,19 +14,19 @@ from slurm_operator.safety.gate import Shut, ShutFor, gate
 def release(worker: Worker) -> list[PatchObject]:
     """With a proof the worker needs no protection any more: evictions and deletes may pass."""
     message = f"{worker.slurm_node} is free of jobs, so it may be evicted"
-    return marked(worker, "Released", message, labels={names.LABEL_POD_PROTECT: None})
+    return marked(worker, Reason.RELEASED, message, labels={names.LABEL_POD_PROTECT: None})
 
 
 def protect(worker: Worker, seen: Seen) -> list[PatchObject]:
     """The label as the spec wants it on a worker that may have a job."""
     wanted = "true" if seen.nodeset.spec.workload_disruption_protection else None
     if worker.pod.metadata.labels.get(names.LABEL_POD_PROTECT) == wanted:
-        return []  # As nearly always, and with a thousand workers composing a message for nobody is dear.
+        return []  # Nearly always; and to compose a message for each of a thousand workers is expensive.
     if wanted is not None:
         message = f"{worker.slurm_node} is protected from evictions and deletions"
-        return marked(worker, "Protected", message, labels={names.LABEL_POD_PROTECT: "true"})
+        return marked(worker, Reason.PROTECTED, message, labels={names.LABEL_POD_PROTECT: "true"})
     message = f"{worker.slurm_node} is no longer protected, as the spec asks"
-    return marked(worker, "Unprotected", message, labels={names.LABEL_POD_PROTECT: None})
+    return marked(worker, Reason.UNPROTECTED, message, labels={names.LABEL_POD_PROTECT: None})
 
 
 def protect_again(worker: Worker, seen: Seen, now: datetime) -> list[PatchObject]:

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 
 from slurm_operator.api.shared.meta import ObjectKey, key_of
 from slurm_operator.api.shared.worker_parts import Records
+from slurm_operator.conditions import Reason
 from slurm_operator.plan.actions import Action, DeleteWorker, Fence, Wait, WriteSlurm
 from slurm_operator.reconcilers.nodeset.annotations import leaves
 from slurm_operator.reconcilers.nodeset.records.outdated import forget
@@ -62,15 +63,13 @@ def retire(
         case Shut(reason=ShutFor.NOT_DRAINING):
             return [[drain(worker, _do_not_spare_if_lost(worker, cause, now), controller)]]
         case _ if worker.ends_within(GRACE_SECONDS):
-            return [[_wait(worker, "Terminating", "its pod is ending")]]
+            return [[_wait(worker, Reason.TERMINATING, "its pod is ending")]]
         case Shut(reason=ShutFor.DRAINING) if is_drained_for_something_else(worker, cause):
             return [[drain(worker, cause, controller)]]
         case Shut(reason=reason, message=message, jobs=jobs):
-            return [[_wait(worker, reason, message, jobs)]]
+            return [[_wait(worker, Reason(reason), message, jobs)]]
         case Unreported() if worker.is_terminating:
-            return [
-                [_wait(worker, "Terminating", "its pod is asked to end; what its kubelet did is awaited")]
-            ]
+            return [[_ending(worker, "; what its kubelet did is awaited")]]
         case Unreported():
             return [
                 [*_barred(worker, controller, has_twin=has_twin)],
@@ -82,16 +81,16 @@ def retire(
             return _fenced(worker, cause, verdict, controller)
         case Drained() | NotRunning() if isinstance(worker.slurm, Snapshot) and not worker.slurm.is_settled:
             message = "a write of the operator before this one may yet lift its drain; Slurm is read again"
-            return [[_wait(worker, "OldAnswer", message)]]
+            return [[_wait(worker, Reason.OLD_ANSWER, message)]]
         case Forgotten() if worker.is_terminating:
-            return [[_wait(worker, "Terminating", "its pod is asked to end, and Slurm does not know it")]]
+            return [[_ending(worker, ", and Slurm does not know it")]]
         case Forgotten():
             return [[delete(worker, cause, verdict, controller, grace_seconds=None)]]
         case NotRunning():
             return _crashed(worker, cause, verdict, controller, has_twin=has_twin)
         case Ended() if _leaves_record_behind(worker, cause, has_twin=has_twin):
             return [
-                [forget(worker.slurm_node, controller, "Retired")],
+                [forget(worker.slurm_node, controller, Reason.RETIRED)],
                 [delete(worker, cause, verdict, controller)],
             ]
         case Ended() if _leaves_record_unmarked(worker, cause, has_twin=has_twin):
@@ -114,11 +113,11 @@ def _not_yet_up(
         return [[drain(worker, cause, controller)]]
     if worker.jobs:
         jobs = tuple(job.job_id for job in worker.jobs)
-        return [[_wait(worker, "Draining", f"{jobs_text(worker.jobs)} waits for it to start", jobs)]]
+        return [[_wait(worker, Reason.DRAINING, f"{jobs_text(worker.jobs)} waits for it to start", jobs)]]
     if worker.is_terminating and isinstance(proof, Unreported):
-        return [[_wait(worker, "Terminating", "its pod is asked to end; what its kubelet did is awaited")]]
+        return [[_ending(worker, "; what its kubelet did is awaited")]]
     goes = _is_for_good(worker, cause) and may_delete_record(worker.slurm_node, worker.slurm)
-    gone = [forget(worker.slurm_node, controller, "Retired")] if goes else []
+    gone = [forget(worker.slurm_node, controller, Reason.RETIRED)] if goes else []
     grace = GRACE_SECONDS if isinstance(proof, NeverStarted) else None
     return [[*gone], [delete(worker, cause, proof, controller, grace_seconds=grace)]]
 
@@ -138,7 +137,7 @@ def _fenced(worker: Worker, cause: Cause, proof: Drained, controller: ObjectKey)
     fence = Fence(pod=key_of(worker.pod), proof=proof)
     return [
         [*leaves(worker, for_good=True)],
-        [forget(worker.slurm_node, controller, "Retired", fence=fence)],
+        [forget(worker.slurm_node, controller, Reason.RETIRED, fence=fence)],
         [delete(worker, cause, proof, controller, is_fenced=True)],
     ]
 
@@ -153,10 +152,10 @@ def _crashed(
     record = worker.last_record
     if record is not None and record.state.is_drain:
         is_left = _leaves_record_behind(worker, cause, has_twin=has_twin)
-        forgotten = [forget(worker.slurm_node, controller, "Retired")] if is_left else []
+        forgotten = [forget(worker.slurm_node, controller, Reason.RETIRED)] if is_left else []
         return [[delete(worker, cause, proof, controller)], [*forgotten]]
     if worker.is_terminating:
-        return [[_wait(worker, "Terminating", "its pod is asked to end, and its slurmd is down")]]
+        return [[_ending(worker, ", and its slurmd is down")]]
     return [[delete(worker, cause, proof, controller, grace_seconds=None)]]
 
 
@@ -170,7 +169,7 @@ def _barred(worker: Worker, controller: ObjectKey, *, has_twin: bool) -> list[Wr
         return []
     if record is not None and (record.state.is_drain or not may_delete_record(worker.slurm_node, slurm)):
         return []
-    return [forget(worker.slurm_node, controller, "Barred", "its slurmd may be about to register")]
+    return [forget(worker.slurm_node, controller, Reason.BARRED, "its slurmd may be about to register")]
 
 
 def _lacks_note(worker: Worker, cause: Cause) -> bool:
@@ -229,7 +228,7 @@ def drain(worker: Worker, cause: Cause, controller: ObjectKey) -> WriteSlurm:
             over=_replaceable(worker),
             unless_in_use=cause.costs_nothing,
         ),
-        reason=cause.kind,
+        reason=Reason(cause.kind),
         message=f"draining {worker.slurm_node}: {cause.text}",
     )
 
@@ -279,13 +278,17 @@ def told_to_drain(worker: Worker, then: str) -> Wait:
     assert record is not None
     return _wait(
         worker,
-        "MarkedByOthers",
+        Reason.MARKED_BY_OTHERS,
         f"{record.reason_set_by or 'somebody'} marked it {record.state} with the reason {record.reason!r}, "
         f"which is not ours to replace. Drain it in Slurm, or clear the reason, and {then}",
     )
 
 
-def _wait(worker: Worker, reason: str, message: str, jobs: tuple[int, ...] = ()) -> Wait:
+def _ending(worker: Worker, more: str) -> Wait:
+    return _wait(worker, Reason.TERMINATING, f"its pod is asked to end{more}")
+
+
+def _wait(worker: Worker, reason: Reason, message: str, jobs: tuple[int, ...] = ()) -> Wait:
     return Wait(subject=worker.slurm_node, reason=reason, message=message, jobs=jobs)
 
 
@@ -304,7 +307,7 @@ def delete(
         slurm_node=worker.slurm_node,
         proof=proof,
         grace_seconds=grace_seconds,
-        reason=cause.kind,
+        reason=Reason(cause.kind),
         message=f"deleted worker {worker.name}: {cause.text}; {_because(proof)}",
         is_fenced=is_fenced,
     )

@@ -3,6 +3,7 @@
 from datetime import datetime
 
 from slurm_operator.api.shared import names
+from slurm_operator.conditions import Reason
 from slurm_operator.plan.actions import Action, PatchObject, WriteSlurm
 from slurm_operator.plan.step import Step, look
 from slurm_operator.reconcilers.nodeset.annotations import marked, stays
@@ -166,7 +167,7 @@ def _resume(worker: Worker, seen: Seen) -> list[Action]:
         WriteSlurm(
             controller=seen.controller_key,
             write=ResumeNodes(nodes=(worker.slurm_node,), over=over, from_down=is_back),
-            reason="Resumed",
+            reason=Reason.RESUMED,
             message=f"{worker.slurm_node} takes jobs again: {why}",
         )
     ]
@@ -196,4 +197,4 @@ def _is_about_an_earlier_pod(worker: Worker) -> bool:
 def _without_others_cordon(worker: Worker) -> list[Action]:
     """First of all, while the drain still tells whose it was: afterwards it would pass for a user's."""
     message = f"{worker.slurm_node} was cordoned by an earlier operator; re-evaluating why"
-    return [*marked(worker, "Uncordoned", message, annotations={names.POD_CORDON: None})]
+    return [*marked(worker, Reason.UNCORDONED, message, annotations={names.POD_CORDON: None})]

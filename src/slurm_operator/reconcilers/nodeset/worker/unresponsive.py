@@ -6,13 +6,14 @@ They are drained, so that no new job is sent to a slurmd that cannot start it, u
 
 from datetime import datetime, timedelta
 
+from slurm_operator.conditions import Reason
 from slurm_operator.reconcilers.nodeset.workers import Worker
 
 # Shorter pauses are ordinary: a reconfigure, or jobs that leave slurmd no CPU for a while.
 UNRESPONSIVE_AFTER = timedelta(minutes=1)
 
 # The cause of such a drain, as it stands in Slurm.
-CAUSE = "Unresponsive"
+CAUSE = Reason.UNRESPONSIVE
 
 
 def silent_since(worker: Worker) -> datetime | None:

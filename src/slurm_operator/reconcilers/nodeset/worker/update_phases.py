@@ -4,6 +4,7 @@ A NodeSet asks for them by a label of its children. They tell what is decided, a
 """
 
 from slurm_operator.api.shared import names
+from slurm_operator.conditions import Reason
 from slurm_operator.plan.actions import DeleteWorker, PatchObject
 from slurm_operator.plan.plan import Lane, lane
 from slurm_operator.reconcilers.nodeset.annotations import Marks, marked
@@ -33,7 +34,7 @@ def phase_writes(worker: Worker, seen: Seen, cause: Cause | None) -> list[Lane]:
         if is_told
         else f"{worker.slurm_node} is not being replaced"
     )
-    writes = marked(worker, "UpdatePhase", message, labels=wanted, is_housekeeping=True)
+    writes = marked(worker, Reason.UPDATE_PHASE, message, labels=wanted, is_housekeeping=True)
     return [lane(f"update phase of {worker.slurm_node}", writes, is_note=True)] if writes else []
 
 
@@ -51,7 +52,7 @@ def ready_to_go(worker: Worker, seen: Seen, cause: Cause | None, stages: Stages)
         return []
     labels: Marks = {names.UPDATE_OPERATION: seen.revision.hash, names.UPDATE_PHASE: READY}
     message = f"{worker.slurm_node} is free of jobs and ready to be replaced by revision {seen.revision.hash}"
-    return marked(worker, "UpdatePhase", message, labels=labels, is_housekeeping=True)
+    return marked(worker, Reason.UPDATE_PHASE, message, labels=labels, is_housekeeping=True)
 
 
 def _is_replaced(worker: Worker, seen: Seen, cause: Cause | None) -> bool:

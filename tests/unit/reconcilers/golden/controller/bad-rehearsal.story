@@ -1,6 +1,6 @@
 -- it runs
 -- the user changes extraConf
-Apply           ConfigMap demo/slurm-rehearsal-#1: Rehearsing: a slurmctld tries out the new configuration before it is used
+Apply           ConfigMap demo/slurm-rehearsal-#1: Rehearsing: testing the new configuration in a throwaway slurmctld before it is used
 Create          Pod demo/slurm-rehearsal-#1: Rehearsing: started rehearsal slurm-rehearsal-#1
 Wait            configuration: RehearsalRefused: slurmctld does not start with this configuration: error: cannot find plugin; fatal: failed to initialize job_submit plugin
 -- the user changes extraConf

@@ -2,7 +2,7 @@
 -- the user changes extraConf
 Wait            configuration: JobsAtStake: If SelectType changes, all jobs, running and pending, are lost; unfinished jobs: 7, 8.
 -- the jobs end
-Apply           ConfigMap demo/slurm-rehearsal-#1: Rehearsing: a slurmctld tries out the new configuration before it is used
+Apply           ConfigMap demo/slurm-rehearsal-#1: Rehearsing: testing the new configuration in a throwaway slurmctld before it is used
 Wait            configuration: JobsAtStake: If SelectType changes, all jobs, running and pending, are lost; whether jobs are left was last seen 30 s ago; Slurm is read again.
 Create          Pod demo/slurm-rehearsal-#1: Rehearsing: started rehearsal slurm-rehearsal-#1
 Apply           ConfigMap demo/slurm-config: Updated: updated ConfigMap slurm-config: data.slurm.conf

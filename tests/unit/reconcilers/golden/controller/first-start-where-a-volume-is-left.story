@@ -6,7 +6,7 @@ Apply           Service demo/slurm-workers-slurm: Created: created Service slurm
 Apply           PodDisruptionBudget demo/slurm-workers-pdb-slurm: Created: created PodDisruptionBudget slurm-workers-pdb-slurm
 Apply           Secret demo/slurm-signing-keys: Created: created Secret slurm-signing-keys
 Apply           Secret demo/slurm-auth-slurm-ring: KeyRing: wrote the key ring slurm-auth-slurm-ring: keys that daemons accept
-Apply           ConfigMap demo/slurm-rehearsal-#1: Rehearsing: a slurmctld tries out the new configuration before it is used
+Apply           ConfigMap demo/slurm-rehearsal-#1: Rehearsing: testing the new configuration in a throwaway slurmctld before it is used
 Create          Pod demo/slurm-rehearsal-#1: Rehearsing: started rehearsal slurm-rehearsal-#1
 Apply           ConfigMap demo/slurm-config: Created: created ConfigMap slurm-config
 DeleteObject    ConfigMap demo/slurm-rehearsal-#1: RehearsalOver: removed rehearsal slurm-rehearsal-#1: slurmctld takes the new configuration

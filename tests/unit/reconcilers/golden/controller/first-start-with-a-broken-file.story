@@ -10,11 +10,11 @@ Apply           ConfigMap demo/slurm-config: Created: created ConfigMap slurm-co
 Apply           StatefulSet demo/slurm-controller: Created: created StatefulSet slurm-controller
 Wait            configuration: RehearsalRefused: slurmctld does not start with this configuration: fatal: Unable to run /broken
 -- the user changes extraConf
-Apply           ConfigMap demo/slurm-rehearsal-#1: Rehearsing: a slurmctld tries out the new configuration before it is used
+Apply           ConfigMap demo/slurm-rehearsal-#1: Rehearsing: testing the new configuration in a throwaway slurmctld before it is used
 Create          Pod demo/slurm-rehearsal-#1: Rehearsing: started rehearsal slurm-rehearsal-#1
 Apply           ConfigMap demo/slurm-config: Updated: updated ConfigMap slurm-config: data.slurm.conf
 DeleteObject    ConfigMap demo/slurm-rehearsal-#1: RehearsalOver: removed rehearsal slurm-rehearsal-#1: slurmctld takes the new configuration
-DeleteDaemonPod Pod demo/slurm-controller-0: Restarted: restarted slurmctld in pod slurm-controller-0: it refused the former configuration, and has never started
+DeleteDaemonPod Pod demo/slurm-controller-0: Restarted: restarted slurmctld in pod slurm-controller-0: it refused the previous configuration, and has never started
 Apply           ConfigMap demo/slurm-config-good: ConfigKept: kept the configuration that slurmctld runs with, to put it back if another one fails
 -- in the end
    Ready=True Serving: slurmctld 26.05.5 answers at slurm-controller.demo:6817; slurm-controller-0 is in charge.
