@@ -11,6 +11,7 @@ from slurm_local.image.roots import DATABASE
 from testing.boxed import conf
 from testing.boxed.box import box_in
 from testing.boxed.daemon import Daemon
+from testing.boxed.series import has_http
 from testing.boxed.switch import Switch
 
 # User and group ids in the image.
@@ -33,6 +34,7 @@ class Head:
         self.address = self.switch.address
         self._directory = directory
         self._confined = confined
+        self._has_http = has_http(rootfs)
         self._prepare()
         if accounting:
             self._prepare_database()
@@ -113,6 +115,8 @@ class Head:
             return connection.connect_ex((self.address, port)) == 0
 
     def slurmctld_is_ready(self) -> bool:
+        if not self._has_http:
+            return self._listens(6817)
         try:
             with urllib.request.urlopen(f"http://{self.address}:6817/readyz", timeout=2):
                 return True

@@ -47,7 +47,7 @@ SLURM_ROOT = DebianRoot(
     finish=f"set -e{_EMPTY_DATABASE}{_TIDY}",
 )
 
-# The oldest Slurm that the operator works with, for tests: the same packages of the distribution's last release.
+# The oldest Slurm that the operator works with, for tests: the same packages of an older suite.
 OLDER_SERIES = "24.11"
 OLDER_SLURM_ROOT = replace(SLURM_ROOT, name=f"slurm-{OLDER_SERIES}", suite="trixie")
 
