@@ -180,5 +180,7 @@ def disk(directory: Path, image: Path) -> Path:
         f"{megabytes}M",
     ]
     image.unlink(missing_ok=True)
-    subprocess.run(["env", "PATH=/usr/sbin:/sbin:/usr/bin:/bin", *command], stdout=subprocess.DEVNULL, check=True)
+    subprocess.run(
+        ["env", "PATH=/usr/sbin:/sbin:/usr/bin:/bin", *command], stdout=subprocess.DEVNULL, check=True
+    )
     return image

@@ -72,7 +72,7 @@ class Node:
         )
         self.put_pod("ctld", _slurmctld())
         self.machine.wait_for(
-            lambda: self.slurm("scontrol ping", check=False).endswith("is UP"), "slurmctld to answer"
+            lambda: self.slurm("scontrol ping", check=False).endswith("is UP"), "slurmctld to answer", 300
         )
 
     def put_pod(self, name: str, pod: Mapping[str, Any]) -> None:
@@ -95,13 +95,23 @@ class Node:
     def _start(self) -> None:
         machine = self.machine
         machine.run(f"hostname {CONTROLLER}; ip link set lo up; ip address add {ADDRESS}/32 dev lo")
+        # The system was made without both, and every pod begins with a copy of them.
+        machine.run("echo 127.0.0.1 localhost > /etc/hosts; touch /etc/resolv.conf")
         machine.run("mount --make-rshared /; mkdir -p /run/containerd")
         # With delegation, as packages of containerd and of the kubelet ask for it.
         unit = "systemd-run --quiet --property=Delegate=yes --property=KillMode=process --setenv=PATH=/test/bin:/usr/sbin:/usr/bin:/sbin:/bin"
         machine.run(f"{unit} --unit=containerd /test/bin/containerd --config=/test/containerd.toml")
         machine.wait_for(lambda: machine.tried(f"test -S {_SOCKET}").code == 0, "containerd to listen")
-        kubelet = f"/test/bin/kubelet --config=/test/kubelet.yaml --root-dir=/var/lib/kubelet --hostname-override={NAME} --node-ip={ADDRESS}"
+        kubelet = f"/test/bin/kubelet --config=/test/kubelet.yaml --root-dir=/var/lib/kubelet --hostname-override={NAME} --node-ip={ADDRESS} --housekeeping-interval=30s"
         machine.run(f"{unit} --unit=kubelet {kubelet}")
+
+
+def prepare() -> None:
+    """Makes what takes minutes on a fresh machine."""
+    qemu_root()
+    _system()
+    _images()
+    _programs()
 
 
 def for_kubelet_alone(pod: Mapping[str, Any]) -> dict[str, Any]:
