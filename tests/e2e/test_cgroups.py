@@ -95,6 +95,10 @@ def cgroup_of(node: Node, process: str) -> str:
     return node.machine.run(f"sed s/^0::// /proc/$(pgrep --oldest --full '{process}')/cgroup").strip()
 
 
+def adjustment(node: Node, process: str) -> int:
+    return int(node.machine.run(f"cat /proc/$(pgrep --oldest --full '{process}')/oom_score_adj"))
+
+
 def read(node: Node, path: str) -> str:
     return node.machine.run(f"cat /sys/fs/cgroup{path}").strip()
 
@@ -122,6 +126,23 @@ def test_jobs_live_in_the_pods_cgroup_beside_the_container(node: Node) -> None:
     assert read(node, f"{inside}/memory.max") == str(50 << 20)
     node.slurm(f"scancel {job}")
     wait_state(node, job, "CANCELLED")
+
+
+def test_the_kernel_ends_a_job_before_slurmd(node: Node) -> None:
+    """Else a node that is short of memory would take the container of slurmd, and with it every job there."""
+    job = submitted(node, "sleep 600", "--mem=50")
+    wait_state(node, job, "RUNNING")
+
+    for kept in (
+        "^tini -- .*entry slurmd",
+        "^/usr/bin/python3 -I .*entry slurmd",
+        "^slurmd --systemd",
+        "^slurmstepd: .*batch",
+    ):
+        assert adjustment(node, kept) == -999
+    assert adjustment(node, "^sleep 600") == 0
+    node.slurm(f"scancel {job}")
+    wait_idle(node)
 
 
 def test_a_step_over_its_memory_is_ended_and_its_sibling_goes_on(node: Node) -> None:
