@@ -88,8 +88,7 @@ def _in_order(modules: Path) -> list[str]:
         needs[path] = others.split()
     by_name = {Path(path).name.split(".ko")[0]: path for path in needs}
     found: list[str] = []
-    for name in _MODULES:
-        if path := by_name.get(name):  # Else it is part of the kernel.
-            # modules.dep names the ones that are needed first last.
-            found += [one for one in [*reversed(needs[path]), path] if one not in found]
+    for path in filter(None, map(by_name.get, _MODULES)):  # Others are part of the kernel.
+        # modules.dep names the ones that are needed first last.
+        found += [one for one in [*reversed(needs[path]), path] if one not in found]
     return found

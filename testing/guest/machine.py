@@ -1,7 +1,7 @@
 """The virtual machine: boots, runs commands, and ends with the process that made it."""
 
 import base64
-import contextlib
+import shutil
 import socket
 import subprocess
 import time
@@ -26,7 +26,7 @@ while read -r command <&3; do
 done
 """
 
-_BOOT_SECONDS = 120
+_BOOT_SECONDS = 240
 
 # Mounts of its own, over the root that all tests share: nothing is written there.
 _ENTER = """
@@ -55,27 +55,33 @@ class Machine:
         self._disks = disks
         write_initrd(qemu, work / "initrd")
         for number, disk in enumerate(disks):
-            (work / f"disk-{number}").hardlink_to(disk)
-        self._process = subprocess.Popen(
-            [
-                "unshare",
-                "--mount",
-                "--fork",
-                "--kill-child",
-                "sh",
-                "-c",
-                _ENTER,
-                "qemu",
-                str(qemu),
-                str(work),
-                *self._command(kernel_of(qemu).relative_to(qemu)),
-            ],
-            stdin=subprocess.DEVNULL,
-            stdout=(work / "qemu.log").open("wb"),
-            stderr=subprocess.STDOUT,
-        )
+            _link(disk, work / f"disk-{number}")
         self._log = work / "qemu.log"
-        self._channel = self._connected(work / "commands")
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(
+                [
+                    "unshare",
+                    "--mount",
+                    "--fork",
+                    "--kill-child",
+                    "sh",
+                    "-c",
+                    _ENTER,
+                    "qemu",
+                    str(qemu),
+                    str(work),
+                    *self._command(kernel_of(qemu).relative_to(qemu)),
+                ],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
+        self._channel = socket.socket(socket.AF_UNIX)
+        try:
+            self._connect(work / "commands")
+        except BaseException:
+            self.close()
+            raise
 
     def __enter__(self) -> Self:
         return self
@@ -84,17 +90,18 @@ class Machine:
         self.close()
 
     def close(self) -> None:
+        self._channel.close()
         self._process.kill()
         self._process.wait()
 
-    def run(self, command: str, *, timeout_s: float = 60, check: bool = True) -> str:
+    def run(self, command: str, *, timeout_s: float = 240, check: bool = True) -> str:
         """What a shell command in the machine prints, errors among it."""
         done = self.tried(command, timeout_s=timeout_s)
         if check and done.code != 0:
             raise LocalError(f"{command!r} in the machine failed ({done.code}): {done.output}")
         return done.output
 
-    def tried(self, command: str, *, timeout_s: float = 60) -> Done:
+    def tried(self, command: str, *, timeout_s: float = 240) -> Done:
         self._channel.settimeout(timeout_s)
         self._channel.sendall(base64.b64encode(command.encode()) + b"\n")
         answer = b""
@@ -142,25 +149,27 @@ class Machine:
             *("-chardev", "socket,id=commands,path=/mnt/commands,server=on,wait=off"),
         ]
 
-    def _connected(self, path: Path) -> socket.socket:
-        channel = socket.socket(socket.AF_UNIX)
+    def _connect(self, path: Path) -> None:
         self.wait_for(lambda: path.exists() or self._has_ended(), "QEMU's channel", 30)
         if self._has_ended():
             raise LocalError(f"QEMU ended:\n{last_lines(self._log)}")
-        channel.connect(str(path))
-        self._channel = channel
+        self._channel.connect(str(path))
         try:
             # What is sent before the agent listens waits in the channel.
             self.run("true", timeout_s=_BOOT_SECONDS)
-        except LocalError:
-            with contextlib.suppress(OSError):
-                print(last_lines(self.console))
-            self.close()
-            raise
-        return channel
+        except LocalError as error:
+            raise LocalError(f"{error}\n{last_lines(self.console)}") from error
 
     def _has_ended(self) -> bool:
         return self._process.poll() is not None
+
+
+def _link(disk: Path, name: Path) -> None:
+    """A second name where QEMU finds it; a copy on another file system."""
+    try:
+        name.hardlink_to(disk)
+    except OSError:
+        shutil.copyfile(disk, name)
 
 
 def disk(directory: Path, image: Path) -> Path:

@@ -83,7 +83,7 @@ class Node:
         """Asks the kubelet to end it, as a delete in the API does."""
         self.machine.run(f"rm {_MANIFESTS}/{name}.json")
 
-    def slurm(self, command: str, *, timeout_s: float = 60, check: bool = True) -> str:
+    def slurm(self, command: str, *, timeout_s: float = 240, check: bool = True) -> str:
         """What a Slurm client prints, as root beside slurmctld."""
         entered = f"nsenter --mount --target $(pgrep --oldest slurmctld) -- {command}"
         return self.machine.run(entered, timeout_s=timeout_s, check=check).strip()
