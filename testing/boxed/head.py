@@ -34,6 +34,7 @@ class Head:
         self.address = self.switch.address
         self._directory = directory
         self._confined = confined
+        self._accounting = accounting
         self._has_http = has_http(rootfs)
         self._prepare()
         if accounting:
@@ -102,7 +103,9 @@ class Head:
 
     def _slurmrestd(self) -> Daemon:
         env = {"SLURM_JWT": "daemon", "SLURMRESTD_SECURITY": "disable_unshare_files,disable_unshare_sysv"}
-        argv = ["slurmrestd", "-a", "rest_auth/jwt", "0.0.0.0:6820"]
+        # The older one ends where slurm.conf has no slurmdbd for the plugin of its API; so pods name the other, too.
+        plugins = [] if self._has_http or self._accounting else ["-s", "openapi/slurmctld"]
+        argv = ["slurmrestd", "-a", "rest_auth/jwt", *plugins, "0.0.0.0:6820"]
         return self._daemon(argv, NOBODY, lambda: self._listens(6820), env)
 
     def _database_answers(self) -> bool:

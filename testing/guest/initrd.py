@@ -88,7 +88,7 @@ def _in_order(modules: Path) -> list[str]:
         needs[path] = others.split()
     by_name = {Path(path).name.split(".ko")[0]: path for path in needs}
     found: list[str] = []
-    for path in filter(None, map(by_name.get, _MODULES)):  # Others are part of the kernel.
+    for path in [by_name[name] for name in _MODULES if name in by_name]:  # Others are part of the kernel.
         # modules.dep names the ones that are needed first last.
         found += [one for one in [*reversed(needs[path]), path] if one not in found]
     return found

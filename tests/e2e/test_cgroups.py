@@ -91,12 +91,19 @@ def wait_state(node: Node, job: int, *states: str) -> None:
     node.machine.wait_for(lambda: state(node, job) in states, f"job {job} to be {states}", 120)
 
 
+def process_id(node: Node, process: str) -> int:
+    """The oldest with such a command line, as soon as there is one: a job runs a while before its commands do."""
+    found = f"pgrep --oldest --full '{process}'"
+    node.machine.wait_for(lambda: node.machine.tried(found).code == 0, process)
+    return int(node.machine.run(found))
+
+
 def cgroup_of(node: Node, process: str) -> str:
-    return node.machine.run(f"sed s/^0::// /proc/$(pgrep --oldest --full '{process}')/cgroup").strip()
+    return node.machine.run(f"sed s/^0::// /proc/{process_id(node, process)}/cgroup").strip()
 
 
 def adjustment(node: Node, process: str) -> int:
-    return int(node.machine.run(f"cat /proc/$(pgrep --oldest --full '{process}')/oom_score_adj"))
+    return int(node.machine.run(f"cat /proc/{process_id(node, process)}/oom_score_adj"))
 
 
 def read(node: Node, path: str) -> str:
@@ -110,19 +117,20 @@ def pod_cgroup(node: Node) -> str:
     return found[1]
 
 
-def job_cgroup(node: Node, job: int, process: str) -> str:
-    path = cgroup_of(node, process)
-    return path[: path.index(f"/job_{job}") + len(f"/job_{job}")]
+def job_cgroup(node: Node, process: str) -> str:
+    """The part up to the job of this process: 26.05 names it by its SLUID, 24.11 by its number."""
+    found = re.match(r".*slurmstepd\.scope/[^/]+", cgroup_of(node, process))
+    assert found is not None
+    return found[0]
 
 
 def test_jobs_live_in_the_pods_cgroup_beside_the_container(node: Node) -> None:
     """So limits of the container, and CPUs that a CPU manager gives to it, do not bind them."""
     job = submitted(node, "sleep 600", "--mem=50")
     wait_state(node, job, "RUNNING")
-    inside = job_cgroup(node, job, "^sleep 600")
+    inside = job_cgroup(node, "^sleep 600")
 
     assert inside.startswith(f"{pod_cgroup(node)}/")
-    assert "slurmstepd.scope" in inside
     assert read(node, f"{inside}/memory.max") == str(50 << 20)
     node.slurm(f"scancel {job}")
     wait_state(node, job, "CANCELLED")
@@ -189,7 +197,9 @@ def test_a_cancelled_job_leaves_no_process_behind(node: Node) -> None:
     node.machine.wait_for(
         lambda: all(node.machine.tried(f"pgrep --full '^{one}'").code for one in gone), "their end"
     )
-    assert f"job_{job}" not in node.machine.run(f"find /sys/fs/cgroup{pod_cgroup(node)} -name 'job_*'")
+    assert node.machine.run(f"find /sys/fs/cgroup{pod_cgroup(node)} -name 'step_*'") == "", (
+        "no cgroup of it is left"
+    )
 
 
 def test_a_job_goes_on_through_reconfigures(node: Node) -> None:
