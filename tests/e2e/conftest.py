@@ -16,7 +16,7 @@ from slurm_local.machine.cell import born
 from slurm_local.paths import Paths
 from slurm_local.progress import PlainProgress, Progress, Quiet
 from slurm_local.start import Wanted, prepare, up
-from testing import prometheus, rights
+from testing import neighbours, prometheus, rights
 from testing.audit import audit_flags
 from testing.guest import node as guest_node
 
@@ -35,6 +35,9 @@ def pytest_collection_finish(session: pytest.Session) -> None:
                 prometheus.rootfs()
             if any("cgroups" in item.path.stem for item in session.items):
                 guest_node.prepare()
+            for page, beside in neighbours.OF_TESTS.items():
+                if any(page == item.path.stem for item in session.items):
+                    neighbours.prepare(beside, paths)
 
 
 @pytest.fixture(scope="session")
