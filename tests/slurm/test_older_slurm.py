@@ -123,10 +123,17 @@ async def test_its_slurmrestd_speaks_the_oldest_version_that_the_operator_does(s
     assert shown(slurm, "node", "w-0")["Version"].startswith("24.11")
 
 
-def test_jobs_go_on_while_slurmctld_restarts_and_the_configuration_changes(slurm: SlurmDaemons) -> None:
+def test_a_job_goes_on_while_the_configuration_changes(slurm: SlurmDaemons) -> None:
     job = slurm.submit("sleep 600")
     slurm.wait_for(lambda: slurm.job_state(job) == "RUNNING", "the job to run")
     slurm.reconfigure()
+    slurm.wait_for(lambda: "NOT_RESPONDING" not in slurm.node_states("w-0"), "the worker to answer")
+    assert slurm.job_state(job) == "RUNNING"
+
+
+def test_a_job_goes_on_while_slurmctld_restarts(slurm: SlurmDaemons) -> None:
+    job = slurm.submit("sleep 600")
+    slurm.wait_for(lambda: slurm.job_state(job) == "RUNNING", "the job to run")
     slurm.slurmctld.stop()
     slurm.slurmctld.start()
     slurm.wait_for(
