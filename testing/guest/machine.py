@@ -140,7 +140,7 @@ class Machine:
             *("-kernel", f"/{kernel}", "-initrd", "/mnt/initrd"),
             *(
                 "-append",
-                "console=ttyS0 cgroup_no_v1=all panic=-1 quiet systemd.show_status=no systemd.mask=serial-getty@ttyS0.service",
+                "console=ttyS0 cgroup_no_v1=all panic=-1 quiet no_timer_check systemd.show_status=no systemd.mask=serial-getty@ttyS0.service",
             ),
             *("-display", "none", "-monitor", "none", "-serial", "file:/mnt/console.log", "-no-reboot"),
             *("-nic", "none"),
