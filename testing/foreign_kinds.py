@@ -71,14 +71,18 @@ def definitions() -> list[dict[str, Any]]:
     return [definition(group, kind, spec) for group, kinds in groups.items() for kind, spec in kinds.items()]
 
 
-def definition(group: str, kind: str, spec: dict[str, Any]) -> dict[str, Any]:
+def definition(
+    group: str, kind: str, spec: dict[str, Any], *, version: str = "v1", status: dict[str, Any] | None = None
+) -> dict[str, Any]:
     """The custom resource definition of a kind with this spec, and no more."""
     plural = f"{kind.lower()}s"
-    version = {
-        "name": "v1",
+    fields = {"spec": spec, **({"status": status} if status is not None else {})}
+    served = {
+        "name": version,
         "served": True,
         "storage": True,
-        "schema": {"openAPIV3Schema": _object(("spec",), spec=spec)},
+        "schema": {"openAPIV3Schema": _object(("spec",), **fields)},
+        **({"subresources": {"status": {}}} if status is not None else {}),
     }
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
@@ -88,6 +92,6 @@ def definition(group: str, kind: str, spec: dict[str, Any]) -> dict[str, Any]:
             "group": group,
             "scope": "Namespaced",
             "names": {"kind": kind, "plural": plural},
-            "versions": [version],
+            "versions": [served],
         },
     }

@@ -143,7 +143,7 @@ static bool shows_secrets(const char *source)
 	return strcmp(run, "/run") == 0 || strcmp(run, "/run/secrets") == 0 || strncmp(run, "/run/secrets/", 13) == 0;
 }
 
-static int add_bind(struct plan *plan, const char *name, const char *value, bool read_only, struct problem problem)
+static int add_bind(struct plan *plan, const char *name, const char *value, struct problem problem)
 {
 	AUTO_FREE char *source = strdup(value);
 	char *target;
@@ -151,7 +151,7 @@ static int add_bind(struct plan *plan, const char *name, const char *value, bool
 	if (!source)
 		return fail(problem, "Out of memory.");
 	if (plan->bind_count == MAX_BINDS)
-		return fail(problem, "%s=%s: at most %d directories can be bound.", name, value, MAX_BINDS);
+		return fail(problem, "%s=%s: at most %d directories and files can be bound.", name, value, MAX_BINDS);
 	target = strchr(source, ':');
 	if (target)
 		*target++ = '\0';
@@ -160,7 +160,8 @@ static int add_bind(struct plan *plan, const char *name, const char *value, bool
 
 	struct bind *bind = &plan->binds[plan->bind_count++];
 
-	bind->read_only = read_only;
+	bind->is_file = strcmp(name, "file") == 0;
+	bind->read_only = strcmp(name, "bind") != 0;
 	if (set_path(&bind->source, name, source, problem) < 0)
 		return -1;
 	return set_path(&bind->target, name, target ? target : source, problem);
@@ -195,12 +196,14 @@ static int read_argument(struct plan *plan, const char *argument, struct problem
 	if (strncmp(argument, "run=", 4) == 0)
 		return set_run(&plan->run, value, problem);
 	if (strncmp(argument, "bind=", 5) == 0)
-		return add_bind(plan, "bind", value, false, problem);
+		return add_bind(plan, "bind", value, problem);
 	if (strncmp(argument, "ro=", 3) == 0)
-		return add_bind(plan, "ro", value, true, problem);
+		return add_bind(plan, "ro", value, problem);
+	if (strncmp(argument, "file=", 5) == 0)
+		return add_bind(plan, "file", value, problem);
 	if (strncmp(argument, "capabilities=", 13) == 0)
 		return set_capabilities(plan, value, problem);
-	return fail(problem, "Unknown argument \"%s\": root=, tmp=, spool=, run=, bind=, ro=, marker= and capabilities= are known.", argument);
+	return fail(problem, "Unknown argument \"%s\": root=, tmp=, spool=, run=, bind=, ro=, file=, marker= and capabilities= are known.", argument);
 }
 
 int read_plan(struct plan *plan, int count, char *const *arguments, char *text, size_t size)
@@ -271,8 +274,8 @@ static int unusable(const struct plan *plan, const char *path, struct problem pr
 	}
 }
 
-/* A copy of the mounts at and below a directory of the container, attached nowhere yet. */
-static int copy_of(const char *source, bool read_only, struct problem problem)
+/* A copy of the mounts at and below a directory of the container, or of one file, attached nowhere yet. */
+static int copy_of(const char *source, bool read_only, bool is_file, struct problem problem)
 {
 	AUTO_CLOSE int tree = CLOSED;
 	struct stat status;
@@ -285,7 +288,9 @@ static int copy_of(const char *source, bool read_only, struct problem problem)
 	if (fstat(tree, &status) < 0)
 		return fail(problem, "Cannot look at %s: %s.", source, strerror(errno));
 	/* A mount on a single file is lost without a word when somebody on another node replaces the file. */
-	if (!S_ISDIR(status.st_mode))
+	if (is_file && !S_ISREG(status.st_mode))
+		return fail(problem, "%s is not a regular file.", source);
+	if (!is_file && !S_ISDIR(status.st_mode))
 		return fail(problem, "%s is not a directory; only directories are shown to steps.", source);
 	if (read_only && mount_setattr(tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &attributes, sizeof(attributes)) < 0)
 		return fail(problem, "Cannot make %s read-only for the step: %s%s.", source, strerror(errno), hint(errno));
@@ -303,14 +308,17 @@ static int attach(int tree, int target, const char *path, struct problem problem
 
 static int show(const struct plan *plan, int root, const struct bind *bind, struct problem problem)
 {
-	AUTO_CLOSE int tree = copy_of(bind->source, bind->read_only, problem);
+	AUTO_CLOSE int tree = copy_of(bind->source, bind->read_only, bind->is_file, problem);
 	AUTO_CLOSE int target = CLOSED;
+	struct stat status;
 
 	if (tree < 0)
 		return -1;
-	target = open_inside(root, bind->target, O_DIRECTORY);
+	target = open_inside(root, bind->target, bind->is_file ? 0 : O_DIRECTORY);
 	if (target < 0)
 		return unusable(plan, bind->target, problem);
+	if (bind->is_file && (fstat(target, &status) < 0 || !S_ISREG(status.st_mode)))
+		return fail(problem, "%s in the shared root %s is not a regular file.", bind->target, plan->root);
 	return attach(tree, target, bind->target, problem);
 }
 
@@ -398,7 +406,7 @@ static int show_in_run(int run, const char *name, struct problem problem)
 	}
 	if (access(source, F_OK) < 0 && errno == ENOENT)
 		return 0;
-	tree = copy_of(source, false, problem);
+	tree = copy_of(source, false, false, problem);
 	if (tree < 0)
 		return -1;
 	if (mkdirat(run, name, 0755) < 0)
@@ -459,11 +467,11 @@ static int mount_all(const struct plan *plan, int root, struct problem problem)
 	 * has covered them, and new ones would show everything again.
 	 */
 	const struct bind own[] = {
-		{"/proc", "/proc", false},
-		{"/sys", "/sys", false},
-		{"/dev", "/dev", false},
-		{plan->tmp, "/tmp", false},
-		{plan->spool, plan->spool, false},
+		{.source = "/proc", .target = "/proc"},
+		{.source = "/sys", .target = "/sys"},
+		{.source = "/dev", .target = "/dev"},
+		{.source = plan->tmp, .target = "/tmp"},
+		{.source = plan->spool, .target = plan->spool},
 	};
 
 	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
@@ -509,7 +517,7 @@ int enter_root(const struct plan *plan, char *text, size_t size)
 	if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0)
 		return fail(problem, "Cannot separate the step's mounts from the container's: %s%s.", strerror(errno), hint(errno));
 	/* With whatever the pod has mounted below it. */
-	root = copy_of(plan->root, false, problem);
+	root = copy_of(plan->root, false, false, problem);
 	if (root < 0)
 		return -1;
 	if (move_mount(root, "", AT_FDCWD, plan->root, MOVE_MOUNT_F_EMPTY_PATH) < 0)

@@ -9,12 +9,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define MAX_BINDS 64
+#define MAX_BINDS 256
 
 struct bind {
 	char *source;
 	char *target;
 	bool read_only;
+	bool is_file;	/* Where the root has a file already, and nobody is to write to it. */
 };
 
 /* What the arguments ask for; made by read_plan, given back with free_plan. */

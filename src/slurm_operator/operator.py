@@ -62,7 +62,13 @@ NEBIUS_CHILD_KINDS = (
 
 # Only for the second API, and where other operators have brought these kinds. StatefulSets of Kruise are what
 # Soperator left behind, and are only looked at.
-OTHERS_KINDS = (kinds.MARIADB, kinds.MARIADB_GRANT, kinds.POD_MONITOR, kinds.KRUISE_STATEFUL_SET)
+OTHERS_KINDS = (
+    kinds.MARIADB,
+    kinds.MARIADB_GRANT,
+    kinds.POD_MONITOR,
+    kinds.APP_ARMOR_PROFILE,
+    kinds.KRUISE_STATEFUL_SET,
+)
 
 # While one of these acts on its group, we do not.
 RIVALS = (

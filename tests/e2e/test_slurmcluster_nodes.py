@@ -203,12 +203,12 @@ def test_labels_that_half_the_nodes_lose_leave_the_topology_as_it_was(slurm):
     slurm.wait_idle(FIRST, SECOND)
 
 
-def has_programs(slurm: SharedRootSlurm) -> bool:
-    """Not while slurmctld starts again."""
+def shown(slurm: SharedRootSlurm, what: str) -> str:
+    """Nothing while slurmctld starts again."""
     try:
-        return "power_resume.sh" in slurm.beside_slurmctld("scontrol", "show", "config")
+        return slurm.beside_slurmctld("scontrol", "show", what)
     except LocalError:
-        return False
+        return ""
 
 
 def test_a_job_starts_only_its_own_ephemeral_worker_and_idle_time_removes_it(slurm):
@@ -216,12 +216,14 @@ def test_a_job_starts_only_its_own_ephemeral_worker_and_idle_time_removes_it(slu
     wanted = shared_root_cluster.nodeset(5, name="burst")
     wanted["spec"] |= {"ephemeralNodes": True, "initialNumberEphemeralNodes": 0}
     slurm.patch("slurmclusters", CLUSTER, {"slurmConfig": {"suspendTime": 20, "resumeTimeout": 300}})
+    # A record keeps the SuspendTime that slurmctld had when it was made.
+    until(lambda: "SuspendTime             = 20 sec" in shown(slurm, "config"), 180, slurm.told)
     slurm.cluster.apply([wanted])
     every = {f"burst-{number}": "idle~" for number in range(5)}
     off = {FIRST: "idle", SECOND: "idle", **every}
     until(lambda: slurm.node_states() == off, 300, lambda: f"{slurm.node_states()} {slurm.told()}")
     # slurmctld starts again once, with programs to call, and power-manager beside it.
-    until(lambda: has_programs(slurm), 300, slurm.told)
+    until(lambda: "power_resume.sh" in shown(slurm, "config"), 300, slurm.told)
 
     job = slurm.submit("burst-3", "sleep 5")
     until(lambda: "burst-3" in slurm.pods(), 60, slurm.power)

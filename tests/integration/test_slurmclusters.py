@@ -20,8 +20,10 @@ from kinds_rig import (
     writes_by,
 )
 from monitors_crd import POD_MONITORS
+from profiles_crd import APP_ARMOR_PROFILES
 
 from slurm_operator.api import registry
+from slurm_operator.api.nebius import names
 from slurm_operator.cli.kubectl import kubectl_slurm
 from testing.control_plane import Plane
 from testing.golden import golden_manifests
@@ -65,9 +67,10 @@ CHILDREN = (
 def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
     """A server of their own: with two kinds of the name, `kubectl get nodesets` is ambiguous."""
     with serving_kinds(tmp_path_factory.mktemp("both"), kinds=registry.ALL) as plane:
-        apply(plane, POD_MONITORS)
-        name = POD_MONITORS["metadata"]["name"]
-        plane.kubectl("wait", "--for=condition=Established", "crd", name, "--timeout=60s")
+        for theirs in (POD_MONITORS, APP_ARMOR_PROFILES):
+            apply(plane, theirs)
+            name = theirs["metadata"]["name"]
+            plane.kubectl("wait", "--for=condition=Established", "crd", name, "--timeout=60s")
         yield plane
 
 
@@ -161,6 +164,10 @@ def test_kubectl_slurm_shows_and_explains_it_as_one_cluster(plane, ns, tmp_path)
         until(
             lambda: condition(plane, ns, CLUSTERS, "smallest")[1] == "Populating", what="so does the cluster"
         )
+        until(
+            lambda: condition(plane, ns, LOGINS, "smallest-login")[1] not in ("", "SecretNotFound"),
+            what="login pods have keys: they wait for nothing but the root",
+        )
 
     reader = str(plane.kubeconfig_for("viewer", "system:masters"))
 
@@ -245,3 +252,27 @@ def test_an_exporter_and_its_podmonitor_follow_the_switch(plane, ns, tmp_path):
         line for line in writes_by(plane, f"again-{ns}") if "slurm-exporter" in line or "podmonitors" in line
     ]
     assert {line.split()[0] for line in wrote} == {"delete"}, wrote
+
+
+def test_login_pods_and_workers_get_an_apparmor_profile_once_it_is_loaded(plane, ns, tmp_path):
+    """Nobody loads profiles here, so we say what the Security Profiles Operator would."""
+    name = names.profile("smallest", ns)
+
+    def profiles() -> list[str]:
+        found = (get(plane, ns, LOGINS, "smallest-login"), get(plane, ns, WORKERS, "cpu"))
+        containers = [one["spec"][key] for one, key in zip(found, ("login", "slurmd"), strict=True) if one]
+        armors = [one["securityContext"]["appArmorProfile"] for one in containers]
+        return [one.get("localhostProfile", one["type"]) for one in armors]
+
+    apply(plane, nodeset(ns), cluster(ns, spec__useDefaultAppArmorProfile=True))
+    with running_manager(operator(plane, f"op-{ns}"), tmp_path / "log", "--namespaces", ns, *BOTH) as manager:
+        manager.wait_ready()
+        policy = wait_for(plane, ns, "apparmorprofile", name)["spec"]["policy"]
+        assert f"profile {name} " in policy
+        until(lambda: profiles() == ["Unconfined"] * 2, what="no pod names a profile that is not loaded")
+
+        merge(plane, ns, "apparmorprofile", name, {"status": {"status": "Installed"}}, "--subresource=status")
+        until(lambda: profiles() == [name] * 2, what="both parts name the profile")
+        merge(plane, ns, CLUSTERS, "smallest", {"spec": {"useDefaultAppArmorProfile": False}})
+        until(lambda: profiles() == ["Unconfined"] * 2, what="neither part names it")
+        until(lambda: get(plane, ns, "apparmorprofile", name) is None, what="the profile to be deleted")

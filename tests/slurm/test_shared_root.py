@@ -8,7 +8,15 @@ from pathlib import Path
 import pytest
 
 from slurm.test_entry_points import ENTRY, add_entry_points
-from slurm_local.image.shared_root import ENTER_ROOT, PLUGIN, PLUGINS, content_root, plugin_layer
+from slurm_local.image.debian import unpacked
+from slurm_local.image.shared_root import (
+    COMPILER_ROOT,
+    ENTER_ROOT,
+    PLUGIN,
+    PLUGINS,
+    content_root,
+    plugin_layer,
+)
 from slurm_local.image.tars import File
 from slurm_local.paths import Paths
 from slurm_local.progress import PlainProgress
@@ -545,6 +553,178 @@ def test_steps_enter_a_root_that_is_complemented(checked):
     complement(checked)
 
     assert check_root(checked) == ""
+
+
+LIBRARIES = "/usr/lib/x86_64-linux-gnu"
+MADE_UP = {"libcuda.so.550.1": "libcuda.so.1", "libnvidia-ml.so.550.1": "libnvidia-ml.so.1"}
+FLAG = "etc/gpu_libs_installed.flag"
+COMPILE = """
+mount -t tmpfs tmpfs "$1/tmp"
+echo "const char *driver(void) { return \\"$3\\"; }" > "$1/tmp/made-up.c"
+chroot "$1" gcc -shared -fPIC -Wl,-soname,"$2" -o /tmp/made-up.so /tmp/made-up.c
+cat "$1/tmp/made-up.so"
+"""
+
+
+def made_up_library(soname: str, release: str) -> bytes:
+    """A library that says of which release it is."""
+    root = unpacked(COMPILER_ROOT, Paths.of(), PlainProgress())
+    command = ["unshare", "--mount", "sh", "-euc", COMPILE, "compile", str(root), soname, release]
+    return subprocess.run(command, check=True, capture_output=True).stdout
+
+
+def show_driver(box: Box, files: dict[str, bytes]) -> None:
+    """As the container runtime of a Kubernetes node with GPUs mounts its driver: file by file, read-only."""
+    box.run("mkdir", "--parents", "/driver")
+    for name, content in files.items():
+        box.path(f"/driver/{name}").write_bytes(content)
+        box.path(f"/driver/{name}").chmod(0o755)
+        directory = "/usr/bin" if name.startswith("nvidia-") else LIBRARIES
+        box.run("touch", f"{directory}/{name}")
+        box.run("mount", "--bind", f"/driver/{name}", f"{directory}/{name}")
+
+
+@pytest.fixture(scope="module")
+def driver() -> dict[str, bytes]:
+    libraries = {name: made_up_library(soname, "550.1") for name, soname in MADE_UP.items()}
+    return {**libraries, "nvidia-smi": b"#!/bin/sh\necho driver 550.1\n" + b"#" * 2048}
+
+
+@pytest.fixture
+def gpu_worker(rootfs: Path, shared: Path, driver: dict[str, bytes], tmp_path: Path) -> Iterator[Box]:
+    """A container with the driver of its node, on a root that is thrown away."""
+    with add_plugin(add_entry_points(box_in(tmp_path, rootfs, "g-0"))) as box:
+        box.run("mkdir", "--parents", "/lower", "/changes", "/var/spool/slurmd", JAIL)
+        mount_in(box, shared, "/lower")
+        box.run("mount", "-t", "tmpfs", "tmpfs", "/changes")
+        box.run("mkdir", "/changes/upper", "/changes/work")
+        options = "lowerdir=/lower,upperdir=/changes/upper,workdir=/changes/work"
+        box.run("mount", "-t", "overlay", "overlay", "-o", options, JAIL)
+        show_driver(box, driver)
+        yield box
+
+
+def complement_with_gpus(box: Box) -> "subprocess.CompletedProcess[str]":
+    command = [*with_capabilities("sys_admin", "sys_chroot"), ENTRY, "complement-root"]
+    return box.run(*command, env={"SHARED_ROOT": ARGUMENTS, "NODESET_GPU_ENABLED": "true"}, check=False)
+
+
+def in_root(box: Box, script: str) -> str:
+    """What a program prints that has entered the root as a step does."""
+    given = [f"root={JAIL}", f"ro={PLUGINS}"]
+    command = [
+        *with_capabilities("sys_admin", "sys_chroot"),
+        ENTER_ROOT,
+        *given,
+        "--",
+        "/bin/sh",
+        "-c",
+        script,
+    ]
+    done = box.run(*command, check=False)
+    return done.stdout + done.stderr
+
+
+ASK = (
+    "python3 -c \"import ctypes as c; l = c.CDLL('libcuda.so.1'); l.driver.restype = c.c_char_p; "
+    'print(l.driver().decode())"'
+)
+
+
+def test_programs_in_the_root_find_the_gpu_driver_of_their_node(gpu_worker):
+    """With made-up libraries: no machine of the tests has GPUs."""
+    before = gpu_worker.path("/changes/upper")
+    assert complement_with_gpus(gpu_worker).stderr == ""
+
+    assert in_root(gpu_worker, f"{ASK}; nvidia-smi").split("\n")[:2] == ["550.1", "driver 550.1"]
+    assert gpu_worker.run("chroot", JAIL, "sh", "-c", ASK).stdout == "550.1\n"
+    # Others on the root see files of a few bytes, and the flag that they are complete.
+    for name in ("libcuda.so.550.1", "libnvidia-ml.so.550.1"):
+        assert 0 < (before / LIBRARIES[1:] / name).stat().st_size < 64
+    assert (before / LIBRARIES[1:] / "libcuda.so.1").readlink() == Path("libcuda.so.550.1")
+    assert (before / FLAG).exists()
+
+
+def test_nobody_in_the_root_can_write_to_the_driver_of_the_node(gpu_worker, driver):
+    complement_with_gpus(gpu_worker)
+
+    refused = gpu_worker.run(
+        "chroot", JAIL, "sh", "-c", f"echo x > {LIBRARIES}/libcuda.so.550.1", check=False
+    )
+    assert "Read-only file system" in refused.stderr
+    assert gpu_worker.path("/driver/libcuda.so.550.1").read_bytes() == driver["libcuda.so.550.1"]
+
+
+def test_a_second_worker_finds_stand_ins_and_changes_nothing(gpu_worker):
+    complement_with_gpus(gpu_worker)
+    upper = gpu_worker.path("/changes/upper")
+    files = [path for path in (upper / LIBRARIES[1:]).iterdir() if path.is_file()]
+    before = {path: path.lstat().st_mtime_ns for path in [*files, upper / "etc/ld.so.cache"]}
+
+    gpu_worker.run("umount", "--lazy", JAIL)
+    options = "lowerdir=/lower,upperdir=/changes/upper,workdir=/changes/work"
+    gpu_worker.run("mount", "-t", "overlay", "overlay", "-o", options, JAIL)
+    assert complement_with_gpus(gpu_worker).stderr == ""
+
+    assert {path: path.lstat().st_mtime_ns for path in before} == before
+    assert in_root(gpu_worker, ASK) == "550.1\n"
+
+
+def test_a_node_with_another_release_of_the_driver_is_named(gpu_worker):
+    complement_with_gpus(gpu_worker)
+    gpu_worker.run("umount", "--lazy", JAIL)
+    options = "lowerdir=/lower,upperdir=/changes/upper,workdir=/changes/work"
+    gpu_worker.run("mount", "-t", "overlay", "overlay", "-o", options, JAIL)
+    for name in (f"{LIBRARIES}/libcuda.so.550.1", f"{LIBRARIES}/libnvidia-ml.so.550.1"):
+        gpu_worker.run("umount", name)
+        gpu_worker.run("rm", name)
+    older = {"libnvidia-ml.so.535.2": made_up_library("libnvidia-ml.so.1", "535.2")}
+    # A library of the release that was there first, as a whole: the link stays with the newer one.
+    whole = gpu_worker.path(f"{JAIL}{LIBRARIES}/libnvidia-ml.so.550.1")
+    whole.write_bytes(made_up_library("libnvidia-ml.so.1", "550.1"))
+    show_driver(gpu_worker, older)
+
+    said = complement_with_gpus(gpu_worker)
+    assert said.returncode == 1
+    assert "libnvidia-ml.so.1 in the root leads to libnvidia-ml.so.550.1" in said.stderr
+    assert "has libnvidia-ml.so.535.2" in said.stderr
+
+
+@pytest.mark.parametrize(
+    ("prepare", "said"),
+    [
+        pytest.param(
+            f"ln -s /etc/passwd {JAIL}{LIBRARIES}/libcuda.so.550.1", "is a link or a directory", id="a link"
+        ),
+        pytest.param("echo small > /driver/libcuda.so.550.1", "so it is no file of a GPU driver", id="small"),
+    ],
+)
+def test_what_is_wrong_with_a_driver_file_is_said_and_the_flag_is_not_set(gpu_worker, prepare, said):
+    gpu_worker.run("sh", "-c", prepare)
+    done = complement_with_gpus(gpu_worker)
+
+    assert done.returncode == 1
+    assert said in done.stderr
+    assert not gpu_worker.path(f"/changes/upper/{FLAG}").exists()
+
+
+def test_a_gpu_worker_without_a_driver_says_so_and_starts(checked):
+    done = complement_with_gpus(checked)
+
+    assert done.returncode == 0
+    assert "no file of their driver is mounted" in done.stderr
+
+
+def test_two_workers_take_turns_at_the_stand_ins(gpu_worker):
+    lock = f"{JAIL}/etc/complement_jail_gpu_placeholders.lock"
+    hold = f"exec 9> {lock}; flock 9; sleep 3; date +%s%N > /released"
+    gpu_worker.run(
+        "sh", "-c", f"( {hold} ) > /dev/null 2>&1 & until test -e {lock}; do sleep 0.1; done; sleep 0.3"
+    )
+    assert complement_with_gpus(gpu_worker).stderr == ""
+
+    flag = gpu_worker.path(f"/changes/upper/{FLAG}")
+    assert flag.stat().st_mtime_ns > int(gpu_worker.path("/released").read_text())
 
 
 def test_a_root_that_is_not_complete_is_not_complemented(checked):

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from . import drivers
 from .failure import Failure, Reason
 from .layout import MARKER, MOUNT_POINTS, NODE_OUTPUTS
 
@@ -81,12 +82,25 @@ def complement(environment: Mapping[str, str]) -> None:
     sshd starts sessions in the root by chroot, and whatever is not there is not to be had.
     """
     arguments = shlex.split(environment.get("SHARED_ROOT", ""))
+    root, files = root_of(environment), _driver_files(environment)
+    more = drivers.prepare(root, files) if root is not None and files else []
     # Only steps read what slurmd keeps for its jobs.
     done = subprocess.run(
-        [COMPLEMENT_ROOT, *arguments, "spool=none"], capture_output=True, text=True, check=False
+        [COMPLEMENT_ROOT, *arguments, "spool=none", *more], capture_output=True, text=True, check=False
     )
     if done.returncode != 0:
         raise Failure(Reason.UNSAFE_ROOT, done.stderr.strip() or f"{COMPLEMENT_ROOT} failed.")
+    if root is not None and files:
+        drivers.finish(root, files)
+
+
+def _driver_files(environment: Mapping[str, str]) -> list[str]:
+    """Those of the GPU driver; none on nodes without GPUs."""
+    if not drivers.is_wanted(environment):
+        return []
+    files = drivers.mounted_files(Path("/proc/self/mountinfo").read_text())
+    drivers.say_missing(files)
+    return files
 
 
 def _replace_empty(own: Path, shared: Path) -> None:

@@ -101,12 +101,13 @@ _OTHER_INSTALLATIONS: Final = Right(group="coordination.k8s.io", resources=("lea
 _JOBS: Final = Right(group="batch", resources=("cronjobs", "jobs"), verbs=(*KEEP, "get"))
 # What the pods of checks are made from, where a check names one.
 _TEMPLATES: Final = Right(group="", resources=("podtemplates",), verbs=READ)
-# What runs on every Kubernetes node, databases that the MariaDB operator makes, and how Prometheus finds the
-# exporter.
+# What runs on every Kubernetes node, databases that the MariaDB operator makes, how Prometheus finds the
+# exporter, and profiles that the Security Profiles Operator loads.
 _OF_CLUSTERS: Final = (
     Right(group="apps", resources=("daemonsets",), verbs=KEEP),
     Right(group="k8s.mariadb.com", resources=("grants", "mariadbs"), verbs=KEEP),
     Right(group="monitoring.coreos.com", resources=("podmonitors",), verbs=KEEP),
+    Right(group="security-profiles-operator.x-k8s.io", resources=("apparmorprofiles",), verbs=KEEP),
     # Whether Soperator's workloads are still there. One whose workers are taken over is deleted without them.
     Right(group="apps.kruise.io", resources=("statefulsets",), verbs=("delete", *READ)),
 )

@@ -24,6 +24,7 @@ class _Group(wire.CamelRecord):
 class _Resource(wire.CamelRecord):
     name: str
     kind: str
+    namespaced: bool = True
 
 
 class _Resources(wire.CamelRecord):
@@ -36,7 +37,7 @@ class Discovery:
     def __init__(self, client: Client) -> None:
         self._client = client
         self._versions: dict[str, tuple[str, ...]] = {}
-        self._kinds: dict[str, frozenset[tuple[str, str]]] = {}
+        self._kinds: dict[str, frozenset[tuple[str, str, bool]]] = {}
 
     async def versions(self, group: str) -> tuple[str, ...]:
         """The versions of a group, the preferred one first; none when the group is unknown."""
@@ -51,13 +52,13 @@ class Discovery:
         return tuple([group for group in groups if await self.versions(group)])
 
     async def serves(self, kind: Kind) -> bool:
-        """Whether the server has this kind in this version."""
+        """Whether the server has this kind in this version, with or without namespaces as we know it."""
         api = kind.api_version
         if api not in self._kinds:
             path = f"/apis/{api}" if kind.group else f"/api/{api}"
             found = await self._ask(path, _Resources) or _Resources()
-            self._kinds[api] = frozenset((resource.name, resource.kind) for resource in found.resources)
-        return (kind.plural, kind.kind) in self._kinds[api]
+            self._kinds[api] = frozenset((one.name, one.kind, one.namespaced) for one in found.resources)
+        return (kind.plural, kind.kind, kind.namespaced) in self._kinds[api]
 
     def forget(self) -> None:
         self._versions.clear()

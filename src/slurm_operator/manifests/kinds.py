@@ -50,6 +50,12 @@ SERVICE_MONITOR = Kind(
 POD_MONITOR = Kind(group="monitoring.coreos.com", version="v1", kind="PodMonitor", plural="podmonitors")
 MARIADB = Kind(group="k8s.mariadb.com", version="v1alpha1", kind="MariaDB", plural="mariadbs")
 MARIADB_GRANT = Kind(group="k8s.mariadb.com", version="v1alpha1", kind="Grant", plural="grants")
+APP_ARMOR_PROFILE = Kind(
+    group="security-profiles-operator.x-k8s.io",
+    version="v1alpha1",
+    kind="AppArmorProfile",
+    plural="apparmorprofiles",
+)
 KRUISE_STATEFUL_SET = Kind(
     group="apps.kruise.io", version="v1beta1", kind="StatefulSet", plural="statefulsets"
 )

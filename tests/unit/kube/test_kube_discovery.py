@@ -2,6 +2,7 @@
 
 from fake_api_server import Answer, FakeApi
 
+from slurm_operator import wire
 from slurm_operator.api.schema.kind import Kind
 from slurm_operator.kube.discovery import Discovery
 from slurm_operator.manifests.kinds import POD, SERVICE_MONITOR
@@ -32,6 +33,7 @@ async def test_kinds_are_served_in_the_versions_the_server_names() -> None:
             Kind(group="example.com", version="v1", kind="Thing", plural="things")
         )
         assert not await discovery.serves(SERVICE_MONITOR)
+        assert not await discovery.serves(wire.replace(THING, namespaced=False)), "its objects are elsewhere"
         assert await discovery.versions("example.com") == ("v2", "v1", "v1beta1")
         assert await discovery.versions("monitoring.coreos.com") == ()
 

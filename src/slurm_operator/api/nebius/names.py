@@ -115,6 +115,11 @@ def topology_config(cluster: str) -> str:
     return f"{cluster}-topology-config"
 
 
+def mount_points(cluster: str) -> str:
+    """The ConfigMap and JailedConfig that make directories which pods mount volumes on."""
+    return f"{cluster}-mount-points"
+
+
 def ssh_configs(cluster: str) -> str:
     return f"{cluster}-ssh-configs"
 
@@ -137,6 +142,11 @@ def controller_limits(cluster: str) -> str:
 
 def user_isolation(cluster: str) -> str:
     return f"{cluster}-login-user-isolation"
+
+
+def profile(cluster: str, namespace: str) -> str:
+    """The AppArmorProfile of login pods and workers; Kubernetes nodes know it by the same name."""
+    return f"soperator-cluster-{cluster}-ns-{namespace}"
 
 
 def sysctl(cluster: str) -> str:

@@ -55,7 +55,7 @@ CASES = {
 def made(name: str) -> list[dict]:
     """What the first pass makes, its Secrets included."""
     there = world(*CASES[name])
-    there.served |= {kinds.POD_MONITOR}
+    there.served |= {kinds.POD_MONITOR, kinds.APP_ARMOR_PROFILE}
     if name in ("whole", "ours"):
         with_config(there, "my-sshd", sshd_config="Port 22\n")
     for body in CASES[name]:

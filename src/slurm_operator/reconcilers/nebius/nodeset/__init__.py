@@ -41,7 +41,8 @@ def _populated(cluster: SlurmCluster) -> str:
 
 def of_files(config: JailedConfig, world: World) -> Iterator[ObjectKey]:
     for nodeset in world.all(NodeSet, config.metadata.namespace):
-        if config.metadata.name == names.slurm_configs(nodeset.cluster):
+        named = (names.slurm_configs(nodeset.cluster), names.mount_points(nodeset.cluster))
+        if config.metadata.name in named:
             yield key_of(nodeset)
 
 
@@ -89,6 +90,6 @@ RECONCILER = Reconciler[Seen](
         Wake(NodeSetPowerState, of_power_state, is_same_wish),
         Wake(Pod, of_soperators_pod, is_same_pod),
     ),
-    children=(kinds.CONFIG_MAP, kinds.KRUISE_STATEFUL_SET),
+    children=(kinds.CONFIG_MAP, kinds.APP_ARMOR_PROFILE, kinds.KRUISE_STATEFUL_SET),
     urgent_status_fields=("phase",),
 )

@@ -1,9 +1,10 @@
 """What is missing of a NodeSet's part, what it waits for, and how its workers leave."""
 
 from collections.abc import Iterable, Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
+from slurm_operator.api.nebius import names
 from slurm_operator.api.nebius.nodeset import NodeSet
 from slurm_operator.api.nebius.powerstate import NodeSetPowerState
 from slurm_operator.api.schema.problems import Problem, References, Severity
@@ -24,8 +25,11 @@ SPEC_REFUSED: Final = "SpecRefused"
 CLUSTER_NOT_FOUND: Final = "ClusterNotFound"
 CLUSTER_CHANGED: Final = "ClusterNameChanged"
 WAITING_FOR_ROOT: Final = "WaitingForRoot"
+WAITING_FOR_MOUNT_POINTS: Final = "WaitingForMountPoints"
 WAITING_FOR_FILES: Final = "WaitingForFiles"
 MAINTENANCE: Final = "Maintenance"
+# Its SlurmCluster is told when the AppArmor profile is loaded, and nobody else.
+_PROFILE_SOON: Final = timedelta(seconds=15)
 
 
 def decide(seen: Seen, now: datetime) -> Plan:
@@ -55,6 +59,7 @@ def decide(seen: Seen, now: datetime) -> Plan:
         lane("workers", _workers(seen)),
         lane("waiting", _waits(seen)),
         waits_on=(ObjectKey(seen.meta.namespace, seen.nodeset.cluster),) if seen.is_down else (),
+        look_again=_PROFILE_SOON if desired.waits_for_profile(seen) else None,
     )
 
 
@@ -110,7 +115,7 @@ def _sssd(seen: Seen) -> list[Action]:
 
 def _workers(seen: Seen) -> list[Action]:
     """Workers that are there follow the spec, also while a file of theirs is away."""
-    waits = [*_absent_files(seen)]
+    waits = [*_absent_files(seen), *_absent_directories(seen)]
     if waits and seen.own is None and not seen.handover.has_taken_over:
         return [*waits]
     step = missing_part(desired.part(seen, replicas(seen), running(seen)), seen.part, seen.meta)
@@ -134,6 +139,20 @@ def _absent_files(seen: Seen) -> Iterator[Wait]:
             reason="ConfigMapUnread" if is_unread else "ConfigMapNotFound",
             message=f"waiting for ConfigMap {name}, which spec.{field} names, {why}.",
         )
+
+
+def _absent_directories(seen: Seen) -> Iterator[Wait]:
+    """Sub mounts that workers do not have yet."""
+    if not (missing := desired.missing_mount_points(seen)):
+        return
+    many = "directories" if len(missing) > 1 else "directory"
+    told = f" It says: {seen.mount_points.trouble}" if seen.mount_points.trouble else ""
+    yield Wait(
+        subject="spec.slurmd.volumes.jailSubMounts",
+        reason=WAITING_FOR_MOUNT_POINTS,
+        message=f"waiting for the {many} {', '.join(missing)} in the shared root. The sconfigcontroller "
+        f"makes what JailedConfig {names.mount_points(seen.nodeset.cluster)} asks for.{told}",
+    )
 
 
 def replicas(seen: Seen) -> int:

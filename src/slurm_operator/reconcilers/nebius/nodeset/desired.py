@@ -19,7 +19,7 @@ from slurm_operator.manifests.digests import digest
 from slurm_operator.manifests.meta import Manifest
 from slurm_operator.manifests.objects import ConfigMap
 from slurm_operator.reconcilers.nebius.nodeset.observe import Seen
-from slurm_operator.reconcilers.nebius.shared import pods, takeover, texts
+from slurm_operator.reconcilers.nebius.shared import mount_points, pods, profile, takeover, texts
 from slurm_operator.reconcilers.nebius.shared.families import Family
 from slurm_operator.reconcilers.nebius.shared.objects import Maker, children, match_labels
 from slurm_operator.reconcilers.nebius.shared.places import (
@@ -159,7 +159,7 @@ def _is_ours(word: str) -> bool:
 
 def _slurmd(seen: Seen) -> Manifest:
     wished = seen.spec.slurmd
-    security = pods.confinement(wished.security.app_armor_profile, wished.security.proc_mount)
+    security = pods.confinement(_app_armor(seen), wished.security.proc_mount)
     return {
         "image": wished.image.reference,
         "imagePullPolicy": str(wished.image.pull_policy),
@@ -172,6 +172,22 @@ def _slurmd(seen: Seen) -> Manifest:
         "securityContext": {"seccompProfile": {"type": "Unconfined"}, **security},
         "volumeMounts": _mounts(seen),
     }
+
+
+def _app_armor(seen: Seen) -> str:
+    assert seen.cluster is not None
+    there = seen.own.spec.slurmd.get("securityContext") if seen.own is not None else None
+    wished = seen.spec.slurmd.security.app_armor_profile
+    return profile.app_armor(seen.cluster, wished, there, is_loaded=profile.is_loaded(seen.profile))
+
+
+def waits_for_profile(seen: Seen) -> bool:
+    """Whether slurmd is to get an AppArmor profile that is not loaded everywhere yet."""
+    return (
+        seen.of.use_default_app_armor_profile
+        and seen.profile is not None
+        and not profile.is_loaded(seen.profile)
+    )
 
 
 def _arguments(seen: Seen) -> Manifest:
@@ -188,7 +204,7 @@ def in_double_quotes(text: str) -> str:
 
 
 def _environment(seen: Seen) -> list[Manifest]:
-    spec = seen.spec
+    spec, is_ours = seen.spec, seen.family is Family.OURS
     values = {
         "SLURM_CLUSTER_WITH_GPU": _word(spec.gpu.enabled),
         "NODESET_GPU_ENABLED": _word(spec.gpu.enabled),
@@ -196,8 +212,10 @@ def _environment(seen: Seen) -> list[Manifest]:
         names.RESERVED_SLURMD_ENV[0]: str(_real_memory(seen) << 20),
         "SLURM_NODE_EXTRA": spec.extra,
         "CGROUP_V2": "true" if seen.of.cgroup_version is CgroupVersion.V2 else "",
+        # What of its driver the container runtime mounts, as Soperator's image has it.
+        "NVIDIA_DRIVER_CAPABILITIES": "compute,utility" if spec.gpu.enabled and is_ours else "",
         "NVIDIA_GDRCOPY": "enabled" if spec.gpu.nvidia.gdr_copy_enabled else "",
-        SHARED_ROOT_VARIABLE: SHARED_ROOT if seen.family is Family.OURS else "",
+        SHARED_ROOT_VARIABLE: SHARED_ROOT if is_ours else "",
     }
     return [
         {"name": "INSTANCE_ID", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}},
@@ -216,8 +234,22 @@ def _word(is_so: bool) -> str:
 
 
 def _every_mount(seen: Seen) -> tuple[WorkerVolumeMount, ...]:
-    volumes = seen.spec.slurmd.volumes
-    return (*volumes.jail_sub_mounts, *volumes.custom_volume_mounts)
+    return (*_sub_mounts(seen), *seen.spec.slurmd.volumes.custom_volume_mounts)
+
+
+def _sub_mounts(seen: Seen) -> list[WorkerVolumeMount]:
+    """Those whose directory is in the root."""
+    wished = seen.spec.slurmd.volumes.jail_sub_mounts
+    there = seen.own.spec.slurmd.get("volumeMounts") or () if seen.own is not None else ()
+    names_ = mount_points.mounted(wished, seen.mount_points, (one["name"] for one in there))
+    return [one for one in wished if one.name in names_]
+
+
+def missing_mount_points(seen: Seen) -> list[str]:
+    """Directories of sub mounts that workers get when somebody has made them."""
+    given_ = {one.name for one in _sub_mounts(seen)}
+    wished = seen.spec.slurmd.volumes.jail_sub_mounts
+    return sorted(mount_points.plain(one.mount_path) for one in wished if one.name not in given_)
 
 
 def _claims(seen: Seen) -> Iterator[Manifest]:
@@ -251,7 +283,7 @@ def _mounts(seen: Seen) -> list[Manifest]:
         pods.mount("ssh-configs-worker", "/mnt/ssh-configs", read_only=True),
         *(_their_mounts(seen) if is_theirs else ()),
         *(_sssd_mounts(seen)),
-        *(pods.mounted(one, below=start) for one in volumes.jail_sub_mounts),
+        *(pods.mounted(one, below=start) for one in _sub_mounts(seen)),
         *(pods.mounted(one) for one in volumes.custom_volume_mounts),
     ]
 

@@ -20,6 +20,7 @@ from slurm_operator.reconcilers.nebius.shared import takeover
 from slurm_operator.reconcilers.nebius.shared.config_source import shared_source
 from slurm_operator.reconcilers.nebius.shared.families import Family, family, kept_family
 from slurm_operator.reconcilers.nebius.shared.inherited import inherited, of_nodeset
+from slurm_operator.reconcilers.nebius.shared.mount_points import MountPoints, observe_mount_points
 from slurm_operator.reconcilers.nebius.shared.places import SHARED_ROOT_VARIABLE
 from slurm_operator.reconcilers.nebius.shared.root import Root, observe_root
 from slurm_operator.reconcilers.nebius.shared.soperator_pods import Remains, remains
@@ -42,6 +43,8 @@ class Seen:
     has_files: bool = False  # Whether the root has had Slurm's files once.
     has_user_namespaces: bool = False  # Whether every Kubernetes node can give a pod its own.
     is_namespace_refused: bool = False  # Whether a worker could not start in one, because of a volume.
+    jailed_mount_points: JailedConfig | None = None
+    profile: Child | None = None  # The AppArmor profile of its SlurmCluster's pods.
     power: NodeSetPowerState | None = None  # Which of its workers should run, where Slurm decides that.
     has_power_states: bool = True  # Whether this Kubernetes knows the kind.
     soperator: Remains = field(default_factory=Remains)  # What Soperator made for its cluster, and is there.
@@ -117,6 +120,11 @@ class Seen:
         return not self.unknown_files
 
     @property
+    def mount_points(self) -> MountPoints:
+        """Directories in the root that workers mount volumes on."""
+        return observe_mount_points(self.of, self.root, self.jailed_mount_points, self.family)
+
+    @property
     def supervisord(self) -> str:
         """The ConfigMap with supervisord.conf."""
         return self.spec.config_map_ref_supervisord or names.supervisord(self.nodeset.cluster)
@@ -148,6 +156,10 @@ def observe(key: ObjectKey, world: World) -> Seen | None:
         children={limits: child} if child is not None else {},
         has_files=jailed is not None and jailed.status.is_written,
         has_user_namespaces=_has_user_namespaces(world),
+        jailed_mount_points=world.get(JailedConfig, key.namespace, names.mount_points(nodeset.cluster)),
+        profile=world.child(
+            kinds.APP_ARMOR_PROFILE, key.namespace, names.profile(cluster.metadata.name, key.namespace)
+        ),
         power=world.get(NodeSetPowerState, key.namespace, key.name),
         has_power_states=world.serves(NodeSetPowerState.KIND),
         soperator=remains(cluster.metadata, [key.name], world),

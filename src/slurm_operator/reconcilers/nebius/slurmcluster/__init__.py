@@ -107,6 +107,7 @@ def reconciler(tier_prefix: str = names.TIER_PREFIX) -> Reconciler[Seen]:
             kinds.MARIADB,
             kinds.MARIADB_GRANT,
             kinds.POD_MONITOR,
+            kinds.APP_ARMOR_PROFILE,
             kinds.KRUISE_STATEFUL_SET,
         ),
         urgent_status_fields=("phase",),

@@ -237,7 +237,7 @@ def refs_resolved(seen: Seen) -> Condition:
 
 
 def fields_supported(seen: Seen) -> Condition:
-    found = [*_kept_family(seen), *unsupported(seen.spec, seen.family, mariadb.made_by(seen))]
+    found = [*_kept_family(seen), *unsupported(seen, mariadb.made_by(seen))]
     if found:
         return false(FIELDS_SUPPORTED, "SomeIgnored", "; ".join(found))
     return true(FIELDS_SUPPORTED, "AllSupported")

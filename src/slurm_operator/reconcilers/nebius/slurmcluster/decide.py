@@ -24,6 +24,7 @@ from slurm_operator.plan.step import Step, soonest
 from slurm_operator.reconcilers.nebius.shared import soperator_pods, takeover
 from slurm_operator.reconcilers.nebius.shared.config_source import may_read_files
 from slurm_operator.reconcilers.nebius.shared.inherited import INHERITED_SOON, without_owner
+from slurm_operator.reconcilers.nebius.shared.profile import may_have
 from slurm_operator.reconcilers.nebius.slurmcluster import (
     mariadb,
     objects,
@@ -44,6 +45,7 @@ from slurm_operator.reconcilers.shared.children import (
     bindings_last,
     missing_among,
     missing_secret,
+    surplus,
 )
 from slurm_operator.reconcilers.shared.composed import (
     FAREWELL,
@@ -262,10 +264,12 @@ def _lanes(seen: Seen, populating: Lane, network: Lane) -> Iterator[Lane]:
     if nodes.rest.enabled:
         yield lane("rest", _part(seen, parts.rest(seen)))
     yield lane("exporter", *bindings_last(exporter(seen)))
+    yield lane("profile", _profile(seen))
     yield lane("worker files", _maps(seen, objects.worker_maps(seen)))
     yield lane("login", *_login(seen))
     yield lane("older workers", _older(seen))
     yield lane("files in the root", _jailed(seen))
+    yield lane("mount points", *_mount_points(seen))
     yield lane("sconfigcontroller", *_writer(seen))
 
 
@@ -276,6 +280,18 @@ def _database(seen: Seen) -> Iterator[list[Action]]:
         # Where the kinds cannot be seen at the moment, what there is goes on.
         wanted = mariadb.objects(seen) if seen.has_mariadb_operator else []
         yield [*missing_among(wanted, seen.children)]
+
+
+def _profile(seen: Seen) -> list[Action]:
+    """The AppArmor profile; one that is not wanted is deleted after the last pod that was made with it."""
+    if seen.spec.use_default_app_armor_profile:
+        return _maps(seen, [objects.profile(seen)]) if seen.has_profiles else []
+    there = seen.profile
+    if there is None or not is_owned(there, seen.meta):
+        return []
+    if any(may_have(one, there.metadata.name) for one in _on_root(seen)):
+        return []
+    return [*surplus(kinds.APP_ARMOR_PROFILE, [there], [], "spec.useDefaultAppArmorProfile is off")]
 
 
 def _populate(seen: Seen, now: datetime) -> Step:
@@ -393,6 +409,17 @@ def _jailed(seen: Seen) -> list[Action]:
     elif there is not None and is_owned(there, seen.meta) and not there.metadata.is_terminating:
         steps.append(deletion(JailedConfig.KIND, there, SlurmCluster.KIND))
     return [step for step in steps if step is not None]
+
+
+def _mount_points(seen: Seen) -> Iterator[list[Action]]:
+    """Directories that the Job did not know of: sub mounts that were added after it."""
+    there = seen.jailed_mount_points
+    if paths := seen.mount_points.left_to_writer(mount_points(seen)):
+        yield _maps(seen, [objects.mount_points_map(seen)])
+        step = missing_part(objects.jailed_mount_points(seen, paths), there, seen.meta)
+        yield [step] if step is not None else []
+    elif there is not None and is_owned(there, seen.meta) and not there.metadata.is_terminating:
+        yield [deletion(JailedConfig.KIND, there, SlurmCluster.KIND)]
 
 
 def _writer(seen: Seen) -> Iterator[list[Action]]:

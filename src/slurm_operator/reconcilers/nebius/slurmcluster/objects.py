@@ -11,9 +11,10 @@ from slurm_operator.manifests.builders.workloads import with_input
 from slurm_operator.manifests.meta import Manifest
 from slurm_operator.manifests.objects import ConfigMap, Secret
 from slurm_operator.plan.actions import GenerateSecret, PatchObject
-from slurm_operator.reconcilers.nebius.shared import pods, texts
+from slurm_operator.reconcilers.nebius.shared import mount_points, pods, texts
 from slurm_operator.reconcilers.nebius.shared.families import Family, kept_family
 from slurm_operator.reconcilers.nebius.shared.objects import match_labels
+from slurm_operator.reconcilers.nebius.shared.profile import policy
 from slurm_operator.reconcilers.nebius.slurmcluster import config_files
 from slurm_operator.reconcilers.nebius.slurmcluster.observe import Seen
 from slurm_operator.reconcilers.nebius.slurmcluster.parts import host_keys_secret, maker, operator_rest_url
@@ -183,6 +184,25 @@ def _jailed(seen: Seen, name: str, tested: ConfigMap, keys: list[str], actions: 
     return manifest | {
         "metadata": {**metadata, "labels": {**metadata["labels"], names.JAILED_AGGREGATION: "common"}}
     }
+
+
+def mount_points_map(seen: Seen) -> Manifest:
+    return maker(seen).config_map(
+        names.mount_points(seen.name), SCONFIG, {mount_points.KEY: mount_points.TEXT}
+    )
+
+
+def jailed_mount_points(seen: Seen, paths: list[str]) -> Manifest:
+    """Makes these directories by a file in each, in a group of its own: Slurm's files do not wait."""
+    items = [{"key": mount_points.KEY, "path": f"{path}/{mount_points.FILE}"} for path in paths]
+    spec = {"configMap": {"name": names.mount_points(seen.name)}, "items": items}
+    return maker(seen).part(JailedConfig.KIND, names.mount_points(seen.name), SCONFIG, spec)
+
+
+def profile(seen: Seen) -> Manifest:
+    """The AppArmor profile of login pods and workers."""
+    name = names.profile(seen.name, seen.meta.namespace)
+    return maker(seen).object(kinds.APP_ARMOR_PROFILE, name, "common") | {"spec": {"policy": policy(name)}}
 
 
 def writer(seen: Seen, replicas: int) -> Manifest | None:

@@ -27,6 +27,7 @@ from slurm_operator.reconcilers.nebius.shared.inherited import (
     soperator_files,
     soperator_state,
 )
+from slurm_operator.reconcilers.nebius.shared.mount_points import MountPoints, observe_mount_points
 from slurm_operator.reconcilers.nebius.shared.root import Root, jail_source, observe_root
 from slurm_operator.reconcilers.nebius.shared.soperator_pods import Remains, remains
 from slurm_operator.reconcilers.shared.composed import Part
@@ -66,6 +67,7 @@ class Seen:
     tested: ConfigMap | Unread | None = None  # The files that slurmctld is known to run with.
     jailed: JailedConfig | None = None
     jailed_topology: JailedConfig | None = None
+    jailed_mount_points: JailedConfig | None = None
     # Worker pods by NodeSet and name in Slurm, and the labels of their Kubernetes nodes.
     worker_pods: Mapping[str, Mapping[str, Pod]] = field(default_factory=dict)
     node_labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
@@ -74,6 +76,7 @@ class Seen:
     claim: VolumeClaim | None = None  # Of the shared root.
     has_mariadb_operator: bool = False  # Whether this Kubernetes has its kinds.
     has_pod_monitors: bool = False  # Those of the Prometheus operator.
+    has_profiles: bool = False  # Those of the Security Profiles Operator.
     passwords: Mapping[str, Secret | Unread | None] = field(default_factory=dict)  # Of its database.
     soperator: Remains = field(default_factory=Remains)  # What Soperator made for it, and is still there.
     # What Soperator made and parts are to have, while it still belongs to the SlurmCluster.
@@ -132,6 +135,16 @@ class Seen:
         """Whether the root has had Slurm's files once."""
         return self.jailed is not None and self.jailed.status.is_written
 
+    @property
+    def profile(self) -> Child | None:
+        """The AppArmor profile of login pods and workers."""
+        return self.children.get((kinds.APP_ARMOR_PROFILE, names.profile(self.name, self.meta.namespace)))
+
+    @property
+    def mount_points(self) -> MountPoints:
+        """Directories in the root that login pods and workers mount volumes on."""
+        return observe_mount_points(self.spec, self.root, self.jailed_mount_points, self.family)
+
     def own(self, kind: str) -> list[Part]:
         """The parts of one kind that the cluster made, by name."""
         return [
@@ -146,6 +159,7 @@ def config_map_names(cluster: str) -> tuple[str, ...]:
     return (
         names.more_configs(cluster),
         names.topology_config(cluster),
+        names.mount_points(cluster),
         names.ssh_configs(cluster),
         names.worker_ssh_configs(cluster),
         names.ssh_root_keys(cluster),
@@ -201,6 +215,7 @@ def observe(key: ObjectKey, world: World, tier_prefix: str = names.TIER_PREFIX) 
         secrets={name: world.secret(key.namespace, name) for name in secret_names(key.name, cluster.spec)},
         tested=world.config_map(key.namespace, names.tested_configs(key.name)),
         jailed=world.get(JailedConfig, key.namespace, names.slurm_configs(key.name)),
+        jailed_mount_points=world.get(JailedConfig, key.namespace, names.mount_points(key.name)),
         jailed_topology=world.get(JailedConfig, key.namespace, names.topology_config(key.name)),
         worker_pods=worker_pods,
         node_labels=dict(_node_labels(worker_pods, world)),
@@ -209,6 +224,7 @@ def observe(key: ObjectKey, world: World, tier_prefix: str = names.TIER_PREFIX) 
         claim=_claim(cluster.spec, key.namespace, world),
         has_mariadb_operator=world.serves(kinds.MARIADB) and world.serves(kinds.MARIADB_GRANT),
         has_pod_monitors=world.serves(kinds.POD_MONITOR),
+        has_profiles=world.serves(kinds.APP_ARMOR_PROFILE),
         passwords=dict(_passwords(key, cluster.spec, world)),
         soperator=remains(cluster.metadata, [one.metadata.name for one in nodesets], world),
         inherited=inherited(cluster.metadata, of_cluster(key.name), world),
@@ -288,6 +304,7 @@ def _children(key: ObjectKey, world: World) -> Iterator[tuple[tuple[Kind, str], 
     wanted += [(kind, names.slurm_controller(key.name)) for kind in program[1:]]
     wanted.append((kinds.POD_MONITOR, names.pod_monitor(key.name)))
     wanted += [(kind, names.database(key.name)) for kind in (kinds.MARIADB, kinds.MARIADB_GRANT)]
+    wanted.append((kinds.APP_ARMOR_PROFILE, names.profile(key.name, key.namespace)))
     for kind, name in wanted:
         child = world.child(kind, key.namespace, name)
         if child is not None:

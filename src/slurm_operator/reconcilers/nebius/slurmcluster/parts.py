@@ -6,7 +6,7 @@ from slurm_operator.api.nebius import names
 from slurm_operator.api.nebius.containers import NodeContainer
 from slurm_operator.api.nebius.slurm_nodes import MetricFamily, SlurmNodeController
 from slurm_operator.api.nebius.slurmcluster import SlurmCluster
-from slurm_operator.api.nebius.volumes import NodeVolume, given
+from slurm_operator.api.nebius.volumes import NodeVolume, NodeVolumeMount, given
 from slurm_operator.api.shared import names as shared_names
 from slurm_operator.api.shared.images import cluster_domain
 from slurm_operator.api.slinky.controller import Controller
@@ -15,7 +15,7 @@ from slurm_operator.api.slinky.restapi import RestApi
 from slurm_operator.manifests.digests import digest
 from slurm_operator.manifests.meta import Manifest
 from slurm_operator.manifests.objects import ConfigMap
-from slurm_operator.reconcilers.nebius.shared import pods, texts
+from slurm_operator.reconcilers.nebius.shared import mount_points, pods, profile, texts
 from slurm_operator.reconcilers.nebius.shared.config_source import shared_source
 from slurm_operator.reconcilers.nebius.shared.families import Family
 from slurm_operator.reconcilers.nebius.shared.objects import Maker, children
@@ -315,7 +315,8 @@ def _sshd(seen: Seen) -> Manifest:
     if seen.family is Family.OURS:
         env.append({"name": SHARED_ROOT_VARIABLE, "value": SHARED_ROOT})
     container = pods.container(wished, is_run_by_us=False)
-    security = {**container["securityContext"], "privileged": True}
+    confined = pods.confinement(_login_app_armor(seen), wished.proc_mount)
+    security = {**container["securityContext"], **confined, "privileged": True}
     ports = (
         [{"name": "login", "containerPort": wished.port, "protocol": "TCP"}]
         if wished.port not in (None, 0, shared_names.SSH_PORT)
@@ -329,10 +330,24 @@ def _sshd(seen: Seen) -> Manifest:
     }
 
 
+def _login_app_armor(seen: Seen) -> str:
+    there = seen.login.spec.login.get("securityContext") if seen.login is not None else None
+    wished = seen.spec.slurm_nodes.login.sshd.app_armor_profile
+    return profile.app_armor(seen.cluster, wished, there, is_loaded=profile.is_loaded(seen.profile))
+
+
+def _sub_mounts(seen: Seen) -> list[NodeVolumeMount]:
+    """Those whose directory is in the root."""
+    wished = seen.spec.slurm_nodes.login.volumes.jail_sub_mounts
+    there = seen.login.spec.login.get("volumeMounts") or () if seen.login is not None else ()
+    names_ = mount_points.mounted(wished, seen.mount_points, (one["name"] for one in there))
+    return [one for one in wished if one.name in names_]
+
+
 def _login_mounts(seen: Seen) -> list[Manifest]:
     wished, sources = seen.spec.slurm_nodes.login, seen.spec.sources
     start = below(seen.family)
-    _, sub = pods.custom_mounts(wished.volumes.jail_sub_mounts, sources, below=start)
+    _, sub = pods.custom_mounts(_sub_mounts(seen), sources, below=start)
     _, custom = pods.custom_mounts(wished.volumes.custom_mounts, sources)
     isolation = (
         [
@@ -377,7 +392,7 @@ def _login_ca(seen: Seen) -> tuple[list[Manifest], list[Manifest]]:
 
 def _login_template(seen: Seen) -> Manifest:
     wished, sources = seen.spec.slurm_nodes.login, seen.spec.sources
-    sub, _ = pods.custom_mounts(wished.volumes.jail_sub_mounts, sources)
+    sub, _ = pods.custom_mounts(_sub_mounts(seen), sources)
     custom, _ = pods.custom_mounts(wished.volumes.custom_mounts, sources)
     is_theirs = seen.family is Family.SOPERATOR
     beside, sssd = _sssd(seen, wished.sssd, wished) if is_theirs else ([], _login_ca(seen)[1])

@@ -19,6 +19,7 @@ from slurm_operator.plan.actions import Create, DeleteObject, PatchObject
 from slurm_operator.plan.step import NOTHING, Step, step, wait
 from slurm_operator.reconcilers.nebius.shared import pods
 from slurm_operator.reconcilers.nebius.shared.families import Family, family
+from slurm_operator.reconcilers.nebius.shared.mount_points import VARIABLE
 from slurm_operator.reconcilers.nebius.shared.objects import Maker, labels
 from slurm_operator.reconcilers.nebius.shared.root import COMPONENT, CONTAINER, Purpose, Root, jail_source
 
@@ -220,7 +221,7 @@ def _environment(
         "OVERWRITE": "1" if overwrites else "0",
         "POPULATE_DELETE_OTHERS": "1" if deletes else "0",
         "POPULATE_DEADLINE_SECONDS": str(deadline_seconds(cluster)),
-        "POPULATE_MOUNT_POINTS": " ".join(sorted(set(mount_points))),
+        VARIABLE: " ".join(sorted(set(mount_points))),
     }
     # A second pod of the same Job does not overwrite again what the first one has done.
     uid = {"fieldRef": {"fieldPath": "metadata.labels['batch.kubernetes.io/controller-uid']"}}

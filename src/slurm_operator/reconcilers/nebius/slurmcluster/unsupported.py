@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
+from slurm_operator.api.nebius import names
 from slurm_operator.api.nebius.older_worker import CgroupVersion
 from slurm_operator.api.nebius.slurm_nodes import JobSource, SlurmNodeLogin
 from slurm_operator.api.nebius.slurm_settings import Topology
@@ -10,9 +11,11 @@ from slurm_operator.api.nebius.slurmcluster import SlurmClusterSpec
 from slurm_operator.api.nebius.volumes import given
 from slurm_operator.reconcilers.nebius.ignored import Ignored, each, used
 from slurm_operator.reconcilers.nebius.shared.families import Family
+from slurm_operator.reconcilers.nebius.shared.profile import is_loaded
 from slurm_operator.reconcilers.nebius.slurmcluster import older_worker
 from slurm_operator.reconcilers.nebius.slurmcluster.mariadb import MadeBy
 from slurm_operator.reconcilers.nebius.slurmcluster.network import Plugin
+from slurm_operator.reconcilers.nebius.slurmcluster.observe import Seen
 
 _STARTED: Final = "the operator starts it with a command of its own"
 _NO_PORT: Final = "it listens on no port"
@@ -87,8 +90,9 @@ _IGNORED_BY_MARIADB_OPERATOR: Final = (
 )
 
 
-def unsupported(spec: SlurmClusterSpec, family: Family, database: MadeBy) -> Iterator[str]:
+def unsupported(seen: Seen, database: MadeBy) -> Iterator[str]:
     """One sentence for each, with the field first."""
+    spec, family = seen.spec, seen.family
     nodes = spec.slurm_nodes
     if nodes.exporter.enabled and nodes.exporter.container is None:
         yield "slurmNodes.exporter: no exporter is run, because exporterContainer has no image"
@@ -97,8 +101,16 @@ def unsupported(spec: SlurmClusterSpec, family: Family, database: MadeBy) -> Ite
         yield "slurmNodes.exporter.jobSource: there is no accounting, so jobs are read from slurmctld"
     if spec.slurm_config.topology_plugin != Plugin.BLOCK and spec.block_size != Topology().block_size:
         yield f"topology.blockSize: it is for {Plugin.BLOCK}, and slurmConfig.topologyPlugin is another"
-    if spec.use_default_app_armor_profile:
-        yield "useDefaultAppArmorProfile: no profile is made"
+    if spec.use_default_app_armor_profile and seen.has_profiles and not is_loaded(seen.profile):
+        yield (
+            "useDefaultAppArmorProfile: pods get the profile when AppArmorProfile "
+            f"{names.profile(seen.name, seen.meta.namespace)} is Installed on every Kubernetes node"
+        )
+    elif spec.use_default_app_armor_profile and not seen.has_profiles:
+        yield (
+            "useDefaultAppArmorProfile: no profile is made, because this Kubernetes does not have the kind "
+            "AppArmorProfile v1alpha1, in namespaces, of the Security Profiles Operator"
+        )
     if nodes.login.user_isolation.enabled and spec.cgroup_version is CgroupVersion.V1:
         yield "slurmNodes.login.userIsolation: it is off, because it needs cgroup v2"
     elif nodes.login.user_isolation.enabled and family is Family.OURS:
