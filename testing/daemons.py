@@ -19,6 +19,7 @@ from testing.boxed.box import Box, box_in
 from testing.boxed.daemon import Daemon
 from testing.boxed.head import TESTER, Head
 from testing.boxed.reset import reset
+from testing.boxed.series import has_http
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,8 @@ class SlurmDaemons:
         self, settings: Mapping[str, str] | None = None, lines: Sequence[str] = conf.LINES
     ) -> None:
         """Writes slurm.conf: these settings over ours, then these lines. `reconfigure` makes it count."""
-        wanted = (conf.ACCOUNTING if self.accounting else {}) | dict(settings or {})
+        lacking = {} if has_http(self.rootfs) else {"MetricsType": ""}
+        wanted = lacking | (conf.ACCOUNTING if self.accounting else {}) | dict(settings or {})
         self.head.box.path("/etc/slurm/slurm.conf").write_text(
             conf.slurm_conf(self.head.address, wanted, lines)
         )

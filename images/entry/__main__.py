@@ -13,6 +13,7 @@ from pathlib import Path
 from . import database, passive_checks, ssh, submit_check
 from .follow import follow
 from .leave import leave
+from .memory_shortage import spare_slurmd
 from .options import argument_words, machine, resource_items, with_node_items, words
 from .power import power
 from .reach import wait_for_slurmctld
@@ -45,6 +46,8 @@ def slurmd(arguments: Sequence[str]) -> int:
         if code := _joined_root("slurmd"):
             return code
         _start_helpers()
+        # After them: sshd passes its own adjustment on to sessions of users.
+        spare_slurmd()
     options = _options("SLURMD_OPTIONS", arguments)
     items = resource_items(os.environ, machine(_hardware(), options))
     command = ["slurmd", "--systemd", *with_node_items(options, items)]

@@ -57,6 +57,9 @@ GRANT ALL ON slurm_acct_db.* TO slurm@localhost;
 
 
 def slurm_conf(address: str, settings: Mapping[str, str], lines: Sequence[str]) -> str:
-    """slurm.conf of a controller at `address`: our settings, the given ones over them, then the lines."""
+    """slurm.conf of a controller at `address`: our settings, the given ones over them, then the lines.
+
+    A setting that is empty is left out.
+    """
     merged = {"SlurmctldHost": f"{CONTROLLER}({address})"} | SETTINGS | dict(settings)
-    return "\n".join([*(f"{key}={value}" for key, value in merged.items()), *lines]) + "\n"
+    return "\n".join([*(f"{key}={value}" for key, value in merged.items() if value), *lines]) + "\n"

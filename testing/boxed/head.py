@@ -11,6 +11,7 @@ from slurm_local.image.roots import DATABASE
 from testing.boxed import conf
 from testing.boxed.box import box_in
 from testing.boxed.daemon import Daemon
+from testing.boxed.series import has_http
 from testing.boxed.switch import Switch
 
 # User and group ids in the image.
@@ -33,6 +34,8 @@ class Head:
         self.address = self.switch.address
         self._directory = directory
         self._confined = confined
+        self._accounting = accounting
+        self._has_http = has_http(rootfs)
         self._prepare()
         if accounting:
             self._prepare_database()
@@ -100,7 +103,9 @@ class Head:
 
     def _slurmrestd(self) -> Daemon:
         env = {"SLURM_JWT": "daemon", "SLURMRESTD_SECURITY": "disable_unshare_files,disable_unshare_sysv"}
-        argv = ["slurmrestd", "-a", "rest_auth/jwt", "0.0.0.0:6820"]
+        # The older one ends where slurm.conf has no slurmdbd for the plugin of its API; so pods name the other, too.
+        plugins = [] if self._has_http or self._accounting else ["-s", "openapi/slurmctld"]
+        argv = ["slurmrestd", "-a", "rest_auth/jwt", *plugins, "0.0.0.0:6820"]
         return self._daemon(argv, NOBODY, lambda: self._listens(6820), env)
 
     def _database_answers(self) -> bool:
@@ -113,6 +118,8 @@ class Head:
             return connection.connect_ex((self.address, port)) == 0
 
     def slurmctld_is_ready(self) -> bool:
+        if not self._has_http:
+            return self._listens(6817)
         try:
             with urllib.request.urlopen(f"http://{self.address}:6817/readyz", timeout=2):
                 return True

@@ -18,6 +18,7 @@ from slurm_local.progress import PlainProgress, Progress, Quiet
 from slurm_local.start import Wanted, prepare, up
 from testing import neighbours, prometheus, rights
 from testing.audit import audit_flags
+from testing.guest import node as guest_node
 
 _MARK = "e2e"
 
@@ -32,6 +33,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
             image.operator_archive(paths, progress)
             if any("monitoring" in item.path.stem for item in session.items):
                 prometheus.rootfs()
+            if any("cgroups" in item.path.stem for item in session.items):
+                guest_node.prepare()
             for page, beside in neighbours.OF_TESTS.items():
                 if any(page == item.path.stem for item in session.items):
                     neighbours.prepare(beside, paths)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from slurm_local.image.roots import slurm_rootfs
+from slurm_local.image.roots import OLDER_SERIES, SLURM_SERIES, older_slurm_rootfs, slurm_rootfs
 from slurm_local.paths import Paths
 from slurm_local.progress import PlainProgress
 from slurm_operator.http import loops
@@ -20,6 +20,13 @@ from testing import prometheus
 from testing.daemons import SlurmDaemons
 
 WORKERS = ("w-0", "w-1")
+_ROOTS = {SLURM_SERIES: slurm_rootfs, OLDER_SERIES: older_slurm_rootfs}
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--slurm-series", choices=list(_ROOTS), default=SLURM_SERIES, help="run the daemons of this Slurm"
+    )
 
 
 def pytest_asyncio_loop_factories(
@@ -33,14 +40,20 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     """Makes, before the first test, what takes minutes on a fresh machine: a test's time is limited."""
     if session.items and not session.config.option.collectonly:
         with session.config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
-            slurm_rootfs(Paths.of(), PlainProgress())
+            _rootfs(session.config)
+            if any("older_slurm" in item.path.stem for item in session.items):
+                older_slurm_rootfs(Paths.of(), PlainProgress())
             if any("prometheus" in item.path.stem for item in session.items):
                 prometheus.rootfs()
 
 
+def _rootfs(config: pytest.Config) -> Path:
+    return _ROOTS[config.getoption("--slurm-series")](Paths.of(), PlainProgress())
+
+
 @pytest.fixture(scope="session")
-def rootfs() -> Path:
-    return slurm_rootfs(Paths.of(), PlainProgress())
+def rootfs(pytestconfig: pytest.Config) -> Path:
+    return _rootfs(pytestconfig)
 
 
 @pytest.fixture(scope="session")

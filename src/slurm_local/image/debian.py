@@ -58,11 +58,17 @@ class DebianRoot:
     minutes: str
     users: tuple[User, ...] = ()
     finish: str = ""
+    suite: str = SUITE
+
+    @property
+    def second_source(self) -> str:
+        """Shell lines for a suite that packages leave at times; a released one has them all."""
+        return _SECOND_SOURCE if self.suite == SUITE else ""
 
     @property
     def digest(self) -> str:
         """The same for the same recipe, and for no other."""
-        recipe = [SUITE, _OPTIONS, _SECOND_SOURCE, _ANONYMOUS, self.name, self.packages, self.finish]
+        recipe = [self.suite, _OPTIONS, self.second_source, _ANONYMOUS, self.name, self.packages, self.finish]
         return hashlib.sha256(wire.encode([recipe, [_account(user) for user in self.users]])).hexdigest()[:12]
 
 
@@ -121,13 +127,13 @@ def _mmdebstrap(root: DebianRoot, directory: Path, step: Step) -> None:
         # Mounts of an interrupted run must not outlive it: its remains are deleted here.
         *("unshare", "--mount", "mmdebstrap"),
         *_OPTIONS,
-        f"--setup-hook={_SECOND_SOURCE}",
+        *([f"--setup-hook={root.second_source}"] if root.second_source else []),
         f"--essential-hook={_accounts(root.users)}",
         *([f"--customize-hook={root.finish}"] if root.finish else []),
         f"--customize-hook={list_versions} > '{directory}/packages.txt'",
         f"--customize-hook={_ANONYMOUS}",
         f"--include={','.join(root.packages)}",
-        *(SUITE, str(directory / "root.tar")),
+        *(root.suite, str(directory / "root.tar")),
     ]
     _run(command, {"TMPDIR": str(scratch)}, step)
     shutil.rmtree(scratch)

@@ -26,7 +26,8 @@ _THREAD = ThreadPoolExecutor(1, thread_name_prefix="slurmrest")
 
 _UNREADABLE = (wire.DecodeError, ValueError, OverflowError, OSError, RecursionError)
 
-_NO_ROUTE = b"Unable to find requested URL"
+# As 26.05 says it, and 24.11 (tests/slurm/test_older_slurm.py).
+_NO_ROUTE = (b"Unable to find requested URL", b"Unable find requested URL")
 
 
 class Session:

@@ -15,6 +15,7 @@ from slurm_operator.insight.doctor.checkup import findings, grouped, is_fit, rep
 from slurm_operator.insight.doctor.collection import has_plain_metrics, in_cluster_service
 from slurm_operator.insight.doctor.facts import (
     Facts,
+    Kubelet,
     Machine,
     MachineStatus,
     NodeInfo,
@@ -42,8 +43,12 @@ from slurm_operator.manifests.objects import (
     Unread,
 )
 from slurm_operator.manifests.platform import Namespace, StorageClass
+from slurm_operator.reconcilers.cluster.isolation import Chosen, Isolation
+from slurm_operator.reconcilers.controller.configuration.slurm_conf import CGROUP_CONF
 from testing import slinky_crds
 from testing.texts import assert_text
+
+PINNED = Kubelet(single_process_oom_kill=True, cpu_manager_policy="static")
 
 DENIED = Unread(why="list nodes: nodes is forbidden")
 
@@ -219,6 +224,10 @@ def test_what_could_be_checked_is_said_to_be_fit_and_how_much_was_not():
         ({"cgroups": {"m1": 2, "m2": 1}}, "cgroups", Level.WARN, "Version 1 on m2"),
         ({"cgroups": DENIED}, "cgroups", Level.NOTE, "forbidden"),
         ({"cgroups": {}}, "cgroups", Level.NOTE, "No kubelet tells"),
+        ({"kubelets": {"m1": Kubelet(cgroup_driver="systemd")}}, "cgroups", Level.OK, "driver systemd"),
+        ({"kubelets": {"m1": Kubelet()}}, "Kubelets", Level.NOTE, "On m1 the kernel ends a whole container"),
+        ({"kubelets": {"m2": PINNED}}, "Kubelets", Level.NOTE, "The CPU manager on m2"),
+        ({"cgroup_files": {"slurm": CGROUP_CONF}}, "Isolation", Level.NOTE, "ConstrainRAMSpace, ConstrainCores"),
         ({"dns": (Serving(namespace="kube-system", name="kube-dns", ready=0),)}, "DNS", Level.FAIL, "cannot find slurmctld"),
         ({"dns": ()}, "DNS", Level.WARN, "k8s-app=kube-dns"),
         ({"storage_classes": (storage_class("slow", default=False),)}, "Storage", Level.WARN, "There are slow"),
@@ -420,3 +429,23 @@ def test_network_policies_let_daemons_reach_each_other_or_the_flow_is_named(poli
 
     assert told(facts, "Network")[0] is level
     assert words in told(facts, "Network")[1]
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        pytest.param(
+            {"cgroup_files": {"slurm": Chosen(Isolation.CGROUP, "").file}}, id="a Cluster's: all are on"
+        ),
+        pytest.param({"cgroup_files": {"slurm": Chosen(Isolation.PROCESS, "").file}}, id="without cgroups"),
+        pytest.param({"cgroup_files": {"slurm": ""}}, id="no file yet"),
+        pytest.param({"kubelets": {"m1": Kubelet(single_process_oom_kill=True)}}, id="only the process ends"),
+        pytest.param(
+            {"kubelets": {"m1": Kubelet()}, "cgroups": {"m1": 1}}, id="version 1 never ends a group"
+        ),
+    ],
+)
+def test_nothing_is_said_about_jobs_that_are_held_to_what_they_asked_for(facts):
+    checks = {one.check for one in findings(wire.replace(FIT, **facts))}
+
+    assert checks.isdisjoint({"Isolation", "Kubelets"})

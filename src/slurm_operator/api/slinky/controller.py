@@ -9,7 +9,7 @@ from slurm_operator.api.schema.crd import METADATA, READY, STATUS, Column, Defin
 from slurm_operator.api.schema.kind import Kind
 from slurm_operator.api.schema.model import Rule, cannot_change, fields_of, model, prop
 from slurm_operator.api.schema.problems import Problem, References, spec_problems, warning
-from slurm_operator.api.shared import keys, names
+from slurm_operator.api.shared import keys, names, slurm_series
 from slurm_operator.api.shared.auth import AUTH, AUTH_STAYS, SLURM_USER, Auth, SlurmUser
 from slurm_operator.api.shared.children import (
     DESCRIPTION,
@@ -19,6 +19,7 @@ from slurm_operator.api.shared.children import (
     colliding,
     effective_names,
 )
+from slurm_operator.api.shared.images import default_image
 from slurm_operator.api.shared.meta import Meta
 from slurm_operator.api.shared.pods import ClaimSpec, Container, PodTemplate
 from slurm_operator.api.shared.refs import Address, ConfigMapKey, Reference, SecretKey
@@ -103,8 +104,16 @@ class ControllerSettings:
     service: Service = prop("Laid over the Service that clients use.", default=Service())
     metrics: Metrics = prop("Metrics of jobs, nodes, partitions and the scheduler.", default=Metrics())
 
+    @property
+    def slurmctld_image(self) -> str:
+        given = self.slurmctld.get("image")
+        return str(given) if given else default_image("slurmctld")
+
     def problems(self, old: Self | None, refs: References) -> Iterator[Problem]:
         yield from (problem.under("service") for problem in self.service.problems())
+        yield from (
+            problem.under("slurmctld.image") for problem in slurm_series.problems(self.slurmctld_image)
+        )
         if old is not None and old.persistence.enabled != self.persistence.enabled:
             yield Problem(path="persistence.enabled", message=cannot_change("enabled"))
         for index, ref in enumerate(self.config_file_refs):

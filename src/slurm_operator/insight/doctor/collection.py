@@ -16,8 +16,9 @@ from slurm_operator.api.schema.kind import Kind
 from slurm_operator.api.shared import names
 from slurm_operator.api.shared.meta import Meta, ObjectKey
 from slurm_operator.api.slinky.accounting import Accounting
+from slurm_operator.api.slinky.controller import Controller
 from slurm_operator.insight.doctor.admission import are_crds_protected, webhooks
-from slurm_operator.insight.doctor.facts import Facts, Machine, Operator, Serving
+from slurm_operator.insight.doctor.facts import Facts, Kubelet, Machine, Operator, Serving
 from slurm_operator.insight.doctor.rights import missing, needed_rights, operators_needs, user_name
 from slurm_operator.kube.client import Client
 from slurm_operator.kube.discovery import Discovery
@@ -53,7 +54,8 @@ async def collect_facts(client: Client, namespace: str, ours: Registry = registr
         monitoring = start(tried(Discovery(client).serves(kinds.SERVICE_MONITOR)))
         dns, pods = start(tried(look.dns())), start(tried(look.pods()))
         forced, network = start(tried(look.forced())), start(tried(look.network_policies()))
-        cgroups = start(look.cgroups(await machines))
+        cgroups, kubelets = start(look.cgroups(await machines)), start(look.kubelets(await machines))
+        cgroup_files = start(look.cgroup_files())
         databases = start(look.databases(await accountings))
     return Facts(
         namespace=namespace,
@@ -76,6 +78,8 @@ async def collect_facts(client: Client, namespace: str, ours: Registry = registr
         pods=pods.result(),
         network_policies=network.result(),
         forced=forced.result(),
+        kubelets=kubelets.result(),
+        cgroup_files=cgroup_files.result(),
         ours=ours,
     )
 
@@ -134,6 +138,31 @@ class _Look:
         path = kinds.KUBE_NODE.path(name=machine, subresource="proxy/metrics")
         matched = _CGROUP_VERSION.search(await self._client.text(path))
         return int(matched[1]) if matched else 0
+
+    async def kubelets(self, machines: tuple[Machine, ...] | Unread) -> dict[str, Kubelet]:
+        """Their configuration. What the check about cgroup versions could not ask, it has said."""
+        ready = (
+            [] if isinstance(machines, Unread) else [one.metadata.name for one in machines if one.is_ready]
+        )
+        found = {name: await tried(self._kubelet(name)) for name in ready[:_MOST_KUBELETS]}
+        return {name: one for name, one in found.items() if isinstance(one, Kubelet)}
+
+    async def _kubelet(self, machine: str) -> Kubelet:
+        path = kinds.KUBE_NODE.path(name=machine, subresource="proxy/configz")
+        answer = await self._client.request("GET", path)
+        return wire.convert(answer.get("kubeletconfig") or {}, Kubelet)
+
+    async def cgroup_files(self) -> dict[str, str]:
+        """cgroup.conf as slurmctld hands it out, by Controller; not of those whose files cannot be read."""
+        path = Controller.KIND.path(self._namespace)
+        controllers = await tried(self._read(path, lambda one: codec.read(Controller, one)))
+        found: dict[str, str] = {}
+        for one in () if isinstance(controllers, Unread) else controllers:
+            key = ObjectKey(self._namespace, one.child_names.config)
+            file = await tried(self._client.get(kinds.CONFIG_MAP, key))
+            if not isinstance(file, Unread):
+                found[one.metadata.name] = (file.get("data") or {}).get("cgroup.conf", "")
+        return found
 
     async def storage_classes(self) -> tuple[StorageClass, ...]:
         return await self._items(kinds.STORAGE_CLASS.path(), StorageClass)

@@ -81,6 +81,14 @@ class Serving(wire.Record):
     ready: int
 
 
+class Kubelet(wire.CamelRecord):
+    """How a kubelet sets up the cgroups of pods, as far as jobs depend on it."""
+
+    cgroup_driver: str = ""
+    cpu_manager_policy: str = "none"
+    single_process_oom_kill: bool = False
+
+
 class Facts(wire.Record):
     """One Kubernetes cluster, seen by one user who wants to use one namespace."""
 
@@ -104,4 +112,6 @@ class Facts(wire.Record):
     pods: tuple[Pod, ...] | Unread
     network_policies: tuple[Manifest, ...] | Unread
     forced: tuple[str, ...] | Unread  # Objects that are deleted whatever it costs, as `kubectl` takes them.
+    kubelets: dict[str, Kubelet] | Unread = {}  # Those that tell.
+    cgroup_files: dict[str, str] | Unread = {}  # cgroup.conf of each Controller whose files may be read.
     ours: Registry = registry.DEFAULT  # The kinds that should be there.

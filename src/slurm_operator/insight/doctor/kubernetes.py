@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from slurm_operator.insight.doctor.facts import Facts
+from slurm_operator.insight.doctor.facts import Facts, Kubelet
 from slurm_operator.insight.doctor.finding import Finding, Level, fail, listed, note, ok, unread, warn
 from slurm_operator.insight.text.output import counted
 from slurm_operator.manifests.objects import Unread
@@ -120,7 +120,33 @@ def cgroups(facts: Facts) -> Iterator[Finding]:
             f"Clusters choose isolation: process there. The label is {NODE_LABEL}.",
         )
     else:
-        yield ok("cgroups", f"Version 2 on {counted(len(facts.cgroups), 'node')}.")
+        drivers = sorted({one.cgroup_driver for one in _told(facts).values()} - {""})
+        by = f", driver {' and '.join(drivers)}" if drivers else ""
+        yield ok("cgroups", f"Version 2 on {counted(len(facts.cgroups), 'node')}{by}.")
+
+
+def kubelets(facts: Facts) -> Iterator[Finding]:
+    """What kubelets do to the cgroups of workers; seen in tests/e2e/test_cgroups.py."""
+    versions = {} if isinstance(facts.cgroups, Unread) else facts.cgroups
+    found = {name: one for name, one in _told(facts).items() if versions.get(name) == 2}
+    if whole := sorted(name for name, one in found.items() if not one.single_process_oom_kill):
+        yield note(
+            "Kubelets",
+            f"On {listed(whole)} the kernel ends a whole container when it is out of memory: with isolation: "
+            "process, one job takes its worker and all other jobs there along.",
+            "Set `singleProcessOOMKill: true` for these kubelets, or use isolation: cgroup.",
+        )
+    if pinned := sorted(name for name, one in found.items() if one.cpu_manager_policy == "static"):
+        yield note(
+            "Kubelets",
+            f"The CPU manager on {listed(pinned)} is `static`: CPUs that it gives to a worker's container do "
+            "not bind jobs, whose cgroups are beside the container's.",
+            "Tell Slurm which CPUs are its own: CpuSpecList or CoreSpecCount in the NodeSet's extraConf.",
+        )
+
+
+def _told(facts: Facts) -> dict[str, Kubelet]:
+    return {} if isinstance(facts.kubelets, Unread) else facts.kubelets
 
 
 def dns(facts: Facts) -> Iterator[Finding]:

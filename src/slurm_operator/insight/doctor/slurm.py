@@ -13,8 +13,12 @@ from slurm_operator.insight.older_pods import less_confined
 from slurm_operator.manifests.objects import Unread
 from slurm_operator.manifests.pod_troubles import troubles
 from slurm_operator.reconcilers.nodeset.report.killing_probes import has_liveness_probe
+from slurm_operator.slurm.conf.lines import parse
 
 _SHOWN = 4
+
+# What cgroup.conf has to say before a job cannot use the memory, cores and devices of others.
+_CONSTRAINTS = ("ConstrainRAMSpace", "ConstrainCores", "ConstrainDevices")
 
 
 def databases(facts: Facts) -> Iterator[Finding]:
@@ -49,6 +53,25 @@ def _database(accounting: Accounting, serving: Serving | Unread | None) -> Findi
         f"Accounting {name} is not ready yet.",
         f"`kubectl slurm explain accounting/{name}` says what it waits for.",
     )
+
+
+def enforcement(facts: Facts) -> Iterator[Finding]:
+    """Controllers whose jobs may use more than they asked for."""
+    if isinstance(facts.cgroup_files, Unread):
+        return
+    for name, text in sorted(facts.cgroup_files.items()):
+        said = {
+            pair.key.lower(): pair.value.lower() for one in parse(text, "").settings for pair in one.pairs
+        }
+        if not text or said.get("cgroupplugin") == "disabled":
+            continue  # Then the pod is what holds them, as its isolation says.
+        free = [key for key in _CONSTRAINTS if said.get(key.lower()) != "yes"]
+        if free:
+            yield note(
+                "Isolation",
+                f"Controller {name} lets jobs use more than they asked for: {listed(free)} are off.",
+                "Bring a cgroup.conf with them (configFileRefs), or use a Cluster with isolation: cgroup.",
+            )
 
 
 def images(facts: Facts) -> Iterator[Finding]:

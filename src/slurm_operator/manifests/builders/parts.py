@@ -10,6 +10,7 @@ from slurm_operator.api.shared.children import SELECTING
 from slurm_operator.api.shared.meta import Meta
 from slurm_operator.api.shared.pods import Metadata, PodTemplate
 from slurm_operator.api.shared.services import Service
+from slurm_operator.api.shared.slurm_series import has_http
 from slurm_operator.manifests.builders.owners import owner_reference
 from slurm_operator.manifests.compare.differences import APPLIED_DIGEST
 from slurm_operator.manifests.merge import merged, merged_container, merged_pod
@@ -21,6 +22,9 @@ _PRIVATE_ANNOTATIONS = ("kubectl.kubernetes.io/", "meta.helm.sh/", "slinky.slurm
 
 # Labels of a chart's version: on a pod template they would replace every pod with each release of the chart.
 _RELEASE_LABELS = {"helm.sh/chart", "app.kubernetes.io/version", "app.kubernetes.io/managed-by"}
+
+
+_TCP_PERIOD_SECONDS = 5
 
 
 class HasPodMetadata(Protocol):
@@ -213,6 +217,16 @@ def http_probe(path: str, port: str, *, period_seconds: int, failures: int) -> M
 
 def tcp_probe(port: str, *, period_seconds: int, failures: int) -> Manifest:
     return {"tcpSocket": {"port": port}, "periodSeconds": period_seconds, "failureThreshold": failures}
+
+
+def slurm_probe(image: str, path: str, port: str, *, period_seconds: int, failures: int) -> Manifest:
+    """Asks a daemon of Slurm how it is; one that knows no HTTP, whether it listens.
+
+    To that one each question is a connection without a message, which it logs, so it is asked less often.
+    """
+    if has_http(image):
+        return http_probe(path, port, period_seconds=period_seconds, failures=failures)
+    return tcp_probe(port, period_seconds=max(period_seconds, _TCP_PERIOD_SECONDS), failures=failures)
 
 
 def apart_from(labels: Mapping[str, str]) -> Manifest:

@@ -137,3 +137,16 @@ def test_what_is_wrong_is_named_before_any_daemon_sees_it(spec, things, reason, 
 
     assert (refused.reason, refused.file) == (reason, where)
     assert says in refused.message
+
+
+@pytest.mark.parametrize(
+    ("series", "metrics", "probe"),
+    [("24.11", None, "tcpSocket"), ("26.05", "metrics/openmetrics", "httpGet")],
+)
+def test_an_older_slurm_is_told_and_asked_only_what_it_knows(series, metrics, probe):
+    made = world(controller({"slurmctld": {"image": f"slurmctld:{series}"}, "metrics": {"enabled": True}}))
+    pod = of_kind(made, kinds.STATEFUL_SET)["spec"]["template"]["spec"]
+    slurmctld = next(one for one in pod["containers"] if one["name"] == "slurmctld")
+
+    assert conf(made).last("MetricsType") == metrics
+    assert all(probe in slurmctld[f"{when}Probe"] for when in ("startup", "liveness", "readiness"))

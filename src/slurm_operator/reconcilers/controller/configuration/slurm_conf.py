@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from slurm_operator.api.shared import names
 from slurm_operator.api.shared.auth import type_of, with_munge
+from slurm_operator.api.shared.slurm_series import has_http
 from slurm_operator.api.slinky.accounting import Accounting
 from slurm_operator.api.slinky.controller import Controller, controller_pod
 from slurm_operator.api.slinky.nodeset import NodeSet
@@ -99,7 +100,7 @@ def _lines(seen: Seen, scripts: Scripts, shared: Mapping[str, str]) -> Iterator[
     yield from ("#", "# PLUGINS AND PARAMETERS")
     yield from _auth_lines(controller)
     yield from (_line(key, value) for key, value in shared.items())
-    if controller.spec.metrics.enabled:
+    if controller.spec.metrics.enabled and has_http(controller.spec.slurmctld_image):
         yield "MetricsType=metrics/openmetrics"
     yield from _accounting_lines(seen.accounting)
     for key in ("PrologSlurmctld", "EpilogSlurmctld"):

@@ -2,7 +2,6 @@
 
 from slurm_operator.api.shared import names
 from slurm_operator.api.shared.auth import with_munge
-from slurm_operator.api.shared.images import default_image
 from slurm_operator.api.slinky.controller import Controller
 from slurm_operator.api.slinky.key_secrets import munge_key
 from slurm_operator.manifests.builders import hardening, key_ring, logs, munge
@@ -11,11 +10,11 @@ from slurm_operator.manifests.builders.parts import (
     apart_from,
     config_map_files,
     container,
-    http_probe,
     memory_volume,
     pod_spec,
     projected,
     secret_file,
+    slurm_probe,
     with_affinity,
 )
 from slurm_operator.manifests.builders.workloads import Wish, input_notes
@@ -180,13 +179,14 @@ def settled_pod(seen: Seen) -> Manifest:
 
 
 def slurmctld(controller: Controller, port: int) -> Manifest:
+    image = controller.spec.slurmctld_image
     base: Manifest = {
         "name": CONTAINER,
-        "image": default_image(CONTAINER),
+        "image": image,
         "ports": [{"name": PORT_NAME, "containerPort": port, "protocol": "TCP"}],
-        "startupProbe": http_probe("/livez", PORT_NAME, period_seconds=1, failures=STARTUP_FAILURES),
-        "livenessProbe": http_probe("/livez", PORT_NAME, period_seconds=10, failures=6),
-        "readinessProbe": http_probe("/readyz", PORT_NAME, period_seconds=1, failures=3),
+        "startupProbe": slurm_probe(image, "/livez", PORT_NAME, period_seconds=1, failures=STARTUP_FAILURES),
+        "livenessProbe": slurm_probe(image, "/livez", PORT_NAME, period_seconds=10, failures=6),
+        "readinessProbe": slurm_probe(image, "/readyz", PORT_NAME, period_seconds=1, failures=3),
         "securityContext": controller.user.security,
         "volumeMounts": [
             {"name": ETC_VOLUME, "mountPath": ETC, "readOnly": True},
@@ -203,7 +203,7 @@ def slurmctld(controller: Controller, port: int) -> Manifest:
 def sidecars(controller: Controller) -> list[Manifest]:
     """Containers that start before slurmctld and run beside it; without an image of their own, on its."""
     spec = controller.spec
-    image = spec.slurmctld.get("image") or default_image(CONTAINER)
+    image = spec.slurmctld_image
     reconfigure: Manifest = {
         "name": "reconfigure",
         "image": image,
@@ -240,7 +240,7 @@ def volumes(seen: Seen) -> list[Manifest]:
 
 def munge_sidecars(controller: Controller) -> list[Manifest]:
     auth = with_munge(controller.spec.auth)
-    image = controller.spec.slurmctld.get("image") or default_image(CONTAINER)
+    image = controller.spec.slurmctld_image
     return [munge.sidecar(auth, image)] if auth is not None else []
 
 

@@ -176,7 +176,9 @@ def slurmd(nodeset: NodeSet, controller: Controller, slot: Slot) -> Manifest:
         "env": [*environment(nodeset), *_key_environment(nodeset, controller)],
         "ports": ports,
         # No other probe: when one of those fails, the kubelet kills slurmd, and every job with it.
-        "readinessProbe": parts.http_probe("/readyz", "slurmd", period_seconds=1, failures=3),
+        "readinessProbe": parts.slurm_probe(
+            image(nodeset), "/readyz", "slurmd", period_seconds=1, failures=3
+        ),
         "securityContext": {
             "privileged": True,
             "capabilities": {"add": ["BPF", "NET_ADMIN", "SYS_ADMIN", "SYS_NICE"]},

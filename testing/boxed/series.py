@@ -1,0 +1,23 @@
+"""Which Slurm a root has, and what the older one that the operator works with has not."""
+
+import subprocess
+from functools import cache
+from pathlib import Path
+
+# slurmctld and slurmd answer to HTTP, and slurm.conf knows MetricsType, since this series. Between it and 24.11
+# nothing was tried; Slinky's operator, which relies on both, asks for 25.11.
+HTTP_SINCE = (25, 11)
+
+
+@cache
+def series_of(rootfs: Path) -> tuple[int, int]:
+    """(26, 5) of 26.05.5."""
+    said = subprocess.run(
+        ["chroot", str(rootfs), "slurmctld", "-V"], capture_output=True, text=True, check=True
+    )
+    major, minor, _ = said.stdout.split()[-1].split(".", 2)
+    return int(major), int(minor)
+
+
+def has_http(rootfs: Path) -> bool:
+    return series_of(rootfs) >= HTTP_SINCE
