@@ -12,7 +12,7 @@ ARGS ?=
 CODE := src images testing tests bench chaos
 SHARD ?= $(shell git rev-list --count HEAD 2>/dev/null || echo 0)/100
 
-.PHONY: help check test e2e nightly chaos bench simulate up down lock docs site-pictures changelog clean
+.PHONY: help check test e2e nightly chaos bench simulate mutants fuzz up down lock docs site-pictures changelog clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -56,6 +56,17 @@ nightly: $(READY) $(VENV)-bench/.ready ## whatever takes long, where the last ni
 
 simulate: $(READY) ## many stories of the operator in a simulated world: SEEDS=1000 FIRST=1 LENGTH= SCENE= LATE= STEPS= SETBACK=
 	PYTHONPATH=tests $(BIN)/python -m simulation --seeds $(or $(SEEDS),1000) --first $(or $(FIRST),1) --length $(or $(LENGTH),0) --scene '$(SCENE)' --late $(or $(LATE),0) $(if $(STEPS),--steps) $(if $(SETBACK),--set-back)
+
+mutants: $(READY) ## a hundred small changes of what keeps the promise, and who notices: MINUTES=, ARGS='--only gate --again'
+	PYTHONPATH=tests:. $(BIN)/python -m testing.mutation --minutes $(or $(MINUTES),0) $(ARGS)
+
+$(VENV)-fuzz/.ready: $(READY) requirements/fuzz.txt
+	$(PYTHON) -m venv --clear $(VENV)-fuzz
+	$(VENV)-fuzz/bin/pip install --quiet --disable-pip-version-check --require-hashes --only-binary=:all: -r requirements/fuzz.txt
+	touch $@
+
+fuzz: $(VENV)-fuzz/.ready ## what reads from outside, fed with what nobody wrote: MINUTES=20 for each, ARGS='--only hostlist'
+	PYTHONPATH=src:. $(VENV)-fuzz/bin/python -m testing.fuzz --minutes $(or $(MINUTES),20) $(ARGS)
 
 up: $(READY) ## a real Kubernetes and a real Slurm cluster on this machine
 	$(BIN)/slurm-operator up $(ARGS)
@@ -109,6 +120,7 @@ lock: $(READY) ## pin the dependencies of pyproject.toml again
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-annotate --no-header --python-version 3.11 pyproject.toml --group dev -o requirements/dev.txt
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-annotate --no-header --python-version 3.11 --group docs -o requirements/docs.txt
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-annotate --no-header --python-version 3.11 --group browser -o requirements/browser.txt
+	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-annotate --no-header --python-version 3.11 pyproject.toml --group fuzz -o requirements/fuzz.txt
 
 clean: ## remove what the targets made in this directory
-	rm -rf $(VENV) $(VENV)-bench $(VENV)-docs $(VENV)-browser build dist site .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-bench $(VENV)-docs $(VENV)-browser $(VENV)-fuzz build dist site .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

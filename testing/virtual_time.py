@@ -4,6 +4,7 @@ import asyncio
 import selectors
 from collections.abc import Callable
 from concurrent.futures import Executor
+from contextvars import Context, ContextVar, copy_context
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar, TypeVarTuple
 
@@ -56,6 +57,52 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self.threads_at_work -= 1
 
 
+class Process:
+    """Whose context has it in `PROCESS` belongs to it, and does nothing while it is frozen. Its timers run out."""
+
+    def __init__(self) -> None:
+        self.is_frozen = False
+        self._due: list[_Step] = []
+
+    def freeze(self) -> None:
+        self.is_frozen = True
+
+    def thaw(self) -> None:
+        self.is_frozen = False
+        due, self._due = self._due, []
+        for step in due:
+            step.again()
+
+
+PROCESS: ContextVar[Process | None] = ContextVar("PROCESS", default=None)
+
+
+class _Step:
+    """Something that a process does when its turn comes."""
+
+    handle: asyncio.Handle
+
+    def __init__(self, process: Process, callback: Callable[..., object], context: Context) -> None:
+        self._process = process
+        self._callback = callback
+        self._context = context
+        self._args: tuple[object, ...] = ()
+
+    def __call__(self, *args: object) -> None:
+        if self._process.is_frozen:
+            self._args = args
+            self._process._due.append(self)
+        else:
+            self._callback(*args)
+
+    def again(self) -> None:
+        """Unless it was called off meanwhile."""
+        if not self.handle.cancelled():
+            self.handle = asyncio.get_running_loop().call_soon(
+                self._callback, *self._args, context=self._context
+            )
+
+
 class SimulatedLoop(asyncio.BaseEventLoop):
     """No sockets, no threads, no waiting; so the order of everything follows from what was asked for."""
 
@@ -63,6 +110,28 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         super().__init__()
         self.passed = 0.0
         self._selector = self
+
+    def call_soon(
+        self, callback: Callable[..., object], *args: Any, context: Context | None = None
+    ) -> asyncio.Handle:
+        context = context or copy_context()
+        process = context.get(PROCESS)
+        if process is None:
+            return super().call_soon(callback, *args, context=context)
+        step = _Step(process, callback, context)
+        step.handle = super().call_soon(step, *args, context=context)
+        return step.handle
+
+    def call_at(
+        self, when: float, callback: Callable[..., object], *args: Any, context: Context | None = None
+    ) -> asyncio.TimerHandle:
+        context = context or copy_context()
+        process = context.get(PROCESS)
+        if process is None:
+            return super().call_at(when, callback, *args, context=context)
+        step = _Step(process, callback, context)
+        handle = step.handle = super().call_at(when, step, *args, context=context)
+        return handle
 
     def time(self) -> float:
         return self.passed

@@ -16,7 +16,9 @@ from simulation.runs import Story, as_test, play, shrunk
     "--length", default=0, help="How many things happen in each; 0 draws that for each seed, from 3 to 20."
 )
 @click.option(
-    "--scene", default="", help="workers, parts, cluster or slurmcluster; empty draws one of the first three."
+    "--scene",
+    default="",
+    help="workers, parts, cluster, slurmcluster or wide; empty draws one of the first three.",
 )
 @click.option("--late", default=0.0, help="The share of writes that are carried out late, from 0 to 1.")
 @click.option("--steps", is_flag=True, help="The operator's clock is set by seconds all the time.")

@@ -93,6 +93,13 @@ class ApiServer:
         self._applied[made["metadata"]["uid"], ""] = manifest
         return made
 
+    def replace(self, kind: Kind, manifest: Object, who: str) -> Object:
+        """The whole object, over the version that it names alone."""
+        key, meta = key_of(manifest), manifest["metadata"]
+        if self.get(kind, key)["metadata"]["resourceVersion"] != meta.get("resourceVersion"):
+            raise refused(409, "Conflict", f"{kind.plural} {key.name!r} has changed")
+        return self._change(kind, key, copied(manifest), who)
+
     def apply_status(self, kind: Kind, manifest: Object, who: str = OPERATOR) -> Object:
         old, wanted = self.get(kind, key_of(manifest)), manifest["metadata"].get("uid")
         if wanted not in (None, old["metadata"]["uid"]):

@@ -5,18 +5,23 @@ import contextlib
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from contextvars import Context
 from functools import partial
 from typing import Any
 
 from simulation import apiserver
 from simulation.apiserver import OPERATOR, ApiServer, Object, key_of, refused
 from simulation.weather import Weather
+from simulation.wires import arriving
 from slurm_operator import wire
 from slurm_operator.api.schema.kind import Kind
 from slurm_operator.api.shared.meta import ObjectKey
 from slurm_operator.kube import errors
 from slurm_operator.kube.envelope import Page
-from slurm_operator.kube.request import Selection
+from slurm_operator.kube.request import Request, Selection
+from slurm_operator.kube.transport import Pool
+from slurm_operator.manifests import kinds
+from testing.virtual_time import PROCESS, Process
 
 DEADLINE_SECONDS = 20.0  # For whatever has none of its own.
 
@@ -45,6 +50,10 @@ class SimulatedClient:
         self.carried_out_late = ""  # The one that is carried out in this moment.
         self.on_late: Callable[[str, float], None] = lambda attempt, deadline: None
         self.refuses: Callable[[str, Kind, ObjectKey, Any, bool], errors.ApiError | None] = lambda *_: None
+        self.may_write: Callable[[Process | None], bool] = lambda process: True
+        self.is_cut_off: Callable[[Process | None], bool] = lambda process: False
+        self.arrived: Callable[[Process | None, str], None] = lambda process, attempt: None
+        self.has_no_room: errors.ApiError | None = None  # What every write is answered with.
 
     # ---- Reading
 
@@ -62,6 +71,35 @@ class SimulatedClient:
         """Of kinds that are not played there are none."""
         raise refused(404, "NotFound", f"{method} {path}: nothing is there")
 
+    async def send(
+        self,
+        request: Request,
+        *,
+        pool: Pool = Pool.CALLS,
+        deadline_seconds: float = DEADLINE_SECONDS,
+        still: Callable[[], bool] = lambda: True,
+    ) -> bytes:
+        """The Lease: the one thing that is asked for in this way."""
+        assert pool is Pool.LEASE, f"nobody plays {request}"
+        key = ObjectKey(*request.path.split("/namespaces/")[1].partition("/leases/")[::2])
+        body = wire.decode_any(request.body or b"{}")
+        effects = {
+            "get": lambda: self.server.get(kinds.LEASE, key),
+            "create": lambda: self._with_room(lambda: self.server.create(kinds.LEASE, body, OPERATOR)),
+            "update": lambda: self._with_room(lambda: self.server.replace(kinds.LEASE, body, OPERATOR)),
+        }
+        lease = self._call(str(request), effects[request.verb], deadline=deadline_seconds)
+        try:
+            async with asyncio.timeout(deadline_seconds):
+                return wire.encode(await lease)
+        except TimeoutError as error:
+            raise errors.Timeout(f"{request}: no answer in time", may_have_happened=True) from error
+
+    def _with_room(self, effect: Callable[[], Object]) -> Object:
+        if self.has_no_room is not None:
+            raise self.has_no_room
+        return effect()
+
     async def list_pages(self, selection: Selection, *, limit: int = 500) -> AsyncIterator[Page]:
         def listed() -> Page:
             found = self.server.listed(selection)
@@ -74,7 +112,7 @@ class SimulatedClient:
     async def watch(
         self, selection: Selection, *, resource_version: str, timeout_seconds: int, idle_seconds: float
     ) -> AsyncIterator[AsyncIterator[list[bytes]]]:
-        if self.is_away:
+        if self.is_away or self.is_cut_off(PROCESS.get()):
             raise errors.Unreachable("nobody answers")
         since = int(resource_version)
         if self.weather.strikes(f"expired {selection.kind.plural}"):
@@ -169,8 +207,18 @@ class SimulatedClient:
         said: Any = None,
     ) -> Any:
         attempt = f"{'status of' if verb == 'status' else verb} {kind.kind} {key.name}"
+        process = PROCESS.get()
+
+        def leaves() -> None:
+            if not self.may_write(process):
+                raise errors.NotLeader(f"{attempt} was not sent: the lease is not ours")
+            sent()
 
         def noted(is_heard: bool = True) -> Any:
+            if is_heard:
+                self.arrived(process, attempt)
+            if self.has_no_room is not None:
+                raise self.has_no_room
             if (refusal := self.refuses(verb, kind, key, said, is_heard)) is not None:
                 raise refusal
             before = self.server.version
@@ -180,7 +228,7 @@ class SimulatedClient:
             return answer
 
         return await self._call(
-            attempt, noted, sent, deadline or DEADLINE_SECONDS, unheard=lambda: noted(is_heard=False)
+            attempt, noted, leaves, deadline or DEADLINE_SECONDS, unheard=lambda: noted(is_heard=False)
         )
 
     async def _call(
@@ -195,21 +243,29 @@ class SimulatedClient:
     ) -> Any:
         """Some time passes on the way there and on the way back, and either way may be the end of it.
 
+        Whether it may be `sent` is asked when it leaves: what arrives later has been decided about by then.
         `unheard` is the effect where nobody waits for its answer any more.
         """
-        weather = self.weather
+        weather, process = self.weather, PROCESS.get()
         self.calls()
-        await asyncio.sleep(0.001 + weather.seconds("way to the API server", 0.3))
-        if self.is_away or weather.strikes(f"lost {attempt}"):
-            raise errors.Unreachable(f"{attempt}: nobody answers")
-        if weather.strikes(f"refused {attempt}"):
-            raise refused(500, "InternalError", f"{attempt}: something went wrong")
+        await asyncio.sleep(0.001 + weather.seconds("a free connection", 0.1))
         sent()
-        if attempt.startswith(LATE_VERBS) and weather.delays(attempt):
+        is_late = False
+
+        def arrive() -> Any:
+            nonlocal is_late
+            if self.is_away or self.is_cut_off(process) or weather.strikes(f"lost {attempt}"):
+                raise errors.Unreachable(f"{attempt}: nobody answers")
+            if weather.strikes(f"refused {attempt}"):
+                raise refused(500, "InternalError", f"{attempt}: something went wrong")
+            is_late = attempt.startswith(LATE_VERBS) and weather.delays(attempt)
+            return None if is_late else effect()
+
+        answer = await arriving(weather.seconds("way to the API server", 0.3), arrive)
+        if is_late:
             await self._give_up(attempt, unheard or effect, deadline)
-        answer = effect()
         await asyncio.sleep(0.001 + weather.seconds("way from the API server", 0.2))
-        if not reads and weather.strikes(f"answer to {attempt}"):
+        if self.is_cut_off(process) or (not reads and weather.strikes(f"answer to {attempt}")):
             raise errors.Timeout(f"{attempt}: no answer in time", may_have_happened=True)
         return answer
 
@@ -225,7 +281,7 @@ class SimulatedClient:
         least, most = LATE_SECONDS
         after = deadline + least + (most - least) * self.weather.share(f"how late {attempt}")
         self.late += 1
-        asyncio.get_running_loop().call_later(after, carry_out)
+        asyncio.get_running_loop().call_later(after, carry_out, context=Context())
         self.on_late(attempt, deadline)
         await asyncio.sleep(deadline)
         raise errors.Timeout(f"{attempt}: no answer in time", may_have_happened=True)
@@ -254,7 +310,8 @@ class _Watch:
                 self._stir.clear()
                 await self._stir.wait()
             await asyncio.sleep(max(0.0, self._lines[0][0] - clock()))
-            if self._client.is_away or self._client.weather.strikes(f"end of {self._selection.kind.plural}"):
+            is_gone = self._client.is_away or self._client.is_cut_off(PROCESS.get())
+            if is_gone or self._client.weather.strikes(f"end of {self._selection.kind.plural}"):
                 return
             due = []
             while self._lines and self._lines[0][0] <= clock():

@@ -24,6 +24,8 @@ class Job:
     is_exclusive: bool = False
     array_job_id: int | None = None
     array_task_id: int | None = None
+    het_job_id: int | None = None  # The first part of the heterogeneous job that it is a part of.
+    configures_until: datetime | None = None  # Its nodes get ready for it; its prolog runs.
     state: str = "PENDING"
     nodes: tuple[str, ...] = ()
     processes: dict[str, str] = field(default_factory=dict)
@@ -45,6 +47,8 @@ class Job:
 
     @property
     def words(self) -> tuple[str, ...]:
+        if self.configures_until is not None:
+            return (self.state, "CONFIGURING")
         return (self.state, "COMPLETING") if self.completing_until is not None else (self.state,)
 
     @property
@@ -67,6 +71,7 @@ class Job:
             batch_host=self.nodes[0] if self.nodes and self.holds_nodes else "",
             array_job_id=self.array_job_id,
             array_task_id=self.array_task_id,
+            het_job_id=self.het_job_id,
             admin_comment=self.admin_comment,
             is_requeueable=self.is_requeueable,
             restarts=self.restarts,

@@ -73,6 +73,7 @@ class Machines:
     starts_at: dict[str, datetime] = field(default_factory=dict)
     reports_at: dict[str, datetime] = field(default_factory=dict)
     addresses: int = 0
+    has_ipv6: bool = False
     daemons: Any = None  # What knows of daemons other than slurmd, where there are any.
 
     @property
@@ -192,7 +193,7 @@ class Machines:
             machine=pod["spec"]["nodeName"],
             app=app_of(pod),
             hostname=pod["metadata"]["labels"].get(names.LABEL_POD_HOSTNAME, pod["metadata"]["name"]),
-            address=f"10.{self.addresses // 62500 % 250}.{self.addresses // 250 % 250}.{self.addresses % 250 + 1}",
+            address=self._address(),
             cpus=int(cpus[1]) if cpus else 8,
             features=tuple(features[1].strip("'\"").split(",")) if features else (),
             started_at=self.now,
@@ -272,6 +273,12 @@ class Machines:
             phase, status["state"] = "Pending", {"waiting": {"reason": "PodInitializing"}}
         first = self.daemons.init_statuses(process) if self.daemons is not None else []
         self._write_status(pod, phase, status, is_ready, process.address, first)
+
+    def _address(self) -> str:
+        count = self.addresses
+        if self.has_ipv6:
+            return f"fd00::{count:x}"
+        return f"10.{count // 62500 % 250}.{count // 250 % 250}.{count % 250 + 1}"
 
     def _report_waiting(self, pod: Object, name: str, reason: str) -> None:
         waiting = {"name": name, "ready": False, "restartCount": 0, "state": {"waiting": {"reason": reason}}}

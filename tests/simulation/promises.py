@@ -46,6 +46,8 @@ class Promises:
         self.world.steps += 1
         if kind != kinds.POD or who != OPERATOR or old is None:
             return
+        if new is not None and _phase(new) == "ready" != _phase(old):
+            self._check_ready(old["metadata"]["uid"], old["metadata"]["name"])
         before, after = (
             old["metadata"].get("deletionTimestamp"),
             new and new["metadata"].get("deletionTimestamp"),
@@ -82,6 +84,16 @@ class Promises:
             told = ", ".join(f"job {job.job_id} ({'+'.join(job.words)})" for job in jobs)
             self.world.broken(f"{what} under {told}")
 
+    def _check_ready(self, uid: str, pod: str) -> None:
+        """What tools are told of a worker that is being updated."""
+        process = self.world.machines.processes.get(uid)
+        lifted = self.deeds.lifted.get(process.hostname) if process is not None else None
+        jobs = self.world.machines.jobs_in(uid)
+        if lifted is not None and self.world.loop.time() - lifted < FENCE_SECONDS:
+            jobs = [job for job in jobs if not self._let_in_by(job, lifted)]
+        if jobs:
+            self.world.broken(f"pod {pod} is called ready to be replaced under job {jobs[0].job_id}")
+
     def _let_in_by(self, job: Job, lifted: float) -> bool:
         """It started in the seconds after somebody lifted the drain that kept jobs away."""
         after = self.world.loop.time() - self._age(job) - lifted
@@ -111,19 +123,23 @@ class Promises:
                 self._check_budget(name)
 
     def _check_ended_by_others(self, attempt: str) -> None:
-        """Only the jobs of a pod that somebody else deleted go back into the queue, before they die with it."""
-        for job in self.world.ctld.addressed(attempt.rpartition(" ")[2]):
-            if job.is_alive:
-                self._check_ended_by_other(attempt, job)
+        """Only the jobs of a pod that somebody else deleted go back into the queue, before they die with it.
 
-    def _check_ended_by_other(self, attempt: str, job: Job) -> None:
+        The parts of a heterogeneous job die together, so one of them has to be there.
+        """
+        alive = [job for job in self.world.ctld.addressed(attempt.rpartition(" ")[2]) if job.is_alive]
+        wrong = [job for job in alive if not self._is_ended_by_other(job)]
+        is_pack = any(job.het_job_id is not None for job in alive)
+        if wrong and not (is_pack and len(wrong) < len(alive)):
+            self.world.broken(f"nobody asked to {attempt}, by which job {wrong[0].job_id} ends")
+
+    def _is_ended_by_other(self, job: Job) -> bool:
         uids = set(job.processes.values())
         pods = [pod for pod in self.world.server.all(kinds.POD) if pod["metadata"]["uid"] in uids]
         ending = [pod["metadata"]["uid"] for pod in pods if "deletionTimestamp" in pod["metadata"]]
         lifted = [at for name, at in self.deeds.lifted.items() if name in job.nodes]
         is_excused = any(self._let_in_by(job, at) for at in lifted)
-        if not is_excused and not any(uid not in self.deleted for uid in ending):
-            self.world.broken(f"nobody asked to {attempt}, by which job {job.job_id} ends")
+        return is_excused or any(uid not in self.deleted for uid in ending)
 
     def _check_needed(self, name: str) -> None:
         now = self.world.clock.now()
@@ -222,6 +238,10 @@ def _wanted(spec: Object) -> int:
     """How many numbered workers are asked for."""
     listed = spec.get("ordinals")
     return int(spec.get("replicas", 1)) if listed is None else len(listed)
+
+
+def _phase(pod: Object) -> str:
+    return str((pod["metadata"].get("labels") or {}).get(names.UPDATE_PHASE, ""))
 
 
 def _has_its_time(pod: Object | None) -> bool:

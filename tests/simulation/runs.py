@@ -9,10 +9,11 @@ from simulation import kube_nodes, shared_root, whole_promises
 from simulation.daemons import Daemons
 from simulation.deeds import Deeds, Happening
 from simulation.promises import Promises, unrest
-from simulation.scenes import PASSWORD, SLURMCLUSTER, Scene
+from simulation.scenes import PASSWORD, SLURMCLUSTER, WIDE, Scene
 from simulation.secrets_made import made_secrets
 from simulation.whole_deeds import WHOLE_DEEDS, WholeDeeds
 from simulation.whole_promises import WholePromises
+from simulation.wide_deeds import PROLOG_SECONDS, WIDE_DEEDS, WideDeeds
 from simulation.workloads import Workloads
 from simulation.world import World, live
 from slurm_operator.runtime.manager import Program
@@ -92,7 +93,7 @@ class Story:
         chance = random.Random(seed)
         length = length or 3 + int(18 * chance.random() ** 2)
         setting = Scene.of(chance, scene)
-        more = shared_root.FRONT_DEEDS if setting.name == SLURMCLUSTER else {}
+        more = {SLURMCLUSTER: shared_root.FRONT_DEEDS, WIDE: WIDE_DEEDS}.get(setting.name, {})
         drawn = {**DEEDS, **WHOLE_DEEDS} if setting.is_whole else {**DEEDS, **more}
         happenings = tuple(
             Happening(
@@ -145,14 +146,15 @@ def play(story: Story, change: Callable[[Program], Program] = lambda program: pr
     workers = _on_a_root if story.scene.name == SLURMCLUSTER else _workers
     plot = _whole if story.scene.is_whole else workers
     program = change(story.scene.program)
-    world = live(story.seed, story.roughness, program, partial(plot, story), story.late)
+    told, operators = partial(plot, story), story.scene.operators
+    world = live(story.seed, story.roughness, program, told, story.late, operators)
     return Ending(world.violation, world.steps, world.loop.time(), tuple(world.lines))
 
 
 async def _workers(story: Story, world: World) -> None:
     """A NodeSet and its Slurm cluster, which is there and stays."""
     _set(world, story)
-    deeds = Deeds(world, story.scene.worker_set)
+    deeds = (WideDeeds if story.scene.name == WIDE else Deeds)(world, story.scene.worker_set)
     Promises(world, deeds)
     await _happen(world, deeds, story)
     await _come_to_rest(world, lambda: unrest(world, deeds), "when all trouble is over")
@@ -213,6 +215,9 @@ def _set(world: World, story: Story) -> None:
         world.machines.add(f"m{number}")
     story.scene.set(world.server)
     world.ctld.suspended_reads_idle = story.seed % 3 > 0
+    if story.scene.name == WIDE:
+        world.ctld.configures_for = PROLOG_SECONDS
+        world.machines.has_ipv6 = story.seed % 2 == 0
 
 
 async def _happen(world: World, deeds: Deeds, story: Story) -> None:
@@ -253,7 +258,7 @@ async def _wake_in_peace(world: World) -> None:
         before = world.writes
         await world.crash_operator()
         await world.start_operator()
-        await world.pass_seconds(20)
+        await world.pass_seconds(20 * world.replicas)  # A Lease has to run out first.
         if world.writes != before:
             world.broken(f"an operator that starts where all is well writes: {world.lines[-1]}")
 

@@ -36,6 +36,8 @@ PASSWORD = "c2VjcmV0"
 WORKERS, PARTS, CLUSTER = "workers", "parts", "cluster"
 # A SlurmCluster and its NodeSet before workers; drawn only where somebody asks for it, so that seeds tell what they told.
 SLURMCLUSTER = "slurmcluster"
+# Workers and two operators, to whom more happens; on request, too.
+WIDE = "wide"
 
 # How often each is drawn. Jobs are lost with workers, if anywhere, and a story of all kinds takes six times as long.
 SHARES = {WORKERS: 18, PARTS: 1, CLUSTER: 1}
@@ -67,7 +69,7 @@ WORKERS_ON_A_ROOT = replace(
 )
 
 # Fields of a NodeSet of the second API that a story may begin with.
-EPHEMERAL = ("ephemeralNodes", "initialNumberEphemeralNodes")
+OF_THE_SECOND_API = ("ephemeralNodes", "initialNumberEphemeralNodes", "updateStrategy")
 
 Wish = tuple[Kind, Object]
 
@@ -100,7 +102,11 @@ class Scene:
 
     @property
     def is_whole(self) -> bool:
-        return self.name not in (WORKERS, SLURMCLUSTER)
+        return self.name not in (WORKERS, WIDE, SLURMCLUSTER)
+
+    @property
+    def operators(self) -> int:
+        return 2 if self.name == WIDE else 1
 
     @property
     def program(self) -> Program:
@@ -145,7 +151,7 @@ class Scene:
         server.create(Controller.KIND, {"metadata": meta, "spec": {}}, HUMAN)
         server.create(kinds.SECRET, {**_meta("jwt"), "data": {"key": PASSWORD}}, HUMAN)
         wanted = shared_root.nodeset("gpu", int(str(dict(self.nodeset)["replicas"])))
-        more = {name: value for name, value in self.nodeset if name in EPHEMERAL}
+        more = {name: value for name, value in self.nodeset if name in OF_THE_SECOND_API}
         wanted["spec"] |= more
         server.create(shared_root.Front.KIND, wanted, HUMAN)
 

@@ -66,6 +66,7 @@ class Slurmctld:
     behind: timedelta = timedelta(0)  # By so much its clock is behind everybody else's.
     stamp: int = 0  # When anything last changed, by its own clock.
     made: int = 0
+    configures_for: float = 0.0  # How long a prolog may take; 0 is none that anybody sees.
     changed_at: datetime = EPOCH
     suspended_reads_idle: bool = True
     returns_to_service: bool = True  # ReturnToService=2; without it a record that was given up stays DOWN.
@@ -121,6 +122,9 @@ class Slurmctld:
         self._schedule(living)
 
     def _grow_older(self, job: Job) -> None:
+        if job.configures_until is not None and (job.configures_until <= self.now or not job.is_alive):
+            job.configures_until = None
+            self._changed(f"job {job.job_id} is configured")
         if job.state == "RUNNING" and job.left <= 0:
             self._end(job, "COMPLETED")
         if job.completing_until is not None and job.completing_until <= self.now:
@@ -152,7 +156,7 @@ class Slurmctld:
         if is_living and is_lost:  # Slurm does it, or somebody who looks after nodes that fell silent.
             self._return_to_service(record)
             self._changed(f"{record.name} is back in service")
-        if record.is_invalid and not record.is_drain:  # Each registration is looked at again.
+        if is_living and record.is_invalid and not record.is_drain:  # Each registration is looked at again.
             self._mark(record, "Low CPUs", "slurm", is_drain=True)
             self._changed(f"slurmctld refuses {record.name} again")
         if silent_for >= DOWN_AFTER and not record.is_down:
@@ -216,6 +220,9 @@ class Slurmctld:
         job.state, job.nodes = "RUNNING", tuple(record.name for record in chosen)
         job.processes = {record.name: record.pod_uid for record in chosen}
         job.started_at, job.left = self.now, job.seconds
+        if self.configures_for:
+            late = self.weather.seconds(f"prolog of {job.job_id}", self.configures_for)
+            job.configures_until = self.now + timedelta(seconds=late)
         self._changed(f"job {job.job_id} starts on {', '.join(job.nodes)}")
 
     def _end(self, job: Job, state: str) -> None:
@@ -230,8 +237,13 @@ class Slurmctld:
         return [job for job in self.jobs.values() if job.holds_nodes and name in job.nodes]
 
     def addressed(self, address: str) -> list[Job]:
-        """As seen: the id of an array means all its tasks, though the last of them has it too; ID_TASK the one."""
+        """As seen: the id of an array means all its tasks, though the last of them has it too; ID_TASK the one.
+
+        The id of the first part of a heterogeneous job means all of its parts.
+        """
         head, _, task = address.partition("_")
+        if pack := [job for job in self.jobs.values() if job.het_job_id == int(head)]:
+            return pack
         tasks = [job for job in self.jobs.values() if job.array_job_id == int(head)]
         if task:
             return [job for job in tasks if job.array_task_id == int(task)]
@@ -255,6 +267,17 @@ class Slurmctld:
 
     def cancel(self, job: Job) -> None:
         self._end(job, "CANCELLED")
+
+    def shrink(self, job: Job) -> None:
+        """`scontrol update job NumNodes=`: it gives its last node up, with what ran there."""
+        *kept, given_up = job.nodes
+        job.nodes = tuple(kept)
+        job.processes.pop(given_up, None)
+        self._changed(f"job {job.job_id} gives {given_up} up")
+
+    def run_out_of_memory(self, job: Job) -> None:
+        """The kernel ends a process of it, and slurmd the rest."""
+        self._end(job, "OUT_OF_MEMORY")
 
     def requeue(self, job: Job, why: str) -> None:
         """Back into the queue; its nodes stay COMPLETING until its processes are gone."""

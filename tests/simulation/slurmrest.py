@@ -4,11 +4,12 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 from simulation.jobs import Job
 from simulation.slurmctld import Slurmctld
 from simulation.weather import Weather
+from simulation.wires import arriving
 from slurm_operator.slurm import writes
 from slurm_operator.slurm.conf.merge import worker_pairs
 from slurm_operator.slurm.features import features
@@ -19,6 +20,9 @@ from slurm_operator.slurmrest import errors
 from slurm_operator.slurmrest.reader import JobListing, Listing
 from slurm_operator.slurmrest.tokens import Keys
 from slurm_operator.slurmrest.versions import Capability
+from testing.virtual_time import PROCESS, Process
+
+T = TypeVar("T")
 
 DEADLINE_SECONDS = 5.0  # The real one is 12; a shorter one leaves more room for other things to go wrong.
 WAKES_WITHIN_SECONDS = 2.5  # How long after waking up a hung slurmctld is busy with what piled up.
@@ -52,6 +56,7 @@ class SimulatedRest:
         self.url = "http://simulated"
         self.version = "v0.0.45"
         self.nodes_read_at = 0.0
+        self.arrived: Callable[[Process | None, str], None] = lambda process, attempt: None
 
     def can(self, capability: Capability) -> bool:
         return capability.is_in(self.version)
@@ -80,15 +85,20 @@ class SimulatedRest:
 
         return carry_out
 
-    async def reach(self, attempt: str) -> None:
-        """There, or why not."""
+    async def reach(self, attempt: str, effect: Callable[[], T]) -> T:
+        """What became of it there, or why it did not get there."""
         self.calls()
-        await asyncio.sleep(0.001 + self.slow_seconds + self.weather.seconds("way to slurmctld", 0.5))
-        is_down = self.is_away or not self.serves() or not self.ctld.is_up
-        if is_down or self.weather.strikes(f"slurm lost {attempt}"):
-            raise errors.SlurmUnreachable(attempt, "connection refused")
-        if self.key and not self._is_accepted():
-            raise errors.SlurmUnauthorised(attempt, "authentication failure")
+
+        def arrive() -> T:
+            is_down = self.is_away or not self.serves() or not self.ctld.is_up
+            if is_down or self.weather.strikes(f"slurm lost {attempt}"):
+                raise errors.SlurmUnreachable(attempt, "connection refused")
+            if self.key and not self._is_accepted():
+                raise errors.SlurmUnauthorised(attempt, "authentication failure")
+            return effect()
+
+        seconds = 0.001 + self.slow_seconds + self.weather.seconds("way to slurmctld", 0.5)
+        return await arriving(seconds, arrive)
 
     def _is_accepted(self) -> bool:
         """As in a session: one more try, with the next key, when the first was not taken."""
@@ -147,25 +157,25 @@ class Reading:
         )
 
     async def ping(self) -> tuple[ControllerPing, ...]:
-        await self._rest.reach("ping")
-        return (
-            ControllerPing(
-                hostname="slurm-controller-0", is_primary=True, is_responding=self._rest.ctld.is_up
-            ),
-        )
+        is_up = await self._rest.reach("ping", lambda: self._rest.ctld.is_up)
+        return (ControllerPing(hostname="slurm-controller-0", is_primary=True, is_responding=is_up),)
 
     async def slurmctld_parameters(self) -> tuple[str, ...]:
-        await self._rest.reach("read the configuration")
-        return self._rest.ctld.parameters
+        return await self._rest.reach("read the configuration", lambda: self._rest.ctld.parameters)
 
     async def _list(self, attempt: str, since: int, listed: Callable[[], Any]) -> Any:
         rest = self._rest
-        await rest.reach(attempt)
-        if rest.ctld.is_hung:
+
+        def found() -> tuple[bool, Any]:
+            if rest.ctld.is_hung:
+                return True, None
+            return False, None if since and rest.ctld.is_unchanged(since) else listed()
+
+        is_hung, answer = await rest.reach(attempt, found)
+        if is_hung:
             await rest.time_out(attempt)
-        found = None if since and rest.ctld.is_unchanged(since) else listed()
         await rest.come_back(attempt)
-        return found
+        return answer
 
 
 class Writing:
@@ -305,27 +315,33 @@ class Writing:
 
     async def _write(self, attempt: str, nodes: Sequence[str], effect: Callable[[], None]) -> None:
         """Now, or when a hung slurmctld wakes up; then nobody is told."""
-        rest = self._rest
+        rest, process = self._rest, PROCESS.get()
         read_at = rest.nodes_read_at
-        await rest.reach(attempt)
 
         def noted() -> None:
             rest.wrote(attempt, nodes, read_at)
             effect()
 
-        if rest.ctld.is_hung:
-            rest.late.append(noted)
+        def arrive() -> bool:
+            """Whether it is answered."""
+            rest.arrived(process, attempt)
+            if rest.ctld.is_hung:
+                rest.late.append(noted)
+                return False
+            if rest.weather.delays(attempt):
+                self._put_off(attempt, noted)
+                return False
+            noted()
+            return True
+
+        if not await rest.reach(attempt, arrive):
             await rest.time_out(attempt)
-        if rest.weather.delays(attempt):
-            await self._give_up(attempt, noted)
-        noted()
         await rest.come_back(attempt)
 
-    async def _give_up(self, attempt: str, effect: Callable[[], None]) -> None:
-        """No answer comes. It happens later, or now and once more later."""
+    def _put_off(self, attempt: str, effect: Callable[[], None]) -> None:
+        """It happens later, or now and once more later."""
         rest = self._rest
         if rest.weather.share(f"twice {attempt}") < 0.5:
             _quietly(effect)()
         late = MESSAGE_TIMEOUT_SECONDS * rest.weather.share(f"how late {attempt}")
         asyncio.get_running_loop().call_later(DEADLINE_SECONDS + late, rest.carry_out_late(effect))
-        await rest.time_out(attempt)

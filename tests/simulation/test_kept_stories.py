@@ -284,6 +284,18 @@ def workers(replicas: int) -> Scene:
             ),
             id="a worker of a SlurmCluster makes the record again that was deleted before it came: it goes, too",
         ),
+        pytest.param(
+            Story(
+                seed=310061,
+                scene=Scene(SLURMCLUSTER, nodeset=(("replicas", 4),), is_persistent=False),
+                happenings=(
+                    Happening(57.6, "submit", 4, 23),
+                    Happening(3.3, "fail_to_kill", 1, 41),
+                    Happening(33.5, "scale", 4, 55),
+                ),
+            ),
+            id="a worker that a node controller drained for a reboot is scaled in: its record goes along",
+        ),
     ],
 )
 def test_a_promise_that_was_broken_once_is_kept(story):

@@ -5,30 +5,41 @@ import random
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 import structlog
 
 from simulation.apiserver import OPERATOR, ApiServer, Object
 from simulation.client import SimulatedClient
 from simulation.machines import Machines, Process
-from simulation.operator_process import OperatorProcess
+from simulation.operator_process import LEASE, OperatorProcess
 from simulation.refusing import Refusing
 from simulation.slurmctld import Slurmctld
 from simulation.slurmrest import SimulatedRest
 from simulation.weather import Weather
+from slurm_operator.manifests import kinds
 from slurm_operator.runtime.manager import Program
 from testing.virtual_time import LoopClock, SimulatedLoop
+from testing.virtual_time import Process as Frozen
 
 TOLD = 60  # How many of the last lines a report shows.
 LIVELY_SECONDS, QUIET_STEP_SECONDS = 120.0, 10.0
+RESTARTS_AFTER_SECONDS = 2.0
 
 
 class World:
     """Everything there is. `violation` is the first promise that was broken, or None."""
 
     def __init__(
-        self, loop: SimulatedLoop, seed: int, roughness: float, program: Program, late: float = 0.0
+        self,
+        loop: SimulatedLoop,
+        seed: int,
+        roughness: float,
+        program: Program,
+        late: float = 0.0,
+        replicas: int = 1,
     ) -> None:
+        self.replicas = replicas
         self.loop = loop
         self.clock = LoopClock(loop)
         self.operator_clock = LoopClock(loop)
@@ -50,7 +61,13 @@ class World:
         self.on_second: list[Callable[[], None]] = []
         self.on_tick: list[Callable[[], None]] = []  # What else goes on in this world.
         self.loses_memory: Callable[[Object], None] = lambda pod: None
-        self.operator: OperatorProcess | None = None
+        self.operators: list[OperatorProcess] = []
+        self._lives: dict[Frozen, OperatorProcess] = {}
+        self.client.may_write = lambda process: (found := self._whose(process)) is None or found.is_leader
+        self.client.is_cut_off = lambda process: (
+            (found := self._whose(process)) is not None and found.is_cut_off
+        )
+        self.client.arrived = self.rest.arrived = self._arrived
         self.client.on_late = self._late
         self._crashes: set[asyncio.Task[None]] = set()
         self.refusing = Refusing(self.server, loop.time, self.broken)
@@ -78,6 +95,18 @@ class World:
         for hear in self.on_slurm_write:
             hear(attempt, tuple(nodes), read_at)
         self._count_write(f"{OPERATOR} asks Slurm: {attempt}")
+
+    def _whose(self, process: Frozen | None) -> OperatorProcess | None:
+        """Also of one that has crashed since."""
+        return self._lives.get(process) if process is not None else None
+
+    def _arrived(self, process: Frozen | None, attempt: str) -> None:
+        """Only whoever holds the Lease writes, and whatever left in time arrives before another one has it."""
+        sender = self._whose(process)
+        lease = self.server.objects[kinds.LEASE].get(LEASE)
+        holder = lease["spec"].get("holderIdentity") if lease is not None else ""
+        if sender is not None and sender.identity and holder not in ("", sender.identity):
+            self.broken(f"{sender.identity} does {attempt!r}, and {holder} holds the Lease")
 
     def _count_write(self, line: str) -> None:
         self.last_write_at = self.loop.time()
@@ -112,21 +141,43 @@ class World:
 
     # ---- What happens
 
-    async def start_operator(self) -> None:
-        if self.operator is not None:
-            return  # It crashed after a late write, and was started again meanwhile.
-        self.refusing.lives += 1
-        self.operator = OperatorProcess(
-            self.program, self.client, self.rest, self.operator_clock, self._passed
-        )
-        self.operator.start(lambda error: self.broken(f"the operator ends: {error!r}"))
-        self.note("the operator starts")
+    @property
+    def operator(self) -> OperatorProcess | None:
+        """The one that acts, or one that would."""
+        return next((one for one in self.operators if one.is_leader), next(iter(self.operators), None))
 
-    async def crash_operator(self) -> None:
-        if self.operator is not None:
-            operator, self.operator = self.operator, None
+    async def start_operator(self) -> None:
+        while len(self.operators) < self.replicas:  # One that crashed after a late write may be back by now.
+            self.refusing.lives += 1
+            identity = f"operator-{self.refusing.lives}" if self.replicas > 1 else ""
+            operator = OperatorProcess(
+                self.program, self.client, self.rest, self.operator_clock, self._passed, identity
+            )
+            self.operators.append(operator)
+            self._lives[operator.process] = operator
+            operator.start(partial(self._operator_ended, operator))
+            self.note(f"the operator starts {identity}".rstrip())
+
+    def _operator_ended(self, operator: OperatorProcess, error: BaseException | None) -> None:
+        if error is not None:
+            self.broken(f"the operator ends: {error!r}")
+            return
+        self.note(f"{operator.identity} has lost the Lease, and starts again")
+        self.operators.remove(operator)
+        self.loop.call_later(RESTARTS_AFTER_SECONDS, self._start_again)
+
+    def _start_again(self) -> None:
+        if self.violation is None and self.operators:
+            task = self.loop.create_task(self.start_operator())
+            self._crashes.add(task)
+            task.add_done_callback(self._crashes.discard)
+
+    async def crash_operator(self, *which: OperatorProcess) -> None:
+        """Those, or all of them."""
+        for operator in which or tuple(self.operators):
+            self.operators.remove(operator)
             await operator.crash()
-            self.note("the operator crashes")
+            self.note(f"the operator crashes {operator.identity}".rstrip())
 
     async def pass_seconds(self, seconds: float) -> None:
         """The world goes on in steps of a second; in a long pause, when its first minutes are over, in longer ones."""
@@ -171,11 +222,16 @@ def _raised() -> str:
 
 
 def live(
-    seed: int, roughness: float, program: Program, story: Callable[[World], object], late: float = 0.0
+    seed: int,
+    roughness: float,
+    program: Program,
+    story: Callable[[World], object],
+    late: float = 0.0,
+    replicas: int = 1,
 ) -> World:
     """A world, when its story is over."""
     loop = SimulatedLoop()
-    world = World(loop, seed, roughness, program, late)
+    world = World(loop, seed, roughness, program, late, replicas)
     random.seed(seed)  # Backoffs and jitter of the operator itself.
 
     async def whole() -> None:

@@ -3,7 +3,13 @@
 from datetime import datetime
 
 from slurm_operator import wire
-from slurm_operator.slurm.reasons import author, is_our_reason, is_slurms_own_drain, is_slurms_own_reason
+from slurm_operator.slurm.reasons import (
+    author,
+    is_node_controllers_drain,
+    is_our_reason,
+    is_slurms_own_drain,
+    is_slurms_own_reason,
+)
 from slurm_operator.slurm.states import NodeState
 
 
@@ -83,7 +89,8 @@ class SlurmNode(wire.Record):
     @property
     def is_drained_by_people(self) -> bool:
         """Whoever else it was, their word stays with the node, also when its worker goes."""
-        return self.is_drained_by_others and not self.is_drained_by_slurm
+        is_about_its_place = is_node_controllers_drain(self.reason, self.reason_set_by)
+        return self.is_drained_by_others and not self.is_drained_by_slurm and not is_about_its_place
 
     def differs_from(self, other: "SlurmNode") -> bool:
         """Whether anything but load, free memory and the time of the last job changed."""

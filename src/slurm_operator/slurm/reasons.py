@@ -28,6 +28,18 @@ _TOO_LITTLE = re.compile(
     r"|gres/\S+ count reported lower than configured\b"
 )
 
+# How node controllers drain workers, for their Kubernetes node and for local storage that is full. The second
+# words are those of releases before 1.23.1. They are about a pod, too: the next one may be somewhere else.
+REPLACEMENT_REASONS = (
+    "[compute_maintenance] node replacement process",
+    "[node_problem] compute_maintenance: node replacement process",
+)
+REBOOT_REASONS = (
+    "[compute_maintenance] node reboot process",
+    "[node_problem] compute_maintenance: node reboot process",
+)
+STORAGE_REASON = "[user_problem] pod_ephemeral_storage"
+
 # And what they write when they set a node down. Where a drain stands beside one of these, somebody else made
 # it and gave no reason: slurmctld puts its own words where there are none.
 REBOOTED = "Node unexpectedly rebooted"
@@ -89,6 +101,12 @@ def is_slurms_own_drain(reason: str, set_by: str) -> bool:
     """Whether slurmctld or slurmd drained the node, as this reason of a drained node says."""
     is_theirs = _bare(reason) in SLURMS_OWN_DRAINS or _TOO_LITTLE.match(reason) is not None
     return is_theirs and set_by in SLURMS_OWN_USERS
+
+
+def is_node_controllers_drain(reason: str, set_by: str) -> bool:
+    """Whether a controller of Kubernetes nodes drained it, for the place where its pod is."""
+    starts = (*REPLACEMENT_REASONS, *REBOOT_REASONS, STORAGE_REASON)
+    return reason.startswith(starts) and set_by in SLURMS_OWN_USERS
 
 
 def author(reason: str, set_by: str) -> tuple[str, str]:

@@ -4,15 +4,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from slurm_operator.slurm.node import SlurmNode
 from slurm_operator.slurm.reasons import (
     MAX_REASON_CHARACTERS,
     OUR_REASON_PREFIX,
     OurReason,
     author,
+    is_node_controllers_drain,
     is_our_reason,
     is_slurms_own_drain,
     is_slurms_own_reason,
 )
+from slurm_operator.slurm.states import NodeState
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -56,6 +59,28 @@ def test_a_drain_is_ours_only_when_its_reason_begins_with_our_name(reason, ours)
 )
 def test_what_slurm_wrote_by_itself_is_told_from_a_humans_word(reason, set_by, own):
     assert is_slurms_own_reason(reason, set_by) == own
+
+
+@pytest.mark.parametrize(
+    ("reason", "set_by", "is_theirs"),
+    [
+        ("[compute_maintenance] node reboot process", "slurm", True),
+        ("[compute_maintenance] node replacement process : Not responding", "slurm", True),
+        ("[node_problem] compute_maintenance: node reboot process", "root", True),
+        ("[user_problem] pod_ephemeral_storage: 91% used", "slurm", True),
+        ("[compute_maintenance] node reboot process", "ada", False),
+        ("see [compute_maintenance] node reboot process", "slurm", False),
+        ("[node_problem] gpu: Xid 79", "slurm", False),
+        ("[hardware_problem] gpu: Xid 79", "slurm", False),
+        ("", "slurm", False),
+    ],
+)
+def test_a_drain_for_the_place_of_a_worker_is_told_from_a_humans_word(reason, set_by, is_theirs):
+    """Such a record goes with its worker. What a check says about the hardware stays with the node."""
+    record = SlurmNode(name="gpu-0", state=NodeState.of("IDLE", "DRAIN"), reason=reason, reason_set_by=set_by)
+
+    assert is_node_controllers_drain(reason, set_by) == is_theirs
+    assert record.is_drained_by_people != is_theirs
 
 
 @pytest.mark.parametrize("reason", ["Not responding", "Node unexpectedly rebooted", "broken fan", ""])

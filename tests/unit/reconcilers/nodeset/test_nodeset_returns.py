@@ -33,6 +33,7 @@ R = revision_of(ONE)
 A = worker(0, revision=R.metadata.labels[names.LABEL_REVISION])
 BEFORE, SINCE = STARTED - timedelta(minutes=1), STARTED + timedelta(minutes=1)
 LOST, REBOOTED = "Not responding", "Node unexpectedly rebooted"
+REBOOT = "[compute_maintenance] node reboot process"
 THERE = machine("n1")
 
 
@@ -58,6 +59,9 @@ def seen(*words: str, reason: str = "", at=BEFORE, things=()):
         pytest.param(seen("DOWN", "DRAIN", reason=f"ask Ada : {REBOOTED}", at=SINCE), None, id="drained by a human, then its machine rebooted"),
         pytest.param(seen("DOWN", "DRAIN", reason=f"Kill task failed : {LOST}", at=BEFORE), True, id="drained by slurmctld for the pod before"),
         pytest.param(seen("DOWN", "DRAIN", reason=f"Kill task failed : {LOST}", at=SINCE), None, id="not for this one"),
+        pytest.param(seen("DOWN", reason=f"{REBOOT} : {LOST}"), True, id="a node controller lifted its drain after a reboot, and DOWN stayed"),
+        pytest.param(seen("DOWN", reason=f"{REBOOT} : {LOST}", at=SINCE), None, id="and then it was lost itself, too"),
+        pytest.param(seen("DOWN", "DRAIN", reason=f"{REBOOT} : {LOST}"), None, id="a node controller has not lifted it yet"),
         pytest.param(seen("DOWN", reason="bad fan, ask Ada"), None, id="a human's down"),
         pytest.param(seen("DOWN"), None, id="a human's down without a reason"),
         pytest.param(seen("DOWN", "DRAIN", reason=LOST), None, id="a human's drain without a reason, then lost"),

@@ -9,14 +9,14 @@ from enum import StrEnum
 from typing import Final
 
 from slurm_operator.slurm.node import SlurmNode
-from slurm_operator.slurm.reasons import SLURMS_OWN_USERS
+from slurm_operator.slurm.reasons import REBOOT_REASONS, REPLACEMENT_REASONS, SLURMS_OWN_USERS
+from slurm_operator.slurm.reasons import STORAGE_REASON as STORAGE_REASON
 
-REPLACEMENT_REASON: Final = "[compute_maintenance] node replacement process"
-REBOOT_REASON: Final = "[compute_maintenance] node reboot process"
+REPLACEMENT_REASON: Final = REPLACEMENT_REASONS[0]
+REBOOT_REASON: Final = REBOOT_REASONS[0]
 NODE_PROBLEM: Final = "[node_problem]"
 HARDWARE_PROBLEM: Final = "[hardware_problem]"
 USER_PROBLEM: Final = "[user_problem]"
-STORAGE_REASON: Final = f"{USER_PROBLEM} pod_ephemeral_storage"
 _KILL_TASK_FAILED: Final = "Kill task failed"
 
 
@@ -30,13 +30,11 @@ class Trouble(StrEnum):
     HARDWARE_PROBLEM = "HardwareProblem"
 
 
-# In the order in which they are tried. Releases before 1.23.1 have the second words.
+# In the order in which they are tried.
 _STARTS: Final = (
     (_KILL_TASK_FAILED, Trouble.KILL_TASK_FAILED),
-    (REPLACEMENT_REASON, Trouble.REPLACEMENT),
-    ("[node_problem] compute_maintenance: node replacement process", Trouble.REPLACEMENT),
-    (REBOOT_REASON, Trouble.REBOOT),
-    ("[node_problem] compute_maintenance: node reboot process", Trouble.REBOOT),
+    *((start, Trouble.REPLACEMENT) for start in REPLACEMENT_REASONS),
+    *((start, Trouble.REBOOT) for start in REBOOT_REASONS),
     (NODE_PROBLEM, Trouble.NODE_PROBLEM),
     (STORAGE_REASON, Trouble.STORAGE),
     (USER_PROBLEM, Trouble.USER_PROBLEM),

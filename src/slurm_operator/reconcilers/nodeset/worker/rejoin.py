@@ -9,7 +9,13 @@ from datetime import timedelta
 from slurm_operator.reconcilers.nodeset.workers import Worker
 from slurm_operator.slurm import wire_words
 from slurm_operator.slurm.node import SlurmNode
-from slurm_operator.slurm.reasons import REBOOTED, OurReason, given_up_for, is_our_reason
+from slurm_operator.slurm.reasons import (
+    REBOOTED,
+    OurReason,
+    given_up_for,
+    is_node_controllers_drain,
+    is_our_reason,
+)
 
 # The one before may be given up while this one starts. It is too new by then to have been silent for long.
 STARTS_WITHIN = timedelta(seconds=10)
@@ -24,9 +30,14 @@ def comes_back(worker: Worker) -> bool:
 
 
 def _is_nobodys_word(record: SlurmNode) -> bool:
-    """slurmctld's own, or beside a drain of ours. An empty reason is somebody's: slurmctld gives one."""
+    """slurmctld's own, or beside a drain of ours. An empty reason is somebody's: slurmctld gives one.
+
+    What a node controller drained for is its own to lift. When it has, only DOWN and its words are left.
+    """
     if record.is_drained_by_people:
         return False
+    if not record.state.is_drain and is_node_controllers_drain(record.reason, record.reason_set_by):
+        return True
     return is_our_reason(record.reason) or record.is_marked_by_slurm
 
 

@@ -1,0 +1,1 @@
+"""What reads from outside, fed with bytes that nobody wrote: `make fuzz`."""

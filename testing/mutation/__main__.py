@@ -1,0 +1,185 @@
+"""make mutants: a hundred small changes of what keeps the promise, and who notices each.
+
+Stories of the simulated world are asked first, then unit tests. What came of each is kept in
+`testing/mutation/results.json`, so a run that was cut short goes on where it stopped, and a change of the code means
+that only what it touches is tried again. The table in the docs is made of that.
+"""
+
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+import click
+import pytest
+
+from simulation.mutated import stories
+from simulation.mutation_run import Attempt, Runner
+from testing.mutation.chosen import AREAS, chosen
+from testing.mutation.edits import ROOT, Mutant
+from testing.mutation.equal import EQUAL
+from testing.mutation.noticed import NOBODY, STORY, TEST, Noticed, read, write
+
+PAGE: Final = ROOT / "docs/decisions/mutants.md"
+
+# Where unit tests of an area stand; those who know it best come first.
+TESTS: Final[dict[str, tuple[str, ...]]] = {
+    "gate": (
+        "safety",
+        "runtime/test_perform",
+        "runtime/test_step_watch",
+        "reconcilers/nodeset/test_nodeset_d",
+    ),
+    "safety": ("safety", "runtime", "slurmrest/test_slurm_"),
+    "writer": (
+        "slurmrest/test_slurm_",
+        "slurmrest/test_kubectl_drains",
+        "slurmrest/test_job_ends",
+        "runtime",
+    ),
+    "lease": (
+        "kube/test_kube_lease",
+        "kube/test_renewals",
+        "runtime/test_claims",
+        "runtime/test_other_operator",
+    ),
+    "client": (
+        "http",
+        "kube/test_kube_client",
+        "kube/test_connections",
+        "kube/test_torture",
+        "kube/test_streams",
+        "kube/test_kube_relay",
+        "kube/test_kube_dry_run",
+    ),
+}
+FOLDERS: Final = ("safety", "runtime", "slurmrest", "kube", "http", "reconcilers/nodeset")
+
+# What the simulated world plays itself: no story gets there.
+NOT_PLAYED: Final = ("client",)
+
+
+def attempts(due: Iterable[Mutant], known: Mapping[str, Noticed], ends: float) -> Iterator[Attempt]:
+    """Whoever noticed it before is asked first."""
+    for mutant in due:
+        if time.monotonic() > ends:
+            return
+        before = known.get(mutant.name, Noticed(by=NOBODY, what=""))
+        played = [] if mutant.area in NOT_PLAYED else list(stories())
+        tests = [f"tests/unit/{start}" for start in TESTS[mutant.area]]
+        if before.by == STORY and before.what in played:
+            played = [before.what, *played]
+        yield mutant, played, [before.what, *tests] if before.by == TEST else tests
+
+
+def page(found: Mapping[str, Noticed]) -> str:
+    drawn = chosen()
+    rows = [row for area in AREAS for row in _rows(area, [one for one in drawn if one.area == area], found)]
+    return "\n".join([*_INTRODUCTION, *_counts(drawn, found), *rows, ""])
+
+
+_INTRODUCTION: Final = """\
+# Mutants: who notices a small change
+
+`make mutants` makes a hundred small changes of the code that keeps the promise, one at a time, by a rule: a comparison is turned round, a
+condition left out, a call dropped, a value kept from being noted. They are drawn by the digest of what is changed, twenty from each of five
+parts. Then stories of the [simulated world](../concepts/simulation.md) are played, and if all promises are kept, unit tests are run.
+Somebody has to notice, or it is said why nobody can.
+
+`make test` tries five of them with each commit, by whoever noticed them here. Others than these were written by hand, for
+[the conditions that matter most](../concepts/simulation.md#when-a-promise-breaks).
+""".splitlines()
+
+
+def _counts(drawn: list[Mutant], found: Mapping[str, Noticed]) -> list[str]:
+    def count(area: str, by: str) -> int:
+        names = [one.name for one in drawn if area in ("", one.area) and one.name not in EQUAL]
+        return sum(found[name].by == by for name in names if name in found)
+
+    def row(title: str, area: str) -> str:
+        mine = [one for one in drawn if area in ("", one.area)]
+        equal = sum(one.name in EQUAL for one in mine)
+        cells = (len(mine), count(area, STORY), count(area, TEST), equal, count(area, NOBODY))
+        return f"| {title} | {' | '.join(str(cell) for cell in cells)} |"
+
+    return [
+        "",
+        "| Part | Mutants | Noticed by a story | By a unit test alone | Equal | By nobody |",
+        "|---|---:|---:|---:|---:|---:|",
+        *(row(area, area) for area in AREAS),
+        row("**all**", ""),
+    ]
+
+
+def _rows(area: str, drawn: list[Mutant], found: Mapping[str, Noticed]) -> list[str]:
+    where = ", ".join(f"`{path}`" for path in AREAS[area])
+    head = ["", f"## {area.capitalize()}", "", where, "", "| Where | Change | Noticed by |", "|---|---|---|"]
+    return [*head, *(_row(one, found.get(one.name)) for one in drawn)]
+
+
+def _row(mutant: Mutant, noticed: Noticed | None) -> str:
+    if mutant.name in EQUAL:
+        told = f"equal: {EQUAL[mutant.name]}"
+    elif noticed is None:
+        told = "not tried yet"
+    elif noticed.by == STORY:
+        told = f"story “{noticed.what}”: {_shortened(noticed.why, 110)}"
+    elif noticed.by == TEST:
+        told = f"`{noticed.what.rpartition('/')[2].partition('[')[0]}`"
+    else:
+        told = "**nobody**"
+    change = f"`{_shortened(mutant.old, 60)}` → `{_shortened(mutant.new, 60)}`"
+    return f"| `{mutant.function}` | {_in_table(change)} | {_in_table(told)} |"
+
+
+def _shortened(text: str, most: int) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= most else f"{line[: most - 1]}…"
+
+
+def _in_table(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+@click.command(help=__doc__)
+@click.option("--again", is_flag=True, help="Try also those of which the result is known.")
+@click.option("--only", multiple=True, help="Only mutants whose names begin like this.")
+@click.option("--minutes", default=0.0, help="Begin no more after so many minutes; 0 is no limit.")
+@click.option("--page-only", is_flag=True, help="Write the page of what is known.")
+def main(again: bool, only: tuple[str, ...], minutes: float, page_only: bool) -> None:
+    drawn, known = chosen(), read()
+    found = {one.name: known[one.name] for one in drawn if one.name in known}
+    due = [
+        one
+        for one in drawn
+        if one.name.startswith(only or "") and (again or found.get(one.name, _UNKNOWN).by == NOBODY)
+    ]
+
+    def told(mutant: Mutant, noticed: Noticed) -> None:
+        found[mutant.name] = noticed
+        click.echo(f"\n{mutant.name} {mutant.path}:{mutant.line}: {noticed.by} {noticed.what} {noticed.why}")
+        write(found)
+
+    ends = time.monotonic() + 60 * minutes if minutes else float("inf")
+    if due and not page_only:
+        _run(Runner(lambda: attempts(due, known, ends), told))
+    write(found)
+    PAGE.write_text(page(found))
+    unnoticed = [name for name, one in sorted(found.items()) if one.by == NOBODY and name not in EQUAL]
+    click.echo(
+        f"{len(found)} of {len(drawn)} were tried; noticed by nobody: {', '.join(unnoticed) or 'none'}"
+    )
+    raise SystemExit(1 if unnoticed else 0)
+
+
+_UNKNOWN: Final = Noticed(by=NOBODY, what="")
+
+
+def _run(runner: Runner) -> None:
+    words = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--timeout", "120", "--rootdir", str(ROOT)]
+    code = pytest.main([*words, *(str(ROOT / "tests/unit" / folder) for folder in FOLDERS)], plugins=[runner])
+    if code:
+        raise click.ClickException("the tests could not be run")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,86 @@
+"""A plugin of pytest: instead of running the tests that it has found, it tries out mutants, each in a fork.
+
+So Python starts and collects once. `python -m testing.mutation` says which mutants, by `PLANS`.
+"""
+
+import json
+import os
+import sys
+import traceback
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import pytest
+
+from simulation.mutated import breaks, stories
+from testing.mutation.applied import apply
+from testing.mutation.edits import Mutant
+from testing.mutation.noticed import NOBODY, STORY, TEST, Noticed
+
+# Each mutant, the names of stories to play with it, and what the names of its tests begin with.
+Attempt = tuple[Mutant, Iterable[str], Iterable[str]]
+
+
+class Runner:
+    """`told` hears of each result at once. Without a mutant all must be well."""
+
+    def __init__(
+        self, attempts: Callable[[], Iterable[Attempt]], told: Callable[[Mutant, Noticed], None]
+    ) -> None:
+        self.attempts = attempts
+        self.told = told
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        if session.testsfailed:
+            raise session.Interrupted("the tests could not be collected")
+        stories()
+        for mutant, played, tests in self.attempts():
+            self.told(mutant, in_a_fork(lambda: noticed(session, mutant, played, tuple(tests))))  # noqa: B023
+        return True
+
+
+def noticed(
+    session: pytest.Session, mutant: Mutant, played: Iterable[str], tests: tuple[str, ...]
+) -> Noticed:
+    apply(mutant)
+    for name in played:
+        if why := breaks(stories()[name]):
+            return Noticed(by=STORY, what=name, why=why)
+    items = [item for start in tests for item in session.items if item.nodeid.startswith(start)]
+    if (failed := first_that_fails(session, items)) is not None:
+        return Noticed(by=TEST, what=failed)
+    return Noticed(by=NOBODY, what="")
+
+
+def first_that_fails(session: pytest.Session, items: list[pytest.Item]) -> str | None:
+    for item, following in zip(items, [*items[1:], None], strict=True):
+        item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+        if session.testsfailed:
+            return item.nodeid
+    return None
+
+
+def in_a_fork(attempt: Callable[[], Noticed]) -> Noticed:
+    """What it comes to. A process that dies has noticed something as well."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reading)
+        silent = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(silent, 1)
+        try:
+            found = attempt()
+            os.write(writing, json.dumps([found.by, found.what, found.why]).encode())
+        except BaseException:
+            traceback.print_exc(file=sys.__stderr__)
+        finally:
+            os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as pipe:
+        told: Any = pipe.read()
+    os.waitpid(child, 0)
+    if not told:
+        return Noticed(by=TEST, what="", why="the process ended")
+    by, what, why = json.loads(told)
+    return Noticed(by=by, what=what, why=why)
