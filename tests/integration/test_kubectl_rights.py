@@ -135,7 +135,6 @@ EVERY_QUESTION = [
     ("jobs",),
     ("explain", "cluster/demo"),
     ("doctor",),
-    ("logs",),
     ("top", "--once"),
     ("drain", "cpu-0", "--reason", "x"),
     ("plan", "-f", "-"),

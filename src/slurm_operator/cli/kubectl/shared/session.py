@@ -74,13 +74,17 @@ class Session:
         ]
 
     @asynccontextmanager
-    async def looker(self, *, may_write: bool = False, every_group: bool = False) -> AsyncIterator[Looker]:
+    async def looker(
+        self, *, may_write: bool = False, every_group: bool = False, greets: bool = True
+    ) -> AsyncIterator[Looker]:
         """Connected. Without `may_write` no request can change anything, whatever asks for it.
 
         With `every_group` it also looks at the API groups that are off by default, where they are served.
+        Who asks for one thing alone, and tells every refusal, `greets` nobody first.
         """
         async with Client(self.access, may_write=lambda: may_write) as client:
-            await _greet(client)
+            if greets:
+                await _greet(client)
             groups = await _served_groups(client) if every_group else registry.DEFAULT_GROUPS
             yield Looker(client, program(Settings(groups=groups)), self.namespace, self.token_secret)
 
