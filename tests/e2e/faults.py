@@ -49,9 +49,7 @@ FAULTS: dict[str, Fault] = {
 ANSWERS: dict[str, Fault] = {
     "drained-cluster": Fault(slurm.all_drained, "3 of 3 nodes are drained by root: bad NIC", "undrain demo-"),
     "job-of-an-array": Fault(slurm.array_task, "waits in partition all", "scontrol show job"),
-    "job-lacks-memory": Fault(
-        slurm.lacks_memory, "no node has enough free memory", "Nothing is wrong with it"
-    ),
+    "job-lacks-memory": Fault(slurm.lacks_memory, "no node has enough free memory", "Nothing is wrong"),
     "job-that-failed": Fault(slurm.failed_job, "failed at", "with exit code 3"),
 }
 

@@ -17,6 +17,7 @@ __all__ = ["ns"]
 
 RBAC = "rbac.authorization.k8s.io"
 AUTHORIZATION = "authorization.k8s.io"
+NOTHING_MUCH = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "namespace": "ns"}}
 READY = {
     "type": "Ready",
     "status": "True",
@@ -127,6 +128,51 @@ def test_a_reader_without_the_signing_key_blames_nobody(plane, demo, tmp_path, w
     for wrong in ("ServiceAccount", "SlurmUnreachable", "operator's rights"):
         assert wrong not in told.output
     assert told.exit_code == 0
+
+
+EVERY_QUESTION = [
+    ("status",),
+    ("jobs",),
+    ("explain", "cluster/demo"),
+    ("doctor",),
+    ("top", "--once"),
+    ("drain", "cpu-0", "--reason", "x"),
+    ("plan", "-f", "-"),
+]
+
+
+@pytest.mark.parametrize("words", EVERY_QUESTION, ids=" ".join)
+def test_an_api_server_that_does_not_answer_is_not_one_without_clusters(tmp_path, words):
+    cluster = {"name": "c", "cluster": {"server": "https://127.0.0.1:1"}}
+    context = {"name": "c", "context": {"cluster": "c", "user": "u"}}
+    user = {"name": "u", "user": {"token": "x"}}
+    file = tmp_path / "kubeconfig"
+    file.write_text(
+        yaml.safe_dump(
+            {"clusters": [cluster], "contexts": [context], "users": [user], "current-context": "c"}
+        )
+    )
+
+    told = CliRunner().invoke(
+        kubectl_slurm, [*words, "--kubeconfig", str(file)], input=json.dumps(NOTHING_MUCH)
+    )
+
+    assert told.output.startswith(
+        "Error: The API server cannot be asked: cannot connect to https://127.0.0.1:1"
+    )
+    assert told.exit_code != 0
+
+
+def test_a_token_that_nobody_knows_is_said_to_be_that(plane, tmp_path):
+    made = yaml.safe_load(plane.kubeconfig_for("somebody").read_text())
+    made["users"] = [{"name": made["users"][0]["name"], "user": {"token": "of-yesterday"}}]
+    file = tmp_path / "kubeconfig"
+    file.write_text(yaml.safe_dump(made))
+
+    told = run(file, "jobs")
+
+    assert told.output.startswith("Error: The API server does not know you (Unauthorized). Log in again")
+    assert told.exit_code == 1
 
 
 def test_with_rights_on_our_kinds_only_pods_are_not_said_to_be_missing(plane, demo, tmp_path):

@@ -87,7 +87,7 @@ class _Choice(NamedTuple):
 
 
 async def _print(session: Session, choice: _Choice, wanted: Wanted, output: str) -> None:
-    async with session.looker() as looker:
+    async with session.looker(greets=False) as looker:
         streams = await _streams(looker, choice)
         to = show.console()
         colours = {

@@ -89,8 +89,10 @@ def read_files(names: Sequence[str], *, recursive: bool) -> Iterator[tuple[str, 
 def _content(path: Path) -> str:
     try:
         return path.read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadFile(f"Cannot read {path}: {error}") from error
+    except OSError as error:
+        raise BadFile(f"Cannot read {path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise BadFile(f"Cannot read {path}: it is no text in UTF-8") from error
 
 
 async def _plan(

@@ -96,12 +96,15 @@ def why(found: Verdict, case: Case) -> Finding:
     if _is_overlooked(found, case):
         return _overlooked(found, case)
     if condition is None:
-        return _without_nodes(found, case) or _underway(found, case)
+        unattended = _overlooked(found, case) if _is_unattended(found, case) else None
+        return _without_nodes(found, case) or unattended or _underway(found, case)
     link = Link(subject=found.name, says=_says(found, condition))
     deeper = _deeper(found, condition, case)
     if deeper is not None and not deeper.is_well:
         return _with_held_change(deeper.after(_shortened(link, found, condition, deeper)), found, case)
     if deeper is None and condition.type == READY and found.is_true(PROGRESSING) and _comes(found, condition):
+        if _is_unattended(found, case):
+            return _overlooked(found, case).after(link)
         return Finding(chain=(link, *_behind(found, case)))
     way = remedy(condition.reason, condition.message, found.about, name_of(found.reconciler.kind))
     own = Finding(chain=(link,), remedy=_unless_unseen(found, way, case))
@@ -137,11 +140,15 @@ def _with_held_change(finding: Finding, found: Verdict, case: Case) -> Finding:
 
 
 def _is_overlooked(found: Verdict, case: Case) -> bool:
-    """Without a word from the operator about this spec, though it has had the time, or none runs."""
-    if found.reported(READY) is not None:
-        return case.is_operator_away and _is_outdated(found)
+    """Old enough to have been looked at, and without a word from the operator."""
     made = found.about.metadata.creation_timestamp
-    return case.is_operator_away or (made is not None and case.picture.now - made > LOOKED_AT_WITHIN)
+    is_old = made is not None and case.picture.now - made > LOOKED_AT_WITHIN
+    return is_old and found.reported(READY) is None
+
+
+def _is_unattended(found: Verdict, case: Case) -> bool:
+    """Nobody has looked at this spec, and no operator is there to do so."""
+    return case.is_operator_away and (found.reported(READY) is None or _is_outdated(found))
 
 
 def _is_outdated(found: Verdict) -> bool:

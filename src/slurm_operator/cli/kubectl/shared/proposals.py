@@ -64,7 +64,7 @@ def _session(params: dict[str, Any]) -> Session:
 
 
 async def _asked(ask: Ask, session: Session) -> set[str]:
-    async with session.looker() as looker:
+    async with session.looker(greets=False) as looker:
         return await ask(looker.client, session.namespace)
 
 

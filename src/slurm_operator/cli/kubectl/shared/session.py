@@ -18,7 +18,7 @@ from slurm_operator.kube.auth.access import Access
 from slurm_operator.kube.auth.credentials import Impersonating
 from slurm_operator.kube.client import Client
 from slurm_operator.kube.discovery import Discovery
-from slurm_operator.kube.errors import ConfigProblem, KubeError
+from slurm_operator.kube.errors import ConfigProblem, KubeError, Unauthorised, Unreachable
 from slurm_operator.operator import program
 from slurm_operator.runtime.logs import configure
 from slurm_operator.runtime.settings import Settings
@@ -74,18 +74,41 @@ class Session:
         ]
 
     @asynccontextmanager
-    async def looker(self, *, may_write: bool = False, every_group: bool = False) -> AsyncIterator[Looker]:
+    async def looker(
+        self, *, may_write: bool = False, every_group: bool = False, greets: bool = True
+    ) -> AsyncIterator[Looker]:
         """Connected. Without `may_write` no request can change anything, whatever asks for it.
 
         With `every_group` it also looks at the API groups that are off by default, where they are served.
+        Who asks for one thing alone, and tells every refusal, `greets` nobody first.
         """
         async with Client(self.access, may_write=lambda: may_write) as client:
+            if greets:
+                await _greet(client)
             groups = await _served_groups(client) if every_group else registry.DEFAULT_GROUPS
             yield Looker(client, program(Settings(groups=groups)), self.namespace, self.token_secret)
 
     async def look(self) -> Sight:
         async with self.looker() as looker:
             return await looker.look()
+
+
+async def _greet(client: Client) -> None:
+    """Raises KubeError where no question gets an answer: nothing would look as if there were nothing."""
+    try:
+        await client.request("GET", "/version")
+    except Unreachable as problem:
+        raise KubeError(f"The API server cannot be asked: {_bare(problem)}") from problem
+    except Unauthorised as problem:
+        advice = "Log in again, or name another --context."
+        raise KubeError(f"The API server does not know you ({_bare(problem)}). {advice}") from problem
+    except KubeError:
+        return  # Then some other question may be allowed.
+
+
+def _bare(problem: KubeError) -> str:
+    """Without the request, which nobody has typed."""
+    return str(problem).removeprefix("get /version: ")
 
 
 async def _served_groups(client: Client) -> tuple[str, ...]:
