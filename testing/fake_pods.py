@@ -56,11 +56,8 @@ class FakePods:
         pod = self.pods.get(name)
         if pod is None or pod["metadata"]["uid"] != uid:
             raise Rejected(f"{name} is not the one it was decided about")
-        changed = copy.deepcopy(pod)
-        for operation in operations:
-            _carry_out(changed, operation)
-        self.pods[name] = changed
-        self._touch(changed)
+        self.pods[name] = patched(pod, operations)
+        self._touch(self.pods[name])
 
     def delete(
         self, name: str, uid: str, *, grace: int | None, resource_version: str = "", waits: bool = False
@@ -150,6 +147,14 @@ def _text(moment: datetime) -> str:
 
 def _ready(is_ready: bool, now: datetime) -> dict[str, Any]:
     return {"type": "Ready", "status": "True" if is_ready else "False", "lastTransitionTime": _text(now)}
+
+
+def patched(thing: Mapping[str, Any], operations: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """What a JSON patch makes of it. Raises Rejected."""
+    changed = copy.deepcopy(dict(thing))
+    for operation in operations:
+        _carry_out(changed, operation)
+    return changed
 
 
 def _carry_out(pod: dict[str, Any], operation: Mapping[str, Any]) -> None:

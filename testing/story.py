@@ -37,7 +37,7 @@ from slurm_operator.safety.gate import Candidate, version_to_delete, why_no_long
 from slurm_operator.slurm.reasons import OUR_REASON_PREFIX
 from slurm_operator.slurm.snapshot import Snapshot, Unreachable
 from slurm_operator.slurm.writes import SlurmWrite, subjects
-from testing.fake_pods import FakePods, Machine, Rejected
+from testing.fake_pods import FakePods, Machine, Rejected, patched
 from testing.fake_slurm import FakeSlurm, Job, Refused
 from testing.workers import KEY, NOTES, NOW, controller, world
 from testing.world import HandmadeWorld
@@ -228,9 +228,9 @@ class Story:
                 self._put(manifest)
             case PatchObject(kind=kinds.POD, key=key, uid=uid, operations=operations):
                 self.pods.patch(key[1], uid, operations)
-            case PatchObject(kind=kinds.CONTROLLER_REVISION, key=key, operations=({"value": number},)):
+            case PatchObject(kind=kinds.CONTROLLER_REVISION, key=key, operations=operations):
                 [child] = [c for c in self.children[kinds.CONTROLLER_REVISION] if c.metadata.name == key[1]]
-                self._put({**child.body, "revision": number})
+                self._put(patched(child.body, operations))
             case PatchObject(operations=operations):
                 self.meta["finalizers"] = operations[-1]["value"]
             case DeleteObject(kind=kind, key=key):

@@ -151,14 +151,16 @@ class Inherited:
 
     def _key_hashes(self) -> dict[str, str]:
         """Of the keys as they are: another one gives another slurmctld."""
-        where = ("-n", self.slurm.namespace, "-o", "json")
-        data = json.loads(self.slurm.cluster.kubectl("get", "secret", "keys", *where))["data"]
-        return {
-            f"slinky.slurm.net/{name.replace('.', '-')}-hash": hashlib.sha256(
-                base64.b64decode(text)
-            ).hexdigest()
-            for name, text in data.items()
-        }
+        return {f"slinky.slurm.net/{one.replace('.', '-')}-hash": self._digest(one) for one in FILES}
+
+    def _digest(self, file: str) -> str:
+        where = (self.secrets[FILES.index(file)], "-n", self.slurm.namespace, "-o", "json")
+        data = json.loads(self.slurm.cluster.kubectl("get", "secret", *where))["data"]
+        return hashlib.sha256(base64.b64decode(data[file])).hexdigest()
+
+    def _key(self, file: str) -> dict:
+        name = self.secrets[FILES.index(file)]
+        return {"secret": {"name": name, "items": [{"key": file, "path": file}]}}
 
     def _slurmctld_pod(self, selector: dict[str, str]) -> dict:
         ns, image = self.slurm.namespace, slurm_image("slurmctld")

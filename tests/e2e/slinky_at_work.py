@@ -14,12 +14,12 @@ from inherited import HASH, Inherited
 from operator_rig import Slurm
 
 from slurm_local.errors import LocalError
+from slurm_operator.api.shared.names import POD_CORDON
 from slurm_operator.reconcilers.nodeset.creation.slinky_hash import patch, their_hash
+from testing.slinky_rules import Node, drain_reason, is_marked, turn
 
-PREFIX = "slurm-operator: "
 ACTIVE = "controller.slinky.slurm.net/active"
-CORDON = "nodeset.slinky.slurm.net/pod-cordon"
-BUSY = ("ALLOCATED", "MIXED", "COMPLETING")
+BUSY = {"ALLOCATED", "MIXED", "COMPLETING"}
 
 
 class SlinkyAtWork:
@@ -40,7 +40,7 @@ class SlinkyAtWork:
         """One pass over everything. Without an answer of Slurm, a pass over workers is left out."""
         self.slurmctld()
         try:
-            self.workers(self.records())
+            self.workers(self.nodes())
         except LocalError as error:
             if "scontrol" not in str(error) and "exec" not in str(error):
                 raise
@@ -85,30 +85,24 @@ class SlinkyAtWork:
 
     # -- workers
 
-    def workers(self, records: dict[str, tuple[set[str], str]]) -> None:
-        nodeset = self.makes.nodeset()
+    def workers(self, nodes: dict[str, Node]) -> None:
         newest = self.newest_revision()
         pods = [pod for pod in self._items("pods") if _is_worker(pod)]
-        difference = len(pods) - nodeset.spec.replicas
-        order = sorted(pods, key=lambda pod: self._rank(pod, records))
-        victims = order[:difference] if difference > 0 else self._outdated(order, newest)
-        if difference < 0:
-            self.create(pods, -difference, newest)
-        for pod in pods:
-            if _is_leaving(pod):
-                continue
-            if pod in victims:
-                self.condemn(pod, records)
-            else:
-                self.keep(pod, records)
-
-    def _outdated(self, order: list[Any], newest: str) -> list[Any]:
-        """Those that the update replaces now: at most a quarter away, rounded up."""
-        there = [pod for pod in order if not _is_leaving(pod)]
-        old = [pod for pod in there if pod["metadata"]["labels"].get(HASH) != newest]
-        away = len(order) - len(there) + sum(1 for pod in there if pod not in old and not _is_ready(pod))
-        healthy = [pod for pod in old if _is_ready(pod)]
-        return [pod for pod in old if not _is_ready(pod)] + healthy[: max(0, 1 - away)]
+        steps = turn(pods, nodes, newest, self.makes.nodeset().spec.replicas)
+        marked = {pod["metadata"]["name"] for pod in pods if is_marked(pod)}
+        if steps.make:
+            self.create(pods, steps.make, newest)
+        for name in steps.delete:
+            self.slurm.kubectl("delete", "pod", name, "--wait=false")
+        for name in steps.drain:
+            self._kubectl_patch("pod", name, "merge", {"metadata": {"annotations": {POD_CORDON: "true"}}})
+            reason = f"reason={drain_reason(self.slurm.namespace, name)}"
+            self.slurm.run("scontrol", "update", f"nodename={name}", "state=DRAIN", reason)
+        for name in steps.keep:
+            if name in marked:
+                self._kubectl_patch("pod", name, "merge", {"metadata": {"annotations": {POD_CORDON: None}}})
+            if nodes[name].is_drain:
+                self.slurm.run("scontrol", "update", f"nodename={name}", "state=UNDRAIN", "reason=")
 
     def create(self, pods: list[Any], count: int, newest: str) -> None:
         taken = {pod["metadata"]["name"] for pod in pods}
@@ -118,28 +112,6 @@ class SlinkyAtWork:
         for pod in made:
             pod["metadata"]["labels"] |= wanted
         self.makes.create(*made)
-
-    def condemn(self, pod: Any, records: dict[str, tuple[set[str], str]]) -> None:
-        """A drain of its own words, over whatever was there, and when Slurm calls it drained the end of the pod."""
-        name = pod["metadata"]["name"]
-        states, _ = records.get(name, (set(), ""))
-        if name not in records or ("DRAIN" in states and not states & set(BUSY)):
-            self.slurm.kubectl("delete", "pod", name, "--wait=false")
-            return
-        self._kubectl_patch("pod", name, "merge", {"metadata": {"annotations": {CORDON: "true"}}})
-        reason = f"{PREFIX}Pod ({self.slurm.namespace}/{name}) is pending termination for scale-in"
-        self.slurm.run("scontrol", "update", f"nodename={name}", "state=DRAIN", f"reason={reason}")
-
-    def keep(self, pod: Any, records: dict[str, tuple[set[str], str]]) -> None:
-        """Its own drains are lifted; those of others stay."""
-        name = pod["metadata"]["name"]
-        states, reason = records.get(name, (set(), ""))
-        if reason and not reason.startswith(PREFIX):
-            return
-        if CORDON in pod["metadata"].get("annotations", {}):
-            self._kubectl_patch("pod", name, "merge", {"metadata": {"annotations": {CORDON: None}}})
-        if "DRAIN" in states:
-            self.slurm.run("scontrol", "update", f"nodename={name}", "state=UNDRAIN", "reason=")
 
     def newest_revision(self) -> str:
         nodeset = self.makes.nodeset()
@@ -156,24 +128,17 @@ class SlinkyAtWork:
             self.makes.create(revision)
         return newest
 
-    def records(self) -> dict[str, tuple[set[str], str]]:
-        """Nodes of Slurm: their states and why they are drained."""
+    def nodes(self) -> dict[str, Node]:
         shown = self.slurm.run("scontrol", "show", "nodes", "--oneliner")
         found = {}
         for line in shown.splitlines():
             name, state = re.search(r"NodeName=(\S+)", line), re.search(r"\bState=(\S+)", line)
             reason = re.search(r"\bReason=(.*?)(?: \[\S+@\S+\])?\s*$", line)
             if name and state:
-                states = set(state[1].replace("*", "+NOT_RESPONDING").split("+"))
-                found[name[1]] = (states, reason[1].strip() if reason else "")
+                words = set(state[1].replace("*", "+").split("+"))
+                said = reason[1].strip() if reason else ""
+                found[name[1]] = Node("DRAIN" in words, bool(words & BUSY), said)
         return found
-
-    def _rank(self, pod: Any, records: dict[str, tuple[set[str], str]]) -> tuple[object, ...]:
-        """Who is condemned first."""
-        name, notes = pod["metadata"]["name"], pod["metadata"].get("annotations", {})
-        states, _ = records.get(name, (set(), ""))
-        is_busy, is_cordoned = bool(states & set(BUSY)), notes.get(CORDON) == "true"
-        return (not _is_leaving(pod), _is_ready(pod), is_busy, not is_cordoned, -int(name.rpartition("-")[2]))
 
     def _get(self, kind: str, name: str) -> Any:
         return json.loads(self.slurm.kubectl("get", kind, name, "-o", "json"))
@@ -197,12 +162,3 @@ def _names(template: Any) -> list[str]:
 
 def _is_worker(pod: Any) -> bool:
     return any(owner["kind"] == "NodeSet" for owner in pod["metadata"].get("ownerReferences", ()))
-
-
-def _is_leaving(pod: Any) -> bool:
-    return "deletionTimestamp" in pod["metadata"]
-
-
-def _is_ready(pod: Any) -> bool:
-    conditions = pod.get("status", {}).get("conditions", ())
-    return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)

@@ -127,7 +127,7 @@ def test_a_cluster_that_is_deleted_lets_its_jobs_end_first(operator):
 
 @pytest.mark.full
 def test_a_cluster_with_the_longest_name_runs_a_job_on_workers_that_find_each_other(operator):
-    demo = Demo(operator, example("cluster-smallest"), name=LONGEST)
+    demo = Demo(operator, {**example("cluster-smallest"), "clusterName": "longest"}, name=LONGEST)
     demo.wait_ready()
     until(lambda: demo.status.get("nodes", {}).get("idle") == 2, 120, demo.told)
 

@@ -17,7 +17,7 @@ from control_plane_rig import ControlPlane, complaints
 from inherited import Inherited
 from job_ledger import Ledger
 from operator_rig import install, until
-from slinky_at_work import CORDON, SlinkyAtWork
+from slinky_at_work import SlinkyAtWork
 from test_takeover import halt, left_behind, resume, wait_ready
 from worker_changes import said, scale
 
@@ -28,7 +28,7 @@ from slurm_local.progress import Quiet
 from slurm_local.slurm_cluster import wait_established
 from slurm_operator.api import KINDS
 from slurm_operator.api.schema.crd import crd
-from slurm_operator.api.shared.names import LABEL_HASH
+from slurm_operator.api.shared.names import LABEL_HASH, POD_CORDON
 
 pytestmark = [pytest.mark.timeout(1200), pytest.mark.full]
 
@@ -84,7 +84,7 @@ def hashes(slurm: ControlPlane) -> dict[str, str]:
 
 def cordons(slurm: ControlPlane) -> list[str]:
     pods = json.loads(slurm.kubectl("get", "pods", "-o", "json"))["items"]
-    return [pod["metadata"]["name"] for pod in pods if CORDON in pod["metadata"].get("annotations", {})]
+    return [pod["metadata"]["name"] for pod in pods if POD_CORDON in pod["metadata"].get("annotations", {})]
 
 
 def state_of(slurm: ControlPlane) -> str:

@@ -91,9 +91,9 @@ def test_where_no_step_runs_it_is_replaced_and_a_job_that_nobody_knows_ends_firs
     assert "slurmstepd" in mismatches(slurm), "and a person can look, too"
 
     job.wait_ended_by_itself()
-    until(
+    until(  # Its slurmstepd tries for minutes to tell slurmctld, which knows of no such job.
         lambda: slurm.pods().get("cpu-1") not in (None, before["cpu-1"]),
-        180,
+        PATIENCE_S,
         lambda: f"cpu-1 to be replaced: {slurm.pods()} {mismatches(slurm)} {complaints(slurm.cluster)}",
     )
     slurm.wait_idle(2, 120)

@@ -78,8 +78,9 @@ def reading(place: Path, installed: str) -> Iterator[Reader]:
     with ControlPlane(place / "plane", controller_manager=True).running() as plane:
         terminal = Terminal(place / "home", plane.kubeconfig, kubectl=plane.kubectl_program, helm=program())
         write_charts(terminal.directory / "slinky")
-        for name in ("values.yaml", "slinky-values.yaml"):
-            (terminal.directory / name).write_text("operator: {replicas: 1}\n")
+        image = "global: {image: {repository: registry.example/slurm-operator}}\n"
+        for name, more in (("values.yaml", image), ("slinky-values.yaml", "")):
+            (terminal.directory / name).write_text("operator: {replicas: 1}\n" + more)
         reader = Reader(plane, terminal)
         reader.type(installed)
         plane.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")

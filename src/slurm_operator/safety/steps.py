@@ -7,13 +7,15 @@ With cgroup v2 one more lives as long as slurmd and is no step: it is called wit
 from typing import Final
 
 # Standard shell and /proc alone: other images have no ps. A shell reads the words of a command line without
-# a gap between them. A slurmstepd of which nothing else can be read counts as a step.
+# a gap between them. One that has ended stays in the list (Z) where slurmd is the first process and does not
+# ask for it. A slurmstepd of which nothing else can be read counts as a step.
 COMMAND: Final = (
     "sh",
     "-c",
     "for one in /proc/[0-9]*; do read -r name <$one/comm || continue; "
-    "case $name in slurmd) echo slurmd;; slurmstepd*) line=; read -r line <$one/cmdline; "
-    "case $line in *slurmstepdinfinity) ;; *) echo step;; esac;; esac; done 2>/dev/null; echo looked",
+    "case $name in slurmd) echo slurmd;; slurmstepd*) stat=; read -r stat <$one/stat; "
+    "line=; read -r line <$one/cmdline; case $stat/$line in *') Z '*/|*slurmstepdinfinity) ;; "
+    "*) echo step;; esac;; esac; done 2>/dev/null; echo looked",
 )
 
 # For people: prints the files of steps, by the titles that they have, and nothing where there is none.

@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -49,14 +50,33 @@ HELPER = ("slurmstepd", "/usr/sbin/slurmstepd", "infinity")
 )
 def test_the_command_sees_steps_by_what_processes_are_called(tmp_path, processes, is_free, shell):
     for number, (name, *argv) in enumerate(processes):
-        (tmp_path / str(number)).mkdir()
-        (tmp_path / str(number) / "comm").write_text(f"{name}\n")
-        if argv:
-            (tmp_path / str(number) / "cmdline").write_bytes("\0".join([*argv, ""]).encode())
+        process(tmp_path, number, name, argv)
     (tmp_path / "99").mkdir()  # It has just ended.
+    assert looked(tmp_path, shell) is is_free
+
+
+def process(place: Path, number: int, name: str, argv: list[str], state: str = "S") -> None:
+    (place / str(number)).mkdir()
+    (place / str(number) / "comm").write_text(f"{name}\n")
+    (place / str(number) / "stat").write_text(f"{number} ({name}) {state} 1 17 17 0 -1\n")
+    if argv:
+        (place / str(number) / "cmdline").write_bytes("\0".join([*argv, ""]).encode())
+
+
+def looked(place: Path, shell: str = "sh") -> bool:
     _, option, text = COMMAND
-    command = [shell, option, text.replace("/proc", str(tmp_path))]
-    assert saw_no_step(subprocess.run(command, capture_output=True, check=True).stdout) is is_free
+    command = [shell, option, text.replace("/proc", str(place))]
+    return saw_no_step(subprocess.run(command, capture_output=True, check=True).stdout)
+
+
+@pytest.mark.parametrize(
+    ("state", "argv", "is_free"),
+    [("Z", [], True), ("S", [], False), ("Z", ["slurmstepd: [1.batch]"], False), ("D", [], False)],
+)
+def test_a_step_that_has_ended_and_was_not_asked_for_is_none(tmp_path, state, argv, is_free):
+    process(tmp_path, 1, "slurmd", ["slurmd"])
+    process(tmp_path, 18, "slurmstepd", argv, state)
+    assert looked(tmp_path) is is_free
 
 
 @pytest.mark.parametrize(

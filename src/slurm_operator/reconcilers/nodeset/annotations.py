@@ -74,6 +74,12 @@ def stays(worker: Worker) -> list[PatchObject]:
     return marked(worker, Reason.STAYS, message, annotations={names.POD_LEAVING: None}, is_housekeeping=True)
 
 
+def without_others_cordon(worker: Worker) -> list[PatchObject]:
+    """First of all, while the drain still tells whose it was: afterwards it would pass for a user's."""
+    message = f"{worker.slurm_node} was cordoned by an earlier operator; re-evaluating why"
+    return marked(worker, Reason.UNCORDONED, message, annotations={names.POD_CORDON: None})
+
+
 def _operations(field: str, there: Mapping[str, str], wanted: Marks) -> Iterator[dict[str, object]]:
     path = f"/metadata/{field}"
     given = {key: value for key, value in wanted.items() if value is not None}

@@ -24,6 +24,7 @@ from testing.workers import (
     KEY,
     NOW,
     controller,
+    job,
     machine,
     nodeset,
     ours,
@@ -256,3 +257,12 @@ def taken_over(reason: str, *things, is_drain=True, jobs=()):
 )  # fmt: skip
 def test_a_cordon_of_the_operator_before_us_is_not_taken_for_a_users(made, story):
     assert told(made) == story
+
+
+def test_a_worker_that_leaves_loses_the_cordon_of_the_operator_before_us_first():
+    """Our own drain would replace the one that tells whose it was, and its successor would be cordoned for good."""
+    old = worker(0, revision="old", annotations=CORDONED)
+    record = slurm_node(old, "IDLE", "DRAIN", reason=BY_SCALE_IN)
+    made = world(ONE, controller(), old, revisions_=[R], slurm_=slurm(record, jobs=[job(7, "gpu-0")]))
+
+    assert told(made) == ["Uncordoned gpu-0"]

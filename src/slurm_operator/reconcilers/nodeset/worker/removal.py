@@ -7,7 +7,7 @@ from slurm_operator.api.shared.meta import ObjectKey, key_of
 from slurm_operator.api.shared.worker_parts import Records
 from slurm_operator.conditions import Reason
 from slurm_operator.plan.actions import Action, DeleteWorker, Fence, Wait, WriteSlurm
-from slurm_operator.reconcilers.nodeset.annotations import leaves
+from slurm_operator.reconcilers.nodeset.annotations import leaves, without_others_cordon
 from slurm_operator.reconcilers.nodeset.records.outdated import forget
 from slurm_operator.reconcilers.nodeset.worker.drain_causes import LEAVING, Cause, Leaving
 from slurm_operator.reconcilers.nodeset.worker.rejoin import drain_text
@@ -54,6 +54,8 @@ def retire(
 
     While it `has_twin`, the record of their name stays, unless it is known to be this one's.
     """
+    if worker.has_others_cordon and not worker.is_terminating:
+        return [[*without_others_cordon(worker)]]
     verdict = _verdict(worker, now)
     if isinstance(verdict, NeverStarted | Unreported) and worker.has_created_record:
         return _not_yet_up(worker, cause, verdict, controller)

@@ -6,7 +6,7 @@ from slurm_operator.api.shared import names
 from slurm_operator.conditions import Reason
 from slurm_operator.plan.actions import Action, PatchObject, WriteSlurm
 from slurm_operator.plan.step import Step, look
-from slurm_operator.reconcilers.nodeset.annotations import marked, stays
+from slurm_operator.reconcilers.nodeset.annotations import stays, without_others_cordon
 from slurm_operator.reconcilers.nodeset.observe import Seen
 from slurm_operator.reconcilers.nodeset.worker import unresponsive
 from slurm_operator.reconcilers.nodeset.worker.drain_causes import Cause, Staying, staying_cause
@@ -74,7 +74,7 @@ def _is_awaited(worker: Worker, seen: Seen, now: datetime) -> bool:
 def _kept(worker: Worker, seen: Seen, now: datetime) -> Stages:
     cause = staying_cause(worker, seen.nodeset, seen.propagated_conditions, seen.slurmctld_since, now)
     if worker.has_others_cordon:
-        return [_without_others_cordon(worker)]
+        return [[*without_others_cordon(worker)]]
     if cause is not None:
         return _held(worker, cause, seen, now)
     protection: list[Action] = [*protect(worker, seen)]
@@ -192,9 +192,3 @@ def _is_about_an_earlier_pod(worker: Worker) -> bool:
         and created is not None
         and record.reason_changed_at < created
     )
-
-
-def _without_others_cordon(worker: Worker) -> list[Action]:
-    """First of all, while the drain still tells whose it was: afterwards it would pass for a user's."""
-    message = f"{worker.slurm_node} was cordoned by an earlier operator; re-evaluating why"
-    return [*marked(worker, Reason.UNCORDONED, message, annotations={names.POD_CORDON: None})]
