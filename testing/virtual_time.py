@@ -114,7 +114,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
     def call_soon(
         self, callback: Callable[..., object], *args: Any, context: Context | None = None
     ) -> asyncio.Handle:
-        context = context or copy_context()
+        context = copy_context() if context is None else context  # An empty one counts as false.
         process = context.get(PROCESS)
         if process is None:
             return super().call_soon(callback, *args, context=context)
@@ -125,7 +125,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
     def call_at(
         self, when: float, callback: Callable[..., object], *args: Any, context: Context | None = None
     ) -> asyncio.TimerHandle:
-        context = context or copy_context()
+        context = copy_context() if context is None else context  # An empty one counts as false.
         process = context.get(PROCESS)
         if process is None:
             return super().call_at(when, callback, *args, context=context)

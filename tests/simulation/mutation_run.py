@@ -7,7 +7,7 @@ import json
 import os
 import sys
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import pytest
@@ -18,7 +18,7 @@ from testing.mutation.edits import Mutant
 from testing.mutation.noticed import NOBODY, STORY, TEST, Noticed
 
 # Each mutant, the names of stories to play with it, and what the names of its tests begin with.
-Attempt = tuple[Mutant, Iterable[str], Iterable[str]]
+Attempt = tuple[Mutant, Sequence[str], Sequence[str]]
 
 
 class Runner:
@@ -30,13 +30,24 @@ class Runner:
         self.attempts = attempts
         self.told = told
 
+        self._good: set[str] = set()
+
+    def check(self, played: tuple[str, ...], tests: tuple[str, ...], session: pytest.Session) -> None:
+        """Once, without a mutant: whoever falls over anything else notices nothing."""
+        played = tuple(one for one in played if one not in self._good)
+        tests = tuple(one for one in tests if one not in self._good)
+        found = in_a_fork(lambda: noticed(session, played, tests))
+        if found.by != NOBODY:
+            raise session.Interrupted(f"without a mutant, too: {found}")
+        self._good |= {*played, *tests}
+
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         if session.testsfailed:
             raise session.Interrupted("the tests could not be collected")
-        stories()
         for mutant, played, tests in self.attempts():
-            self.told(mutant, in_a_fork(lambda: noticed(session, mutant, played, tuple(tests))))  # noqa: B023
+            self.check((*played,), (*tests,), session)
+            self.told(mutant, in_a_fork(lambda: noticed(session, played, tests, mutant)))  # noqa: B023
         return True
 
 
