@@ -15,11 +15,9 @@ import pytest
 
 from slurm_operator.slurmrest import errors
 from slurm_operator.slurmrest.client import SlurmRest
-from slurm_operator.slurmrest.incoming import MAX_LIST_BYTES
 
 ROOT = Path(__file__).parents[2]
 RECORDED = ROOT / "tests/slurm/recorded"
-MIB = 1 << 20
 
 # 60,000 jobs are 300 MB on the wire. With twice as many their records take more than a cluster may.
 JOBS = 120_000
@@ -60,7 +58,7 @@ async def read_without_end(hostile: SlurmRest, told: Callable[[str], None]) -> N
     while True:
         try:
             await hostile.read.jobs()
-        except errors.SlurmFailure as failure:
+        except (errors.SlurmListTooLarge, errors.SlurmTimedOut) as failure:
             told(str(failure))
 
 
@@ -84,9 +82,9 @@ def test_a_huge_answer_costs_its_own_cluster_alone() -> None:
 
     print(f"median {1000 * alone:.1f} ms alone, {1000 * beside:.1f} ms beside: {beside / alone:.1f} times;")
     print(f"95 of 100 within {1000 * slowest:.0f} ms; {memory:.0f} MiB more; {failures:.0f} refused")
-    assert failures > 0, "the answers were too small to be refused"
+    assert failures > 0, "no answer was read to its end and refused"
     assert memory < MOST_MIB
-    assert memory > MAX_LIST_BYTES / MIB / 2, "the answers were not read at all"
+    assert memory > 20, "the answers were not read at all"
     assert slowest < 1.0
 
 
