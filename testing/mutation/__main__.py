@@ -7,7 +7,7 @@ that only what it touches is tried again. The table in the docs is made of that.
 
 import os
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final, NoReturn
 
 import click
@@ -53,10 +53,16 @@ TESTS: Final[dict[str, tuple[str, ...]]] = {
         "kube/test_kube_dry_run",
     ),
 }
-FOLDERS: Final = ("safety", "runtime", "slurmrest", "kube", "http", "reconcilers/nodeset")
 
 # What the simulated world plays itself: no story gets there.
 NOT_PLAYED: Final = ("client",)
+
+
+def tests_of(areas: Collection[str]) -> list[str]:
+    """Files and folders."""
+    starts = {start for area in areas for start in TESTS[area]}
+    found = {file for start in starts for file in (ROOT / "tests/unit").glob(f"{start}*")}
+    return sorted(str(file.relative_to(ROOT)) for file in found)
 
 
 def attempts(due: Iterable[Mutant], known: Mapping[str, Noticed], ends: float) -> Iterator[Attempt]:
@@ -167,7 +173,7 @@ def main(again: bool, only: tuple[str, ...], minutes: float, turn: int | None, p
     if turn is not None:
         due = five_of(drawn, known, turn)
         files = sorted({known[one.name].what.partition("::")[0] for one in due if known[one.name].by == TEST})
-        _run(Runner(lambda: once_more(due, known), told), files or [f"tests/unit/{FOLDERS[0]}"])
+        _run(Runner(lambda: once_more(due, known), told), files or tests_of({"gate"}))
         _tell_of_unnoticed({one.name: found[one.name] for one in due})
     due = [
         one
@@ -178,7 +184,7 @@ def main(again: bool, only: tuple[str, ...], minutes: float, turn: int | None, p
     ]
     ends = time.monotonic() + 60 * minutes if minutes else float("inf")
     if due and not page_only:
-        _run(Runner(lambda: attempts(due, known, ends), told), [f"tests/unit/{folder}" for folder in FOLDERS])
+        _run(Runner(lambda: attempts(due, known, ends), told), tests_of({one.area for one in due}))
     write(found)
     PAGE.write_text(page(found))
     click.echo(f"{len(found)} of {len(drawn)} have been tried.")

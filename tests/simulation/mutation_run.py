@@ -32,22 +32,24 @@ class Runner:
 
         self._good: set[str] = set()
 
-    def check(self, played: tuple[str, ...], tests: tuple[str, ...], session: pytest.Session) -> None:
-        """Once, without a mutant: whoever falls over anything else notices nothing."""
-        played = tuple(one for one in played if one not in self._good)
-        tests = tuple(one for one in tests if one not in self._good)
-        found = in_a_fork(lambda: noticed(session, played, tests))
-        if found.by != NOBODY:
-            raise session.Interrupted(f"without a mutant, too: {found}")
-        self._good |= {*played, *tests}
+    def check(self, found: Noticed, session: pytest.Session) -> None:
+        """Whoever noticed something finds nothing without a mutant. Asked once for each."""
+        if found.by == NOBODY or not found.what or found.what in self._good:
+            return
+        played, tests = ([found.what], []) if found.by == STORY else ([], [found.what])
+        control = in_a_fork(lambda: noticed(session, played, tests))
+        if control.by != NOBODY:
+            raise session.Interrupted(f"without a mutant, too: {control}")
+        self._good.add(found.what)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         if session.testsfailed:
             raise session.Interrupted("the tests could not be collected")
         for mutant, played, tests in self.attempts():
-            self.check((*played,), (*tests,), session)
-            self.told(mutant, in_a_fork(lambda: noticed(session, played, tests, mutant)))  # noqa: B023
+            found = in_a_fork(lambda: noticed(session, played, tests, mutant))  # noqa: B023
+            self.check(found, session)
+            self.told(mutant, found)
         return True
 
 
