@@ -84,7 +84,7 @@ def pieces(files: Iterable[str], known: Mapping[str, Known], python: str = sys.e
         ),
         Piece(
             name="mutants",
-            command=(python, "-m", "testing.mutation", "--again"),
+            command=(python, "-m", "simulation.mutation", "--again"),
             environment={"PYTHONPATH": "tests:."},
         ),
         Piece(name="fuzz", command=("make", "fuzz", "MINUTES=2")),

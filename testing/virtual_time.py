@@ -112,7 +112,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         self._selector = self
 
     def call_soon(
-        self, callback: Callable[..., object], *args: Any, context: Context | None = None
+        self, callback: Callable[[*Given], object], *args: *Given, context: Context | None = None
     ) -> asyncio.Handle:
         context = copy_context() if context is None else context  # An empty one counts as false.
         process = context.get(PROCESS)
@@ -123,7 +123,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         return step.handle
 
     def call_at(
-        self, when: float, callback: Callable[..., object], *args: Any, context: Context | None = None
+        self, when: float, callback: Callable[[*Given], object], *args: *Given, context: Context | None = None
     ) -> asyncio.TimerHandle:
         context = copy_context() if context is None else context  # An empty one counts as false.
         process = context.get(PROCESS)

@@ -2,7 +2,7 @@
 
 import sys
 
-import atheris
+import atheris  # type: ignore[import-untyped]
 
 with atheris.instrument_imports(include=["slurm_operator"]):
     from testing.fuzz.targets import TARGETS

@@ -1,6 +1,6 @@
 """A plugin of pytest: instead of running the tests that it has found, it tries out mutants, each in a fork.
 
-So Python starts and collects once. `python -m testing.mutation` says which mutants, by `PLANS`.
+So Python starts and collects once. `python -m simulation.mutation` says which mutants, by `PLANS`.
 """
 
 import json

@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 def test_five_mutants_are_noticed_by_whoever_noticed_them_before(request: pytest.FixtureRequest) -> None:
     turn = (request.config.getoption("--shard") or "0").partition("/")[0]
     paths = os.pathsep.join((str(ROOT / "tests"), str(ROOT)))
-    argv = [sys.executable, "-m", "testing.mutation", "--turn", turn]
+    argv = [sys.executable, "-m", "simulation.mutation", "--turn", turn]
     done = subprocess.run(
         argv, cwd=ROOT, env={**os.environ, "PYTHONPATH": paths}, capture_output=True, text=True, check=False
     )
