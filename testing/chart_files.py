@@ -66,6 +66,7 @@ def _rights(kinds: Registry) -> dict[str, Any]:
         "inNamespaces": rights.rules(rights.in_namespaces(kinds)),
         "atHome": rights.rules(rights.AT_HOME),
         "secureMetrics": rights.rules(rights.SECURE_METRICS),
+        "forgottenWorkers": rights.rules(rights.FORGOTTEN_WORKERS),
         "webhookLookups": rights.rules(rights.WEBHOOK_LOOKUPS),
         "webhookBinding": rights.rules(rights.WEBHOOK_BINDING),
         "webhookGuard": rights.rules(rights.WEBHOOK_GUARD),

@@ -6,11 +6,13 @@ from typing import Any
 
 from slurm_operator import wire
 from slurm_operator.api import registry
+from slurm_operator.api.nebius import NodeSetPowerState
 from slurm_operator.api.schema import codec
 from slurm_operator.api.shared.meta import Meta, ObjectKey, key_of
 from slurm_operator.api.slinky.cluster import Cluster
 from slurm_operator.insight.explain.chain import Case, Explanation
 from slurm_operator.insight.explain.lookup import explain
+from slurm_operator.insight.forecast.kubernetes import NEW
 from slurm_operator.insight.forecast.simulate import Play
 from slurm_operator.insight.world_snapshot import Picture
 from slurm_operator.manifests import kinds
@@ -86,18 +88,41 @@ def working(spec: dict[str, Any] | None = None) -> Picture:
     return retold(made)
 
 
+def empty_of_both_groups() -> Picture:
+    made = empty()
+    made.served |= {kinds.JOB, NodeSetPowerState.KIND}
+    return made
+
+
 def working_slurmcluster(nodeset: Manifest, cluster: Manifest, *, is_populated: bool = True) -> Picture:
     """The picture some seconds after somebody made these of the second API, and its Job has populated the root."""
-    made = empty()
-    made.served.add(kinds.JOB)
+    made = empty_of_both_groups()
     for body in (cluster, nodeset):
         made.put(read(body))
-    Play(made, OF_BOTH_GROUPS).run()
-    if is_populated:
-        [job_] = made.parts[kinds.JOB].values()
-        made.put_child(kinds.JOB, wire.replace(job_, body={**job_.body, "status": {"succeeded": 1}}))
-        Play(made, OF_BOTH_GROUPS).run()
+    play = Play(made, OF_BOTH_GROUPS)
+    play.kubernetes.populates = is_populated
+    play.run()
     return retold(made, reconcilers_=OF_BOTH_GROUPS)
+
+
+def existing(made: Picture, reconcilers_: Sequence[Reconciler[Any]] = RECONCILERS) -> Picture:
+    """The same when its pods and objects exist already, as the API server would have them."""
+    for type_, things in made.records.items():
+        for key, thing in list(things.items()):
+            if thing.metadata.uid.startswith(NEW):
+                things[key] = wire.replace(thing, metadata=_born(thing.metadata))
+        made.records[type_] = things
+    for children in made.parts.values():
+        for key, child in list(children.items()):
+            meta = _born(child.metadata)
+            body = {**child.body, "metadata": {**child.body["metadata"], "uid": meta.uid}}
+            children[key] = wire.replace(child, metadata=meta, body=body)
+    return retold(made, reconcilers_=reconcilers_)
+
+
+def _born(meta: Meta) -> Meta:
+    owners = tuple(wire.replace(owner, uid=owner.uid.replace(NEW, "old-")) for owner in meta.owner_references)
+    return wire.replace(meta, uid=meta.uid.replace(NEW, "old-"), owner_references=owners)
 
 
 def retold(

@@ -19,6 +19,7 @@ ON_A_CLUSTER = (
     "docs/guides/kubectl-slurm.md",
     "docs/guides/troubleshooting.md",
     "docs/guides/workers.md",
+    "docs/guides/rest.md",
     "docs/guides/high-availability.md",
     "docs/guides/topology.md",
     "docs/guides/accounting.md",
@@ -33,10 +34,12 @@ SECTIONS_ON_A_CLUSTER = {
     "docs/guides/upgrades.md": "Try it",
 }
 
-# Files that a reader writes: the first YAML of that page, or a file of the first ConfigMap in it.
+# Files that a reader writes: the first YAML of that page, a file of the first ConfigMap in it, or its first program.
 FILES = {
     "ha.yaml": ("docs/guides/high-availability.md", ""),
     "topology.yaml": ("docs/guides/topology.md", "topology.yaml"),
+    "token.yaml": ("docs/guides/rest.md", ""),
+    "hello-by-rest": ("docs/guides/rest.md", ""),
 }
 
 # On an API server without machines: whatever is installed is accepted there, and nothing has to start. In this order.
@@ -174,9 +177,9 @@ def as_typed(command: Block) -> str:
 
 
 def written_file(name: str) -> str:
-    """What a reader has in it: the first manifest of a page, or a file of its first ConfigMap."""
+    """What a reader has in it: the first manifest or program of a page, or a file of its first ConfigMap."""
     page, entry = FILES[name]
-    first = next(blocks("yaml", (ROOT / page,))).text
+    first = next(blocks("yaml" if "." in name else "python", (ROOT / page,))).text
     return next(yaml.safe_load_all(first))["data"][entry] if entry else first
 
 

@@ -17,6 +17,9 @@ from playwright.sync_api import Browser, Page, Request, sync_playwright
 CHROMIUM = "/usr/bin/chromium"
 FLAGS = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking")
 WIDTHS = (1300, 390)
+# A picture ends there: the longest pages are a hundred thousand pixels high, and take minutes to draw.
+TALLEST = 8000
+PATIENCE_MS = 120_000
 # Text that nobody can read: cut off by its own box, or beyond the edge of the window where nothing scrolls. The menu
 # and the search of a narrow window wait outside of it.
 CUT_OFF = """() => {
@@ -32,7 +35,8 @@ CUT_OFF = """() => {
     if (page.scrollWidth > innerWidth) found.push(`the page is ${page.scrollWidth} wide`);
     for (const element of document.body.querySelectorAll('*')) {
         const style = getComputedStyle(element);
-        if (!element.innerText?.trim() || !element.clientWidth || style.visibility === 'hidden') continue;
+        if (!element.innerText?.trim() || !element.clientWidth) continue;
+        if (!element.checkVisibility({checkOpacity: true, checkVisibilityCSS: true})) continue;
         if (waits(element) || style.display === 'inline') continue;
         const hides = ['hidden', 'clip'].includes(style.overflowX);
         if (hides && element.scrollWidth > element.clientWidth + 1) found.push(`${named(element)} is cut off`);
@@ -82,11 +86,13 @@ def _at(width: int, names: list[str], browser: Browser, address: str, pictures: 
         ),
     )
     for name in names:
-        page.goto(f"{address}/{name}", wait_until="load")
+        page.goto(f"{address}/{name}", wait_until="load", timeout=PATIENCE_MS)
         found += [f"{width}: {name}: {text}" for text in page.evaluate(CUT_OFF)]
         picture = pictures / f"{name.removesuffix('.html')}.png"
         picture.parent.mkdir(parents=True, exist_ok=True)
-        page.screenshot(path=picture, full_page=True)
+        height = min(page.evaluate("document.scrollingElement.scrollHeight"), TALLEST)
+        part = {"x": 0, "y": 0, "width": width, "height": height}
+        page.screenshot(path=picture, full_page=True, clip=part, timeout=PATIENCE_MS)
     if "index.html" in names and not _finds(page, f"{address}/index.html", "maxUnavailable"):
         found.append(f"{width}: the search finds nothing")
     context.close()
@@ -101,12 +107,14 @@ def _failed(width: int, request: Request) -> Iterator[str]:
 
 def _finds(page: Page, address: str, word: str) -> bool:
     """Whether the search of the site, which needs nothing from elsewhere, finds a page with that word."""
-    page.goto(address)
+    page.goto(address, timeout=PATIENCE_MS)
     if not page.query_selector(".md-search__input"):
         return True
     page.keyboard.press("/")
     page.keyboard.type(word)
-    return page.wait_for_selector(".md-search-result__link", state="attached", timeout=60_000) is not None
+    return (
+        page.wait_for_selector(".md-search-result__link", state="attached", timeout=PATIENCE_MS) is not None
+    )
 
 
 @contextmanager

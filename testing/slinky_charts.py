@@ -5,6 +5,7 @@ webhook, and the CRDs as a sub-chart with `crds.enabled`; `slurm` has a cluster 
 Names of objects, containers, labels and fields are those of its releases 1.0 to 1.3; there is no program behind them.
 """
 
+import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,33 @@ KINDS = {
     "Token": "tokens",
 }
 VERSION = "1.3.0"
+
+# The rules of the ClusterRole in their chart: an image that is swapped has these rights and no others.
+_KEEP = ["create", "delete", "get", "list", "patch", "update", "watch"]
+_CORE = ["configmaps", "events", "persistentvolumeclaims", "pods", "secrets", "services"]
+_OURS = [*KINDS.values()]
+_RULES: tuple[tuple[str, list[str], list[str]], ...] = (
+    ("", _CORE, _KEEP),
+    ("", ["nodes"], ["get", "list", "watch"]),
+    ("", ["pods/status"], ["get", "patch", "update"]),
+    ("", ["secrets/finalizers"], ["update"]),
+    ("apps", ["controllerrevisions", "deployments", "statefulsets"], _KEEP),
+    ("authentication.k8s.io", ["tokenreviews"], ["create"]),
+    ("authorization.k8s.io", ["subjectaccessreviews"], ["create"]),
+    ("coordination.k8s.io", ["leases"], ["create", "get", "patch", "update"]),
+    ("events.k8s.io", ["events"], ["create", "patch"]),
+    ("monitoring.coreos.com", ["servicemonitors"], _KEEP),
+    ("policy", ["poddisruptionbudgets"], _KEEP),
+    (GROUP, _OURS, _KEEP),
+    (GROUP, [f"{plural}/finalizers" for plural in _OURS], ["update"]),
+    (GROUP, [f"{plural}/status" for plural in _OURS], ["get", "patch", "update"]),
+)
+
+
+def rules() -> list[dict[str, Any]]:
+    """As they stand in the ClusterRole."""
+    return [{"apiGroups": [group], "resources": what, "verbs": verbs} for group, what, verbs in _RULES]
+
 
 _LABELS = """\
     helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
@@ -46,10 +74,7 @@ metadata:
   name: @name@
   labels:
 @labels@
-rules:
-  - apiGroups: [slinky.slurm.net]
-    resources: ["*"]
-    verbs: ["*"]
+rules: @rules@
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRoleBinding
@@ -132,6 +157,7 @@ def _program(name: str, container: str, value: str, args: str) -> str:
     ports = "ports: [{name: health, port: 8081}]"
     service = f"clusterIP: None\n  {ports}" if value == "operator" else ports.replace("8081", "443")
     text = _PROGRAM.replace("@labels@\n", _LABELS).replace("@service@", service)
+    text = text.replace("@rules@", json.dumps(rules()))
     for mark, word in {"name": name, "container": container, "value": value, "args": args}.items():
         text = text.replace(f"@{mark}@", word)
     return text

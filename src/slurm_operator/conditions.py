@@ -208,6 +208,7 @@ class Reason(StrEnum):
     STILL_READ = "StillRead"
     SUCCESS = "Success"
     SWITCHED = "Switched"
+    TAKEN_OVER = "TakenOver"
     TAKEOVER_REFUSED = "TakeoverRefused"
     TAKING_OVER = "TakingOver"
     TOKENS_REFUSED = "TokensRefused"

@@ -16,7 +16,7 @@ from slurm_local.machine.cell import born
 from slurm_local.paths import Paths
 from slurm_local.progress import PlainProgress, Progress, Quiet
 from slurm_local.start import Wanted, prepare, up
-from testing import prometheus, rights
+from testing import neighbours, prometheus, rights
 from testing.audit import audit_flags
 
 _MARK = "e2e"
@@ -32,6 +32,9 @@ def pytest_collection_finish(session: pytest.Session) -> None:
             image.operator_archive(paths, progress)
             if any("monitoring" in item.path.stem for item in session.items):
                 prometheus.rootfs()
+            for page, beside in neighbours.OF_TESTS.items():
+                if any(page == item.path.stem for item in session.items):
+                    neighbours.prepare(beside, paths)
 
 
 @pytest.fixture(scope="session")

@@ -105,10 +105,21 @@ class Helm:
             return 0
 
     def install_slurm(self) -> None:
-        """A Slurm cluster by its chart, until its workers are idle."""
+        """A Slurm cluster by its chart, until its workers are idle. Helm waits for what it made."""
         self.cluster.kubectl("create", "namespace", "slurm")
-        self("install", "slurm", str(CHARTS / "slurm"), "-n", "slurm", values=SLURM_VALUES)
+        wait = ("--wait", "--timeout", "300s")
+        self("install", "slurm", str(CHARTS / "slurm"), "-n", "slurm", *wait, values=SLURM_VALUES)
+        for what in ("controller/slurm", "restapi/slurm", "nodesets.slinky.slurm.net/slurm-worker-cpu"):
+            assert self.is_ready(what), f"helm --wait came back before {what} was ready"
         until(lambda: self.idle() == 2, 300, self._pods)
+
+    def is_ready(self, what: str) -> bool:
+        """By its status, which is about the spec as it is."""
+        found = self.get(what, "-n", "slurm")
+        status = found.get("status", {})
+        is_current = status.get("observedGeneration") == found["metadata"]["generation"]
+        ready = [one["status"] for one in status.get("conditions", ()) if one["type"] == "Ready"]
+        return is_current and ready == ["True"]
 
     def job(self, seconds: int) -> int:
         wrap = f"--wrap=srun sleep {seconds}"

@@ -15,6 +15,7 @@ from operator_rig import PROCESS_CONF, Slurm
 from slurm_local.image.images import slurm_image
 from slurm_operator.api.schema import codec
 from slurm_operator.api.shared.names import LABEL_HASH as HASH
+from slurm_operator.api.shared.names import slurm_node_set
 from slurm_operator.api.slinky.nodeset import NodeSet
 from slurm_operator.reconcilers.nodeset.creation.slinky_hash import patch, their_hash
 
@@ -23,6 +24,8 @@ SERVER = "slurm-controller"
 NEVER = "Never"
 CONF = PROCESS_CONF + "PartitionName=all Nodes=ALL Default=YES State=UP MaxTime=UNLIMITED\n"
 CONF_WITH_BACKUPS = "SlurmctldTimeout=10\n" + CONF
+
+FILES = ("slurm.key", "jwt.key")
 
 SLURMCTLD = {
     "ports": [{"name": "slurmctld", "containerPort": 6817, "protocol": "TCP"}],
@@ -46,19 +49,33 @@ class Inherited:
     With backups the slurmctlds share the claim `state`, and a standby is ready as soon as it lives.
     """
 
-    def __init__(self, slurm: Slurm, backups: int = 0) -> None:
-        self.slurm, self.backups = slurm, backups
+    def __init__(
+        self,
+        slurm: Slurm,
+        backups: int = 0,
+        nodeset: str = "cpu",
+        hostname: str = "cpu-",
+        keys: tuple[str, str] = ("keys", "keys"),
+    ) -> None:
+        """`hostname` is what the template says of host names, `keys` where slurm.key and jwt.key are."""
+        self.slurm, self.backups, self.name, self.hostname, self.secrets = (
+            slurm,
+            backups,
+            nodeset,
+            hostname,
+            keys,
+        )
         self.extra_conf = CONF_WITH_BACKUPS if backups else CONF
 
     def make(self) -> None:
         """Everything but our own kinds, which must be there: they own it all."""
-        self._create(*self._controller(), *self._restapi(), *self._shared(), *self._workers())
+        self.create(*self.controller(), *self._restapi(), *self._shared(), *self._workers())
 
-    def _create(self, *manifests: dict) -> None:
+    def create(self, *manifests: dict) -> None:
         text = json.dumps({"apiVersion": "v1", "kind": "List", "items": list(manifests)})
         self.slurm.cluster.kubectl("create", f"--field-manager={MANAGER}", "-f", "-", stdin=text)
 
-    def _owner(self, kind: str, name: str, *, is_controller: bool = True) -> list[dict]:
+    def owner(self, kind: str, name: str, *, is_controller: bool = True) -> list[dict]:
         found = json.loads(
             self.slurm.cluster.kubectl("get", kind, name, "-n", self.slurm.namespace, "-o", "json")
         )
@@ -71,6 +88,11 @@ class Inherited:
         return {
             "name": name, "namespace": self.slurm.namespace, "labels": marks, "ownerReferences": owner, **more,
         }  # fmt: skip
+
+    @property
+    def node_set(self) -> str:
+        """What Slurm calls the NodeSet: by the host names of its workers."""
+        return slurm_node_set(self.hostname, self.name)
 
     def slurm_conf(self) -> str:
         ns = self.slurm.namespace
@@ -85,14 +107,14 @@ class Inherited:
             "AuthAltParameters=jwt_key=/etc/slurm/jwt.key", "AuthInfo=use_client_ids",
             "SlurmctldParameters=enable_configless,reconfig_on_restart",
             "AccountingStorageType=accounting_storage/none", "#", "### NODESETS & PARTITIONS ###",
-            "NodeSet=cpu Feature=cpu", "#", "### EXTRA CONFIG ###", self.extra_conf,
+            f"NodeSet={self.node_set} Feature={self.node_set}", "#", "### EXTRA CONFIG ###", self.extra_conf,
         ]) + "\n"  # fmt: skip
 
     def _heads(self) -> list[str]:
         return [f"{SERVER}-{index}" for index in range(1 + self.backups)]
 
-    def _controller(self) -> list[dict]:
-        owner, marks = self._owner("controller", "slurm"), labels("slurmctld", "controller")
+    def controller(self) -> list[dict]:
+        owner, marks = self.owner("controller", "slurm"), labels("slurmctld", "controller")
         config = {"slurm.conf": self.slurm_conf()}
         selector = {key: marks[key] for key in ("app.kubernetes.io/name", "app.kubernetes.io/instance")}
         pod = {
@@ -105,6 +127,7 @@ class Inherited:
                     "slinky.slurm.net/slurm-config-hash": hashlib.sha256(
                         config["slurm.conf"].encode()
                     ).hexdigest(),
+                    **self._key_hashes(),
                 },
             },
             "spec": self._slurmctld_pod(selector),
@@ -126,6 +149,17 @@ class Inherited:
             },
         ]  # fmt: skip
 
+    def _key_hashes(self) -> dict[str, str]:
+        """Of the keys as they are: another one gives another slurmctld."""
+        where = ("-n", self.slurm.namespace, "-o", "json")
+        data = json.loads(self.slurm.cluster.kubectl("get", "secret", "keys", *where))["data"]
+        return {
+            f"slinky.slurm.net/{name.replace('.', '-')}-hash": hashlib.sha256(
+                base64.b64decode(text)
+            ).hexdigest()
+            for name, text in data.items()
+        }
+
     def _slurmctld_pod(self, selector: dict[str, str]) -> dict:
         ns, image = self.slurm.namespace, slurm_image("slurmctld")
         apart = {"labelSelector": {"matchLabels": selector}, "topologyKey": "kubernetes.io/hostname"}
@@ -135,8 +169,8 @@ class Inherited:
         }  # fmt: skip
         sources = [
             {"configMap": {"name": "slurm-config"}}, {"configMap": {"name": "files"}},
-            {"secret": {"name": "keys", "items": [{"key": "slurm.key", "path": "slurm.key"}]}},
-            {"secret": {"name": "keys", "items": [{"key": "jwt.key", "path": "jwt.key"}]}},
+            self._key("slurm.key"),
+            self._key("jwt.key"),
         ]  # fmt: skip
         return {
             "automountServiceAccountToken": False,
@@ -189,11 +223,11 @@ class Inherited:
         }
 
     def _restapi(self) -> list[dict]:
-        owner, marks = self._owner("restapi", "slurm"), labels("slurmrestd", "restapi")
+        owner, marks = self.owner("restapi", "slurm"), labels("slurmrestd", "restapi")
         selector = {key: marks[key] for key in ("app.kubernetes.io/name", "app.kubernetes.io/instance")}
         sources = [
             {"configMap": {"name": "slurm-config", "items": [{"key": "slurm.conf", "path": "slurm.conf"}]}},
-            {"secret": {"name": "keys", "items": [{"key": "slurm.key", "path": "slurm.key"}]}},
+            self._key("slurm.key"),
         ]
         probe = {"tcpSocket": {"port": "slurmrestd"}, "periodSeconds": 10, "failureThreshold": 6}
         container = {
@@ -230,7 +264,7 @@ class Inherited:
 
     def _shared(self) -> list[dict]:
         """The Service and the budget of all workers: owned by every NodeSet, and by none of them in charge."""
-        owner = self._owner("nodeset", "cpu", is_controller=False)
+        owner = self.owner("nodesets.slinky.slurm.net", self.name, is_controller=False)
         mine = {"slinky.slurm.net/cluster": "slurm"}
         budget = {"matchLabels": {**mine, "nodeset.slinky.slurm.net/pod-protect": "true"}}
         selector = {**mine, "app.kubernetes.io/name": "slurmd"}
@@ -244,31 +278,33 @@ class Inherited:
         ]  # fmt: skip
 
     def _workers(self) -> list[dict]:
-        owner = self._owner("nodeset", "cpu")
+        owner = self.owner("nodesets.slinky.slurm.net", self.name)
         nodeset = self.nodeset()
         revision = {
             "apiVersion": "apps/v1", "kind": "ControllerRevision", "revision": 1,
-            "metadata": self._meta(f"cpu-{their_hash(nodeset)}", {HASH: their_hash(nodeset)}, owner),
+            "metadata": self._meta(f"{self.name}-{their_hash(nodeset)}", {HASH: their_hash(nodeset)}, owner),
             "data": patch(nodeset.spec),
         }  # fmt: skip
-        return [revision, *(self._worker(number, owner, their_hash(nodeset)) for number in range(2))]
+        return [revision, *(self.worker(number, owner, their_hash(nodeset)) for number in range(2))]
 
     def nodeset(self) -> NodeSet:
         """As the API server has it."""
-        found = self.slurm.cluster.kubectl("get", "nodeset", "cpu", "-n", self.slurm.namespace, "-o", "json")
+        where = ("-n", self.slurm.namespace, "-o", "json")
+        found = self.slurm.cluster.kubectl("get", "nodesets.slinky.slurm.net", self.name, *where)
         return codec.read(NodeSet, json.loads(found))
 
-    def _worker(self, number: int, owner: list[dict], hash_: str) -> dict:
-        ns, name, image = self.slurm.namespace, f"cpu-{number}", slurm_image("slurmd")
-        marks = labels("slurmd", "worker", "cpu") | {
+    def worker(self, number: int, owner: list[dict], hash_: str) -> dict:
+        ns, name, image = self.slurm.namespace, f"{self.name}-{number}", slurm_image("slurmd")
+        host = f"{self.hostname}{number}"
+        marks = labels("slurmd", "worker", self.name) | {
             "slinky.slurm.net/cluster": "slurm", HASH: hash_,
             "nodeset.slinky.slurm.net/pod-name": name, "nodeset.slinky.slurm.net/pod-index": str(number),
-            "nodeset.slinky.slurm.net/pod-hostname": name, "nodeset.slinky.slurm.net/scaling-mode": "StatefulSet",
+            "nodeset.slinky.slurm.net/pod-hostname": host, "nodeset.slinky.slurm.net/scaling-mode": "StatefulSet",
         }  # fmt: skip
         path = {"httpGet": {"path": "/livez", "port": "slurmd"}, "periodSeconds": 10, "failureThreshold": 6}
         container = {
             "name": "slurmd", "image": image, "imagePullPolicy": NEVER,
-            "args": ["-Z", "--conf-server", f"{SERVER}.{ns}:6817", "--conf", "'Features=cpu'"],
+            "args": ["-Z", "--conf-server", f"{SERVER}.{ns}:6817", "--conf", f"'Features={self.node_set}'"],
             "env": [{"name": "POD_CPUS", "value": "0"}, {"name": "POD_MEMORY", "value": "0"}],
             "ports": [{"name": "slurmd", "containerPort": 6818, "protocol": "TCP"}],
             "startupProbe": path, "livenessProbe": path,
@@ -280,7 +316,7 @@ class Inherited:
                 {"name": "ledgers", "mountPath": "/ledgers"},
             ],
         }  # fmt: skip
-        key = {"secret": {"name": "keys", "items": [{"key": "slurm.key", "path": "slurm.key"}]}}
+        key = self._key("slurm.key")
         return {
             "apiVersion": "v1", "kind": "Pod",
             "metadata": self._meta(
@@ -288,7 +324,7 @@ class Inherited:
             ),
             "spec": {
                 "automountServiceAccountToken": False, "enableServiceLinks": False,
-                "hostname": name, "subdomain": "slurm-workers-slurm",
+                "hostname": host, "subdomain": "slurm-workers-slurm",
                 "dnsConfig": {"searches": [f"slurm-workers-slurm.{ns}.svc.cluster.local"]},
                 "tolerations": [{"key": "nodeset.slinky.slurm.net/worker", "operator": "Equal", "effect": "NoExecute"}],
                 "initContainers": [self._logfile(image, "slurmd")], "containers": [container],

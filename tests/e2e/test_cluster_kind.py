@@ -8,9 +8,13 @@ from e2e_pods import make_namespace
 from operator_rig import install, until
 
 from slurm_local.errors import LocalError
+from slurm_operator.api.shared import names
 from testing.examples import example
 
 pytestmark = pytest.mark.timeout(900)
+
+# The most that leaves room for a Service and for the label of a worker.
+LONGEST = "a-cluster-with-quite-a-long-name-of-52-characters-ab"
 
 # The machine under test need not give workers any privileges.
 HERE = {"isolation": "process"}
@@ -23,15 +27,15 @@ def operator(cluster, operator_image):
 
 
 class Demo:
-    """A Cluster `demo` in a namespace of its own."""
+    """A Cluster in a namespace of its own."""
 
-    def __init__(self, cluster, spec: dict) -> None:
-        self.cluster, self.namespace = cluster, f"demo-{uuid.uuid4().hex[:6]}"
+    def __init__(self, cluster, spec: dict, name: str = "demo") -> None:
+        self.cluster, self.namespace, self.name = cluster, f"demo-{uuid.uuid4().hex[:6]}", name
         make_namespace(cluster, self.namespace)
         self.apply(spec)
 
     def manifest(self, spec: dict) -> dict:
-        metadata = {"name": "demo", "namespace": self.namespace}
+        metadata = {"name": self.name, "namespace": self.namespace}
         return {"apiVersion": "slinky.slurm.net/v1beta1", "kind": "Cluster", "metadata": metadata, "spec": {**HERE, **spec}}  # fmt: skip
 
     def apply(self, spec: dict) -> None:
@@ -42,7 +46,7 @@ class Demo:
 
     @property
     def status(self) -> dict:
-        return json.loads(self.get("cluster/demo", "-o", "json")).get("status") or {}
+        return json.loads(self.get(f"cluster/{self.name}", "-o", "json")).get("status") or {}
 
     def told(self) -> str:
         """What it says about itself; for messages of tests."""
@@ -54,7 +58,8 @@ class Demo:
         until(lambda: self.status.get("isReady") is True, 300, lambda: f"Ready: {self.told()}")
 
     def run(self, *command: str) -> str:
-        where = ("exec", "-n", self.namespace, "demo-controller-0", "-c", "slurmctld", "--", "timeout", "30")
+        head = names.controller_pod(self.name, 0)
+        where = ("exec", "-n", self.namespace, head, "-c", "slurmctld", "--", "timeout", "30")
         return self.cluster.kubectl(*where, *command, timeout_s=60)
 
     def ran(self, job: int) -> bool:
@@ -118,6 +123,18 @@ def test_a_cluster_that_is_deleted_lets_its_jobs_end_first(operator):
     until(lambda: "waiting for Controller demo" in demo.told(), 60, demo.told)
     hold(demo, [])
     until(lambda: "demo" not in demo.get("clusters", "--no-headers"), 120, demo.told)
+
+
+@pytest.mark.full
+def test_a_cluster_with_the_longest_name_runs_a_job_on_workers_that_find_each_other(operator):
+    demo = Demo(operator, example("cluster-smallest"), name=LONGEST)
+    demo.wait_ready()
+    until(lambda: demo.status.get("nodes", {}).get("idle") == 2, 120, demo.told)
+
+    demo.run_a_job()
+    found = demo.run("srun", "--nodes=1", "getent", "hosts", f"{LONGEST}-cpu-1").split()
+    assert found[1].startswith(f"{LONGEST}-cpu-1.{names.worker_service(LONGEST)}."), found
+    operator.kubectl("delete", "cluster", LONGEST, "-n", demo.namespace, "--timeout=180s", timeout_s=200)
 
 
 @pytest.mark.full

@@ -22,8 +22,7 @@ from slurmcluster_rig import (
     running,
 )
 
-from slurm_local import image, shared_root_cluster
-from slurm_local.errors import LocalError
+from slurm_local import image
 from slurm_local.progress import Quiet
 
 # The first test waits for images to be made where there are none.
@@ -327,14 +326,6 @@ def test_slurms_files_that_root_replaces_in_the_root_are_written_again(slurm):
     slurm.wait_idle(FIRST, SECOND)
 
 
-def _has_programs(slurm: SharedRootSlurm) -> bool:
-    """Not while slurmctld starts again."""
-    try:
-        return "power_resume.sh" in slurm.beside_slurmctld("scontrol", "show", "config")
-    except LocalError:
-        return False
-
-
 def is_running(pod: dict) -> bool:
     return pod["status"].get("phase") == "Running" and "deletionTimestamp" not in pod["metadata"]
 
@@ -420,27 +411,3 @@ def test_a_cluster_that_is_deleted_leaves_its_root_and_its_keys(slurm):
     # The same manifests find both again.
     slurm.start()
     assert slurm.run("cat", "/home/stays") == "stays\n"
-
-
-@pytest.mark.minutes
-def test_a_job_starts_only_its_own_ephemeral_worker_and_idle_time_removes_it(slurm):
-    """The pods of other workers stay, and so does the record of the one that is switched off."""
-    wanted = shared_root_cluster.nodeset(5, name="burst")
-    wanted["spec"] |= {"ephemeralNodes": True, "initialNumberEphemeralNodes": 0}
-    power = {"suspendTime": 20, "resumeTimeout": 300}
-    slurm.kubectl("patch", f"slurmclusters.{GROUP}", CLUSTER, "--type=merge", "-p", json.dumps({"spec": {"slurmConfig": power}}))  # fmt: skip
-    slurm.cluster.apply([wanted])
-    every = {f"burst-{number}": "idle~" for number in range(5)}
-    off = {FIRST: "idle", SECOND: "idle", **every}
-    until(lambda: slurm.node_states() == off, 300, lambda: f"{slurm.node_states()} {slurm.told()}")
-    # slurmctld starts again once, with programs to call, and power-manager beside it.
-    until(lambda: _has_programs(slurm), 300, slurm.told)
-
-    job = slurm.submit("burst-3", "sleep 5")
-    until(lambda: "burst-3" in slurm.pods(), 60, slurm.power)
-    assert slurm.pods() == {FIRST, SECOND, "burst-3"}
-    until(lambda: slurm.job_state(job) == "COMPLETED", 180, slurm.power)
-
-    until(lambda: slurm.pods() == {FIRST, SECOND}, 180, slurm.power)
-    until(lambda: slurm.node_states() == off, 180, lambda: str(slurm.node_states()))
-    assert slurm.get(f"nodesetpowerstates.{GROUP}/burst")["spec"]["activeNodes"] == []

@@ -1,12 +1,14 @@
 """Pods of workers that somebody deletes: refused, and where it is forced, not without a word."""
 
 import re
+import subprocess
 
 import pytest
 from job_ledger import Ledger
 from operator_rig import Slurm, until
+from test_kubectl_use import PROGRAM
 from test_slurm_workers import cluster_of, operator, slurm
-from worker_changes import wait_draining
+from worker_changes import is_terminating, wait_draining
 
 from slurm_local.errors import LocalError
 from slurm_local.kubernetes.api_call import Refused
@@ -123,3 +125,37 @@ def test_past_the_refusal_a_deleted_pod_takes_its_job_along_when_its_grace_perio
 def graces(slurm: Slurm) -> list[str]:
     path = "jsonpath={.items[*].spec.terminationGracePeriodSeconds}"
     return slurm.kubectl("get", "pods", "-l", "app.kubernetes.io/name=slurmd", "-o", path).split()
+
+
+@pytest.mark.full
+def test_explain_says_that_the_namespace_is_being_deleted_and_when_its_worker_ends(operator):
+    with cluster_of(operator) as slurm:
+        job = Ledger(slurm, "--exclusive")
+        operator.kubectl("delete", "namespace", slurm.namespace, "--wait=false")
+        until(
+            lambda: is_terminating(slurm, job.node),
+            120,
+            lambda: f"its pod to be asked to end: {slurm.pods()}",
+        )
+
+        latest = slurm.kubectl("get", "pod", job.node, "-o", "jsonpath={.metadata.deletionTimestamp}")
+        for what in ("nodeset/cpu", f"pod/{job.node}"):
+            told = explained(slurm, what)
+            assert f"Namespace {slurm.namespace}" in told
+            assert "has been deleted by somebody, and is being taken apart" in told
+            assert (
+                f"ends when its jobs are done, and at {latest.replace('T', ' ').rstrip('Z')} UTC at the latest."
+                in told
+            )
+            assert "slurmctld runs" not in told
+        assert job.is_running()
+        job.wait_ended_by_itself(is_booked=False)
+
+
+def explained(slurm: Slurm, what: str) -> str:
+    """What `kubectl slurm explain` says, in one line."""
+    where = ("-n", slurm.namespace, "--kubeconfig", str(slurm.cluster.kubeconfig))
+    done = subprocess.run(
+        [PROGRAM, "explain", what, *where], text=True, capture_output=True, check=False, timeout=120
+    )
+    return " ".join((done.stdout + done.stderr).split())

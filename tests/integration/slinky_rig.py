@@ -6,7 +6,7 @@ from typing import Any
 
 from slurm_operator.api import KINDS as OUR_KINDS
 from slurm_operator.manifests import kinds
-from testing import slinky
+from testing import slinky, slinky_charts
 from testing.control_plane import Plane
 
 OURS = ("Controller", "RestApi", "NodeSet", "LoginSet", "Accounting", "Token")
@@ -83,33 +83,10 @@ def templates(plane: Plane, ns: str) -> dict[str, Any]:
     return {one["metadata"]["name"]: one["spec"]["template"] for one in found}
 
 
-# The rules of the ClusterRole in Slinky's chart: an image that is swapped has these rights and no others.
-_KEEP = ["create", "delete", "get", "list", "patch", "update", "watch"]
-_KINDS = [kind.KIND.plural for kind in OUR_KINDS if kind.KIND.kind != "Cluster"]
-_CORE = ["configmaps", "events", "persistentvolumeclaims", "pods", "secrets", "services"]
-RULES = (
-    ("", _CORE, _KEEP),
-    ("", ["nodes"], ["get", "list", "watch"]),
-    ("", ["pods/status"], ["get", "patch", "update"]),
-    ("", ["secrets/finalizers"], ["update"]),
-    ("apps", ["controllerrevisions", "deployments", "statefulsets"], _KEEP),
-    ("authentication.k8s.io", ["tokenreviews"], ["create"]),
-    ("authorization.k8s.io", ["subjectaccessreviews"], ["create"]),
-    ("coordination.k8s.io", ["leases"], ["create", "get", "patch", "update"]),
-    ("events.k8s.io", ["events"], ["create", "patch"]),
-    ("monitoring.coreos.com", ["servicemonitors"], _KEEP),
-    ("policy", ["poddisruptionbudgets"], _KEEP),
-    ("slinky.slurm.net", _KINDS, _KEEP),
-    ("slinky.slurm.net", [f"{plural}/finalizers" for plural in _KINDS], ["update"]),
-    ("slinky.slurm.net", [f"{plural}/status" for plural in _KINDS], ["get", "patch", "update"]),
-)
-
-
 def swapped_operator(plane: Plane, user: str) -> Path:
     """A kubeconfig for a manager with the rights that Slinky's chart gives."""
     rbac, name = "rbac.authorization.k8s.io", f"slinky-{user}"
-    rules = [{"apiGroups": [group], "resources": what, "verbs": verbs} for group, what, verbs in RULES]
-    role = {"metadata": {"name": name}, "rules": rules}
+    role = {"metadata": {"name": name}, "rules": slinky_charts.rules()}
     binding = {
         "metadata": {"name": name},
         "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": name},

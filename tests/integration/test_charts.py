@@ -237,6 +237,22 @@ def test_roles_are_made_by_somebody_else_where_rbac_is_off():
     assert not any(kind == "ServiceAccount" for kind, _ in made)
 
 
+@pytest.mark.parametrize("namespaces", ["", "red, blue"])
+def test_the_right_to_run_commands_in_pods_is_given_only_where_it_is_asked_for(namespaces):
+    def given(**rbac: bool) -> set[str]:
+        made = objects(rendered("slurm-operator", {"rbac": rbac, "operator": {"namespaces": namespaces}}))
+        return {
+            name
+            for (kind, name), one in made.items()
+            if kind in ("Role", "ClusterRole")
+            and any("pods/exec" in rule.get("resources", ()) for rule in one["rules"])
+        }
+
+    assert given() == set()
+    roles = {"red/slurm-operator-clusters", "slurm-operator-clusters"} if namespaces else {"slurm-operator"}
+    assert {name.replace("blue/", "red/") for name in given(podsExec=True)} == roles
+
+
 def test_no_flag_says_what_is_so_anyway():
     """Because flags win over the environment and over settings."""
     made = objects(rendered("slurm-operator", {}))

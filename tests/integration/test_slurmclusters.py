@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 
 import pytest
+import yaml
 from click.testing import CliRunner, Result
 from kinds_rig import (
     apply,
@@ -176,6 +177,27 @@ def test_kubectl_slurm_shows_and_explains_it_as_one_cluster(plane, ns, tmp_path)
         told = asked("explain", what)
         assert told.exit_code == 0, told.output
         assert "shared root" in " ".join(told.stdout.split())
+
+
+def test_a_new_cluster_is_planned_to_its_first_workers_and_not_made(plane, ns):
+    reader = str(plane.kubeconfig_for(f"planner-{ns}", "system:masters"))
+    image = {"repository": OURS.format(daemon="slurmd").rpartition(":")[0], "tag": "26.05"}
+    bodies = (
+        with_our_images(manifest("SlurmCluster", "smallest", spec__slurmNodes__login__size=1)),
+        manifest("NodeSet", "cpu", spec__clusterName="smallest", spec__replicas=2, spec__slurmd__image=image),
+    )
+    for body in bodies:
+        body["metadata"]["namespace"] = ns
+    words = ["plan", "-f", "-", "-o", "json", "-n", ns, "--kubeconfig", reader]
+    told = CliRunner().invoke(kubectl_slurm, words, input=yaml.safe_dump_all(bodies))
+
+    assert told.exit_code == 0, told.output
+    found = json.loads(told.stdout)
+    made = {f"{one['kind']} {one['name']}" for one in found["created"]}
+    assert {"Controller smallest", "Job smallest-populate-jail", "Pod cpu-0", "Pod cpu-1"} <= made
+    assert found["stuck"] == found["refused"] == []
+    assert get(plane, ns, CLUSTERS, "smallest") is None
+    assert not [one for one in writes_by(plane, f"planner-{ns}") if "dryRun=All" not in one]
 
 
 def test_deleted_it_takes_its_parts_along_and_keeps_keys(plane, ns, tmp_path):

@@ -46,6 +46,8 @@ class Promises:
         self.world.steps += 1
         if kind != kinds.POD or who != OPERATOR or old is None:
             return
+        if new is not None and _phase(new) == "ready" != _phase(old):
+            self._check_ready(old["metadata"]["uid"], old["metadata"]["name"])
         before, after = (
             old["metadata"].get("deletionTimestamp"),
             new and new["metadata"].get("deletionTimestamp"),
@@ -81,6 +83,16 @@ class Promises:
         if jobs:
             told = ", ".join(f"job {job.job_id} ({'+'.join(job.words)})" for job in jobs)
             self.world.broken(f"{what} under {told}")
+
+    def _check_ready(self, uid: str, pod: str) -> None:
+        """What tools are told of a worker that is being updated."""
+        process = self.world.machines.processes.get(uid)
+        lifted = self.deeds.lifted.get(process.hostname) if process is not None else None
+        jobs = self.world.machines.jobs_in(uid)
+        if lifted is not None and self.world.loop.time() - lifted < FENCE_SECONDS:
+            jobs = [job for job in jobs if not self._let_in_by(job, lifted)]
+        if jobs:
+            self.world.broken(f"pod {pod} is called ready to be replaced under job {jobs[0].job_id}")
 
     def _let_in_by(self, job: Job, lifted: float) -> bool:
         """It started in the seconds after somebody lifted the drain that kept jobs away."""
@@ -226,6 +238,10 @@ def _wanted(spec: Object) -> int:
     """How many numbered workers are asked for."""
     listed = spec.get("ordinals")
     return int(spec.get("replicas", 1)) if listed is None else len(listed)
+
+
+def _phase(pod: Object) -> str:
+    return str((pod["metadata"].get("labels") or {}).get(names.UPDATE_PHASE, ""))
 
 
 def _has_its_time(pod: Object | None) -> bool:

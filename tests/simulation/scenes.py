@@ -69,7 +69,7 @@ WORKERS_ON_A_ROOT = replace(
 )
 
 # Fields of a NodeSet of the second API that a story may begin with.
-EPHEMERAL = ("ephemeralNodes", "initialNumberEphemeralNodes")
+OF_THE_SECOND_API = ("ephemeralNodes", "initialNumberEphemeralNodes", "updateStrategy")
 
 Wish = tuple[Kind, Object]
 
@@ -151,7 +151,7 @@ class Scene:
         server.create(Controller.KIND, {"metadata": meta, "spec": {}}, HUMAN)
         server.create(kinds.SECRET, {**_meta("jwt"), "data": {"key": PASSWORD}}, HUMAN)
         wanted = shared_root.nodeset("gpu", int(str(dict(self.nodeset)["replicas"])))
-        more = {name: value for name, value in self.nodeset if name in EPHEMERAL}
+        more = {name: value for name, value in self.nodeset if name in OF_THE_SECOND_API}
         wanted["spec"] |= more
         server.create(shared_root.Front.KIND, wanted, HUMAN)
 

@@ -8,6 +8,7 @@ import pytest
 from rest_rig import cluster_of, seen, until
 
 from slurm_operator.api.nebius import ActiveCheck, names
+from slurm_operator.manifests import kinds
 from slurm_operator.manifests.objects import Unread
 from slurm_operator.slurm.jobs.ended import EndedJob
 from slurm_operator.slurm.snapshot import Snapshot
@@ -115,6 +116,52 @@ async def test_the_brake_and_a_person_with_real_nodes(slurm: SlurmDaemons) -> No
         await done(cluster, plan)
         assert all("DRAIN" in slurm.node_states(f"w-{number}") for number in (0, 1))
         assert patched(plan)[0][names.UNHANDLED_JOB_IDS] == ""
+
+
+async def test_what_depends_on_a_check_whose_job_failed_submits_nothing(slurm: SlurmDaemons) -> None:
+    """a, then b, then c; the job of b fails. When b is run again and passes, c runs."""
+    there = checks.world(check("a"), check("b", dependsOn=["a"]), check("c", dependsOn=["b"]))
+    async with cluster_of(slurm) as cluster:
+        cluster.request_polling("test", soon=True)
+        jobs: list[int] = []
+
+        async def passes() -> dict[str, str]:
+            """How each check ended, after some passes over all of them."""
+            await ended(cluster, *jobs)
+            look(there, cluster, *jobs)
+            for name in "abcabc":
+                await done(cluster, decide(there, name)[1])
+                passed(look(there, cluster, *jobs), name)
+            every = {name: told(there, name) for name in "abc"}
+            return {name: one["slurmJobsStatus"].get("lastRunStatus", "") for name, one in every.items()}
+
+        def submits(run: str, script: str, worker: str) -> None:
+            """As the pod of this Job does."""
+            jobs.append(slurm.submit(script, f"--nodelist={worker}"))
+            with_run(there, run[0], ids=str(jobs[-1]), run=run, made_at=datetime.now(UTC))
+
+        def runs() -> set[str]:
+            return {job.metadata.name for job in there.children_.get(kinds.JOB, ())}
+
+        await until(lambda: seen(cluster) is not None, "a first look")
+        await passes()
+        assert runs() == {"a-initial-run"}
+        submits("a-initial-run", "exit 0", "w-0")
+        assert (await passes())["a"] == "Complete"
+        assert runs() == {"a-initial-run", "b-initial-run"}
+
+        submits("b-initial-run", "exit 4", "w-1")
+        assert await passes() == {"a": "Complete", "b": "Failed", "c": "Skipped"}
+        assert told(there, "c")["skippedBy"] == ["b"]
+        assert "c-initial-run" not in runs()
+        reason = f"Reason=[node_problem] b: job {jobs[-1]} [slurm_job]"
+        assert reason in slurm.run("scontrol", "show", "node", "w-1")
+
+        slurm.run("scontrol", "update", "nodename=w-1", "state=resume")
+        submits("b-again", "exit 0", "w-1")
+        assert (await passes())["b"] == "Complete"
+        assert "c-initial-run" in runs()
+        assert "DRAIN" not in slurm.node_states("w-1")
 
 
 async def test_a_reservation_is_made_for_a_node_and_removed(slurm: SlurmDaemons) -> None:

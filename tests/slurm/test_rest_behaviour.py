@@ -288,6 +288,51 @@ async def test_the_slurm_key_is_changed_under_a_running_job(new_slurm: Callable[
         slurmd.stop()
 
 
+async def test_slurmctld_with_a_key_and_workers_with_a_ring_of_it_understand_each_other(
+    new_slurm: Callable[..., SlurmDaemons],
+) -> None:
+    """As after the way back to an operator that mounts the key alone."""
+    slurm = new_slurm()
+    slurm.reset("w-0", "w-1")
+    key = slurm.head.slurm_key
+    ours, _ = slurm.workers.values()
+    give(ours.box, "slurm.jwks", jwks(key), (0, 0))
+    slurmd = told_where_the_keys_are(ours)
+    job = await running(slurm, "--nodes=2", "--mem=10")
+
+    slurm.slurmctld.stop()
+    slurm.slurmctld.start()
+
+    await until(lambda: slurm.job_state(job) == "RUNNING", "the job to be found running")
+    await a_new_job_runs(slurm)
+    slurm.run("scancel", str(job))
+    await until(lambda: slurm.node_states("w-0") == {"IDLE", "DYNAMIC_NORM"}, "the job to be cleaned up")
+    slurmd.stop()
+
+
+async def test_slurmctld_that_knows_only_the_new_key_hears_nothing_of_workers_that_sign_with_the_old_one(
+    new_slurm: Callable[..., SlurmDaemons],
+) -> None:
+    """Why the way back to an operator that mounts the key alone has to wait for a change of the key."""
+    slurm = new_slurm()
+    slurm.reset("w-0", "w-1")
+    old, new = slurm.head.slurm_key, secrets.token_bytes(1024)
+    for worker in slurm.workers.values():
+        give(worker.box, "slurm.jwks", jwks(old, new), (0, 0))
+    slurmds = [told_where_the_keys_are(worker) for worker in slurm.workers.values()]
+    await a_new_job_runs(slurm)
+
+    slurm.slurmctld.stop()
+    give(slurm.head.box, "slurm.key", new, (401, 401))
+    slurm.slurmctld.start()
+
+    probe = slurm.submit("true", "--nodes=2", "--mem=10")
+    await asyncio.sleep(20)
+    assert slurm.job_state(probe) != "COMPLETED"
+    for slurmd in slurmds:
+        slurmd.stop()
+
+
 def told_where_the_keys_are(worker: Worker) -> Daemon:
     """The worker's slurmd, restarted."""
     worker.slurmd.stop()

@@ -92,6 +92,8 @@ def _marks(ours: Modules) -> Iterator[str]:
 def _names() -> Iterator[tuple[str, str]]:
     """What every function of `names` makes of the names of its own arguments."""
     for name, make in inspect.getmembers(names, inspect.isfunction):
+        if name.startswith("_"):
+            continue
         parameters = inspect.signature(make).parameters.values()
         yield name, str(make(*(0 if one.annotation is int else one.name for one in parameters)))
 

@@ -24,6 +24,11 @@ class GoBuild:
     minutes: str
     stamp: tuple[str, ...] = ()
     renamed: tuple[tuple[str, str], ...] = ()
+    pins: Path | None = None  # Where go.mod and go.sum lie, if not in this package.
+
+    @property
+    def files(self) -> Path:
+        return self.pins or module_files(self.module)
 
 
 _KUBE_STAMP = "k8s.io/component-base/version"
@@ -77,7 +82,7 @@ def is_built(build: GoBuild, paths: Paths) -> bool:
 
 def directory_of(build: GoBuild, toolchain: Go, paths: Paths) -> Path:
     """A directory of its own for everything that makes the programs different."""
-    files = module_files(build.module)
+    files = build.files
     pins = [(files / "go.mod").read_text(), (files / "go.sum").read_text(), *build.stamp]
     digest = hashlib.sha256("\n".join(pins).encode()).hexdigest()[:8]
     return paths.builds / f"{build.module}-{build.version}-go{toolchain.version}-{digest}"
@@ -91,7 +96,7 @@ def _compile(
     source = directory / "source"
     source.mkdir(exist_ok=True)
     for name in ("go.mod", "go.sum"):
-        (source / name).write_bytes((module_files(build.module) / name).read_bytes())
+        (source / name).write_bytes((build.files / name).read_bytes())
 
     step.say("fetching sources")
     total = len(_lines([str(program), "list", "-deps", "tool"], source, environment, step))

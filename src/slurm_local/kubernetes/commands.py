@@ -38,6 +38,9 @@ class Certificates:
         self.admin = self.authority.issue("admin", "admin", groups=["system:masters"])
         self.etcd_authority = Authority(directory, "etcd-ca")
         self.etcd = self.etcd_authority.issue("etcd", "etcd", hosts=["localhost", "127.0.0.1"])
+        # API servers behind ours (metrics-server, KEDA's) believe this authority who is asking.
+        self.proxy_authority = Authority(directory, "front-proxy-ca")
+        self.proxy = self.proxy_authority.issue("front-proxy-client", "front-proxy-client")
         self.tokens = signing_pair(directory, "service-accounts")
 
     @property
@@ -99,6 +102,13 @@ def api_server(
         f"--kubelet-client-certificate={pki.admin.certificate}",
         f"--kubelet-client-key={pki.admin.key}",
         "--kubelet-preferred-address-types=InternalIP",
+        f"--requestheader-client-ca-file={pki.proxy_authority.pair.certificate}",
+        "--requestheader-allowed-names=front-proxy-client",
+        "--requestheader-username-headers=X-Remote-User",
+        "--requestheader-group-headers=X-Remote-Group",
+        "--requestheader-extra-headers-prefix=X-Remote-Extra-",
+        f"--proxy-client-cert-file={pki.proxy.certificate}",
+        f"--proxy-client-key-file={pki.proxy.key}",
         *extra,
     ]
 

@@ -22,7 +22,7 @@ from slurm_operator.api.slinky.controller import Controller
 from slurm_operator.clock import PassClock, SystemClock
 from slurm_operator.insight.logs import crashes
 from slurm_operator.insight.logs.choice import Stream, Wanted
-from slurm_operator.insight.operator_pods import operator_pods, running_operator, told_images
+from slurm_operator.insight.operator_pods import is_away, operator_pods, running_operator, told_images
 from slurm_operator.insight.slurm.proxy import slurm_through
 from slurm_operator.insight.world_snapshot import Picture
 from slurm_operator.kube import envelope
@@ -86,6 +86,7 @@ class Sight:
     images: Mapping[str, str] = field(default_factory=named_images)
     user: str = ""  # Who looks, where that was asked.
     operator: str = ""  # That none runs, or one of another version.
+    is_operator_away: bool = False  # None runs that one can see.
     limited: dict[ObjectKey, Limited] = field(default_factory=dict)
     jobs: dict[ObjectKey, tuple[JobDetail, ...]] = field(default_factory=dict)
     booked: dict[ObjectKey, tuple[AccountedJob, ...]] = field(default_factory=dict)
@@ -113,6 +114,7 @@ class Looker:
                 told_images(pods),
                 running_operator(pods, slurm_operator.__version__),
             )
+            sight.is_operator_away = is_away(pods)
         await asyncio.gather(
             *(
                 self._list(

@@ -54,6 +54,11 @@ async def operator_pods(client: Client, namespace: str) -> list[OperatorPod]:
     return [decode(item) async for page in client.list_pages(selection) for item in page.items]
 
 
+def is_away(pods: Iterable[OperatorPod]) -> bool:
+    """Whether no operator is there."""
+    return not any(pod.spec.containers for pod in pods)
+
+
 def running_operator(pods: Iterable[OperatorPod], own_version: str) -> str:
     """What to tell about the operator: that none runs, or that it is of another version; else nothing."""
     images = [container.image for pod in pods for container in pod.spec.containers]

@@ -212,6 +212,11 @@ SECURE_METRICS: Final = (
 )
 
 
+# To see whether a step runs in a worker that Slurm has forgotten; optional, for it lets the operator run commands
+# in pods. `create` is for servers from 1.35 on, which ask for it whatever the method.
+FORGOTTEN_WORKERS: Final = (Right(group="", resources=("pods/exec",), verbs=("create", "get")),)
+
+
 # What the webhook looks up before it answers: files and volumes that a manifest names, and others like it.
 WEBHOOK_LOOKUPS: Final = (
     Right(group="", resources=("configmaps", "persistentvolumeclaims"), verbs=("get",)),

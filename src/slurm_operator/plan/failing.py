@@ -18,6 +18,11 @@ def errors(outcome: Outcome) -> str:
     return _listed(sorted({failure.error for failure in outcome.failed}))
 
 
+def retried(outcome: Outcome) -> str:
+    """The errors, and that all of it is tried again."""
+    return f"{_sentence_of(errors(outcome))} It is tried again."
+
+
 def degraded(
     outcome: Outcome, otherwise: Condition, reason: str = "WriteFailed", more: str = ""
 ) -> Condition:
@@ -25,7 +30,13 @@ def degraded(
     if not outcome.failed:
         return otherwise
     beside = f" Besides: {otherwise.message}" if otherwise.status is Truth.TRUE else ""
-    return true(DEGRADED, reason, f"{failures_text(outcome)}{more}{beside}")
+    told = failures_text(outcome)
+    return true(DEGRADED, reason, f"{_sentence_of(told) if more or beside else told}{more}{beside}")
+
+
+def _sentence_of(text: str) -> str:
+    """With its full stop, as something follows: the API server's own words have none."""
+    return text if text.endswith((".", "!", "?")) else f"{text}."
 
 
 def _sentence(failure: Failure) -> str:

@@ -1,10 +1,11 @@
-"""Twenty-five things that go wrong: `explain` names the true cause and the remedy, and all is well after the repair."""
+"""Things that go wrong: `explain` names the true cause and the remedy, and all is well after the repair."""
 
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,8 +18,9 @@ from slurm_operator.api.slinky.cluster import Cluster
 from slurm_operator.api.slinky.controller import Controller
 from slurm_operator.api.slinky.nodeset import NodeSet
 from slurm_operator.api.slinky.token import Token
+from slurm_operator.insight.collect import Unseen
 from slurm_operator.insight.drain.decide import undraining
-from slurm_operator.insight.explain.chain import Case, NotThere
+from slurm_operator.insight.explain.chain import Case, Explanation, NotThere
 from slurm_operator.insight.explain.lookup import explain
 from slurm_operator.insight.forecast.simulate import Play
 from slurm_operator.insight.logs import crashes
@@ -290,14 +292,14 @@ SECURITY = 'pods "demo-controller-0" is forbidden: violates PodSecurity "restric
 NO_RIGHT = 'create Pod ns/demo-cpu-1: pods is forbidden: User "system:serviceaccount:slurm-operator:manager" cannot create resource "pods" in API group "" in the namespace "ns"'
 
 FAULTS: dict[str, Fault] = {
-    "missing-secret": Fault("cluster/demo", missing_secret, "Secret 'db'", "Make the Secret"),
+    "missing-secret": Fault("cluster/demo", missing_secret, "Secret 'db'", "Create the Secret"),
     "wrong-key": Fault("cluster/demo", wrong_key, "has no entry 'password' (it has: pass)", "Add the entry"),
     "bad-image": Fault("nodeset/demo-cpu", bad_image, "slurmd:typo", "Correct the image"),
-    "no-node-fits": Fault("nodeset/demo-cpu", no_node_fits, "Insufficient cpu", "ask for less"),
-    "volume-pending": Fault("cluster/demo", volume_pending, "no StorageClass 'fast'", "Make StorageClass"),
+    "no-node-fits": Fault("nodeset/demo-cpu", no_node_fits, "Insufficient cpu", "Ask for less"),
+    "volume-pending": Fault("cluster/demo", volume_pending, "no StorageClass 'fast'", "Create StorageClass"),
     "database-down": Fault("cluster/demo", database_says("ERROR 2003: no answer"), "does not answer", "Start the database"),
     "wrong-grant": Fault("accounting/demo", database_says("ERROR 1044 (42000): Access denied for user 'slurm'@'%' to database"), "GRANT ALL", "Run the GRANT"),
-    "slurmctld-crash": Fault("cluster/demo", slurmctld_crash, "Can not recover assoc_usage state", "See in the log"),
+    "slurmctld-crash": Fault("cluster/demo", slurmctld_crash, "Can not recover assoc_usage state", "log of slurmctld says why"),
     "config-refused": Fault("cluster/demo", config_refused, "line 1 of spec.extraConf of Cluster demo", "edit cluster demo"),
     "worker-does-not-register": Fault("nodeset/demo-cpu", does_not_register, "slurmctld does not know it", "log of slurmd"),
     "gres-mismatch": Fault("nodeset/demo-cpu", gres_mismatch, "GRES gpu: 4 by extraConf, 3 in Slurm", "Make both say the same"),
@@ -342,8 +344,8 @@ def namespace_goes(made: Picture) -> None:
 
 # Nobody can ask slurmctld any more, and that is no trouble of slurmctld's.
 ENDING = {
-    "namespace-goes": Fault("nodeset/demo-cpu", namespace_goes, "has been deleted by somebody", "Save the results of running jobs"),
-    "namespace-goes-cluster": Fault("cluster/demo", namespace_goes, "has been deleted by somebody", "Save the results of running jobs"),
+    "namespace-goes": Fault("nodeset/demo-cpu", namespace_goes, "has been terminating since", "Save the results of running jobs"),
+    "namespace-goes-cluster": Fault("cluster/demo", namespace_goes, "has been terminating since", "Save the results of running jobs"),
     "namespace-goes-pod": Fault("pod/demo-cpu-0", namespace_goes, "ends when its jobs are done, and at 2026-01-01 13:00:00 UTC at the latest", "Save the results"),
     "namespace-goes-kept": Fault("pod/demo-cpu-1", namespace_goes, "is kept as long as a job may run there", "Save the results"),
 }  # fmt: skip
@@ -607,6 +609,24 @@ def test_an_object_that_nobody_looks_at_asks_for_the_operator(healthy: Picture) 
     assert "kubectl slurm doctor -n ns" in found.remedy.commands
 
 
+def test_while_no_operator_runs_what_it_has_not_seen_is_no_success(healthy: Picture) -> None:
+    made = healthy.copy()
+    nodeset = made.get(NodeSet, NS, "demo-cpu")
+
+    def told(about: NodeSet) -> Explanation:
+        made.put(about)
+        return explain("nodeset", "demo-cpu", Case(made, RECONCILERS, NS, is_operator_away=True))
+
+    never = told(wire.replace(nodeset, status=wire.replace(nodeset.status, conditions=[])))
+    changed = told(wire.replace(nodeset, metadata=wire.replace(nodeset.metadata, generation=99)))
+    seen = told(nodeset)
+
+    assert "never been looked at" in never.summary  # It is seconds old.
+    assert changed.summary == "has changed since the operator last looked at it."
+    assert "No operator runs that you can see" in changed.remedy.advice
+    assert (never.is_well, changed.is_well, seen.is_well) == (False, False, True)
+
+
 def test_a_pod_of_a_deployment_is_found_by_its_name(healthy: Picture) -> None:
     assert explanation(healthy, f"pod/{one_of(healthy, 'demo-restapi-')}").is_well
 
@@ -710,7 +730,7 @@ def test_a_rollout_says_what_changed_and_who_holds_it_up(what: str, healthy: Pic
     told = text(found).plain
 
     assert found.is_well
-    assert "is on its way" in found.summary
+    assert "is progressing" in found.summary
     assert "because their spec changed: spec.slurmd.image from nothing to slurmd:new" in told
     assert "Worker demo-cpu-1 holds the only rollout slot" in told
     assert "job 7 of ada (RUNNING)" in told
@@ -720,6 +740,148 @@ def test_a_rollout_says_what_changed_and_who_holds_it_up(what: str, healthy: Pic
     if os.environ.get("SLURM_OPERATOR_GOLDEN") == "write":
         path.write_text(told)
     assert told == path.read_text()
+
+
+def asked(made: Picture, what: str, jobs: tuple[JobDetail, ...] = (), **fields: Any) -> Explanation:
+    kind, _, name = what.partition("/")
+    case = Case(made, RECONCILERS, NS, jobs={SLURM: jobs} if jobs else {}, **fields)
+    return wire.replace(explain(kind, name, case), unseen=case.unseen)
+
+
+def few_rights(made: Picture) -> Explanation:
+    """With Kubernetes' own role `view`."""
+    made.slurms[SLURM] = Unreachable(since=NOON, why="secrets is forbidden")
+    right = "get secrets in namespace 'ns'"
+    hides = "names of Slurm nodes and jobs"
+    unseen = Unseen(what="Slurm demo", why=f"You may not {right}", right=right, hides=hides)
+    return asked(made, "cluster/demo", unseen=(unseen,))
+
+
+def mistyped_controller(made: Picture) -> Explanation:
+    nodeset = made.get(NodeSet, NS, "demo-cpu")
+    ref = wire.replace(nodeset.spec.controller_ref, name="demmo")
+    meta = wire.replace(nodeset.metadata, name="gpu", uid="gpu", owner_references=())
+    made.put(wire.replace(nodeset, metadata=meta, spec=wire.replace(nodeset.spec, controller_ref=ref)))
+    return asked(retold(made), "nodeset/gpu")
+
+
+def reconfigured(made: Picture) -> Explanation:
+    """slurmctld has forgotten when its slurmds started, and jobs run."""
+    forgotten = {"slurmd_start_time": None, "state": state("ALLOCATED")}
+    slurm(
+        made,
+        nodes={"demo-cpu-0": forgotten, "demo-cpu-1": forgotten},
+        jobs=(job(7, "demo-cpu-0"), job(8, "demo-cpu-1")),
+    )
+    return asked(retold(made), "nodeset/demo-cpu")
+
+
+def scaled_in(made: Picture) -> Explanation:
+    nodeset = made.get(NodeSet, NS, "demo-cpu")
+    made.put(wire.replace(nodeset, spec=wire.replace(nodeset.spec, replicas=1)))
+    slurm(made, jobs=(job(7, "demo-cpu-0"), job(8, "demo-cpu-1")))
+    return asked(retold(made), "nodeset/demo-cpu")
+
+
+def halted_rollout(made: Picture) -> Explanation:
+    """The first worker of a new revision cannot be pulled, and the other one waits."""
+    rollout_under_way(made)
+    retold(made)
+    slurm(made, nodes={"demo-cpu-1": None})
+    old = pod(made, "demo-cpu-1")
+    revision = made.get(NodeSet, NS, "demo-cpu").status.node_set_hash
+    labels = {**old.metadata.labels, names.LABEL_REVISION: revision}
+    made.put(wire.replace(old, metadata=wire.replace(old.metadata, labels=labels, uid="new")))
+    message = 'Back-off pulling image "slurmd:new": not found'
+    waiting(made, "demo-cpu-1", "slurmd", "ImagePullBackOff", message)
+    return asked(retold(made), "nodeset/demo-cpu")
+
+
+def operator_away(made: Picture) -> Explanation:
+    nodeset = made.get(NodeSet, NS, "demo-cpu")
+    made.put(wire.replace(nodeset, metadata=wire.replace(nodeset.metadata, generation=99)))
+    return asked(made, "nodeset/demo-cpu", is_operator_away=True)
+
+
+def never_looked_at(made: Picture) -> Explanation:
+    nodeset = made.get(NodeSet, NS, "demo-cpu")
+    made.put(wire.replace(nodeset, status=wire.replace(nodeset.status, conditions=[])))
+    made.now += timedelta(hours=1)
+    _fresh(made)
+    return asked(made, "nodeset/demo-cpu")
+
+
+def held_back(made: Picture) -> Explanation:
+    return asked(held_change(made, job(7, "demo-cpu-0")), "nodeset/demo-cpu")
+
+
+def own_drain(made: Picture) -> Explanation:
+    drained_by_human(made)
+    return asked(made, "node/demo-cpu-1", user="grace")
+
+
+def pending_for(reason: str, **fields: object) -> Callable[[Picture], Explanation]:
+    def waits_for(made: Picture) -> Explanation:
+        drained_by_human(made)
+        return asked(made, "job/7", (waits(7, reason, "cpu=1,node=1", node_count=1, **fields),))
+
+    return waits_for
+
+
+def job_asked(what: str, *jobs: JobDetail, **fields: Any) -> Callable[[Picture], Explanation]:
+    return lambda made: asked(made, what, jobs, **fields)
+
+
+RUNS = JobDetail(job=job(7, "demo-cpu-0"))
+PART = JobDetail(job=job(6, "demo-cpu-0", het_job_id=5), het_offset=1)
+SUSPENDED = JobDetail(job=job(7, "demo-cpu-0", words=("SUSPENDED",)))
+NEVER = "DependencyNeverSatisfied"
+
+# What was answered wrongly once, and what people ask every day: the whole text, and whether nothing has to be done.
+ANSWERS: dict[str, tuple[Callable[[Picture], Explanation], bool]] = {
+    "few-rights": (few_rights, True),
+    "mistyped-controller": (mistyped_controller, False),
+    "reconfigured": (reconfigured, True),
+    "scaled-in": (scaled_in, True),
+    "halted-rollout": (halted_rollout, False),
+    "operator-away": (operator_away, False),
+    "never-looked-at": (never_looked_at, False),
+    "held-back": (held_back, True),
+    "own-drain": (own_drain, False),
+    "job-runs": (job_asked("job/7", RUNS), True),
+    "job-suspended": (job_asked("job/7", SUSPENDED), False),
+    "job-failed": (job_asked("job/12", FINISHED), True),
+    "job-in-accounting": (job_asked("job/13", booked={SLURM: (BOOKED,)}), True),
+    "job-part": (job_asked("job/5+1", PART), True),
+    "job-depends": (pending_for("Dependency"), True),
+    "job-never-starts": (pending_for(NEVER), True),
+    "job-too-long": (pending_for("PartitionTimeLimit"), True),
+    "job-at-a-limit": (pending_for("QOSMaxJobsPerUserLimit"), True),
+    "job-needs-a-drained-node": (pending_for("ReqNodeNotAvail, UnavailableNodes:demo-cpu-1", required_nodes=("demo-cpu-1",)), True),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_every_answer_is_one_that_was_read(name: str, healthy: Picture) -> None:
+    answer, is_well = ANSWERS[name]
+    found = answer(healthy.copy())
+
+    told = text(found).plain
+    path = GOLDEN / f"{name}.txt"
+    if os.environ.get("SLURM_OPERATOR_GOLDEN") == "write":
+        path.write_text(told)
+    assert found.is_well is is_well
+    assert told == path.read_text(), (
+        f"run again with SLURM_OPERATOR_GOLDEN=write and look at what changed in {path}"
+    )
+
+
+def test_there_are_more_than_forty_situations_and_no_text_of_any_other() -> None:
+    rollouts = {"rollout-cluster", "rollout-nodeset"}
+    texts = {path.stem for path in GOLDEN.glob("*.txt") if not path.stem.startswith("slurmcluster-")}
+
+    assert texts == {*ALL, *ANSWERS, *rollouts}
+    assert len(texts) > 40
 
 
 def test_a_cluster_that_is_scaled_in_never_has_more_workers_than_it_wants(healthy: Picture) -> None:
@@ -736,5 +898,5 @@ def test_a_cluster_that_is_scaled_in_never_has_more_workers_than_it_wants(health
 
 def test_a_job_in_a_namespace_that_goes_is_told_when_its_worker_ends(healthy):
     made = broken(ENDING["namespace-goes"], healthy)
-    with pytest.raises(NotThere, match=r"Namespace ns has been deleted.*13:00:00 UTC at the latest"):
+    with pytest.raises(NotThere, match=r"Namespace ns has been terminating.*13:00:00 UTC at the latest"):
         explain("job", "7", Case(made, RECONCILERS, NS))

@@ -162,6 +162,19 @@ def test_where_workers_cannot_be_taken_over_jobs_end_first(spec, says):
     assert says in told.message
 
 
+def test_workers_that_soperator_is_replacing_are_named_with_the_way_out():
+    assert said(LIVING, "Updates") == []
+    first, *others = LIVING.pods
+    phase = {**first["metadata"]["labels"], names.UPDATE_PHASE: "stopping"}
+    updated = {**first, "metadata": {**first["metadata"], "labels": phase}}
+
+    [told] = said(wire.replace(LIVING, pods=(updated, *others)), "Updates")
+
+    assert told.level is Level.WARN
+    assert f"Soperator is replacing {first['metadata']['name']}." in told.message
+    assert "scontrol cancel_reboot" in told.remedy
+
+
 def test_nothing_but_what_makes_pods_is_ever_deleted():
     deleted = " ".join(step for step in steps(LIVING) if " delete " in step)
     for name in (

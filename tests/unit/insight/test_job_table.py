@@ -62,7 +62,7 @@ def test_the_screen_says_in_words_why_a_job_waits() -> None:
         ("Dependency", "it waits for another job to end (Dependency)"),
         (
             "QOSMaxJobsPerUserLimit",
-            "a limit of its QOS or account is reached by jobs that run or wait already",
+            "jobs that run or are pending already reach a limit of its QOS or account",
         ),
         ("SomethingNew", "SomethingNew"),
     ],

@@ -2,7 +2,6 @@
 
 import pytest
 
-from slurm_operator import wire
 from slurm_operator.api.schema import codec
 from slurm_operator.api.slinky.cluster import Cluster
 from slurm_operator.cli.kubectl.plan import read_files
@@ -14,33 +13,14 @@ from slurm_operator.insight.forecast.proposal import BadFile, changes_nothing, l
 from slurm_operator.insight.text.plan_text import duration, text
 from slurm_operator.insight.world_snapshot import Picture
 from slurm_operator.manifests.objects import Pod
-from testing.pictures import NS, RECONCILERS, SLURM, SPEC, cluster, job, retold, slurm, state, working
+from testing.pictures import NS, RECONCILERS, SLURM, SPEC, cluster, existing, job, slurm, state, working
 
 BUSY = {name: {"state": state("ALLOCATED")} for name in ("demo-cpu-0", "demo-cpu-1")}
 
 
 @pytest.fixture(scope="module")
 def running() -> Picture:
-    """A working cluster whose pods and objects exist already, as the API server would have them."""
-    made = working()
-    for type_, things in made.records.items():
-        for key, thing in list(things.items()):
-            if thing.metadata.uid.startswith("new-"):
-                things[key] = wire.replace(thing, metadata=_real(thing.metadata))
-        made.records[type_] = things
-    for children in made.parts.values():
-        for key, child in list(children.items()):
-            meta = _real(child.metadata)
-            body = {**child.body, "metadata": {**child.body["metadata"], "uid": meta.uid}}
-            children[key] = wire.replace(child, metadata=meta, body=body)
-    return retold(made)
-
-
-def _real(meta):
-    owners = tuple(
-        wire.replace(owner, uid=owner.uid.replace("new-", "old-")) for owner in meta.owner_references
-    )
-    return wire.replace(meta, uid=meta.uid.replace("new-", "old-"), owner_references=owners)
+    return existing(working())
 
 
 def changed(now: Picture, **spec) -> Forecast:

@@ -25,6 +25,7 @@ BUNDLE = str(BEFORE / "bundle.tar.gz")
 FILES = ["child", "ConfigMap", "ns", "demo-config"]
 ABSENT = ["child", "ConfigMap", "ns", "demo-cpu-ssh-config"]
 MONITORS = ["serves", "ServiceMonitor.monitoring.coreos.com"]
+CLAIMS = ["serves", "PersistentVolumeClaim"]
 KINDS_OF_EXPORTER = ("Service", "Deployment.apps", "ServiceMonitor.monitoring.coreos.com")
 EXPORTER = [["child", kind, "ns", "demo-metrics"] for kind in KINDS_OF_EXPORTER]
 
@@ -54,7 +55,7 @@ def with_the_files_seen(plans: Path) -> Path:
     """The recording, as if everybody had looked at the files of slurmctld, and not its Controller alone.
 
     Which authentication the daemons have stands there, and all who make pods have looked at it since. A RestApi
-    has also looked for an exporter since, and finds none.
+    has also looked for an exporter since, and finds none, and a Controller whether claims can be seen: they cannot.
     """
     lines = [wire.decode_any(line) for line in plans.read_bytes().splitlines()]
     made = [line for line in lines if line["type"] == "plan"]
@@ -64,6 +65,7 @@ def with_the_files_seen(plans: Path) -> Path:
     for line in made:
         line["facts"] = [*(fact for fact in line["facts"] if fact[0] != FILES), files]
         line["facts"] += exporter if line["reconciler"] == "restapi" else []
+        line["facts"] += [[CLAIMS, known[tuple(MONITORS)]]] if line["reconciler"] == "controller" else []
     facts_first = sorted(lines, key=lambda line: line["type"] == "plan")
     plans.write_bytes(b"".join(wire.encode(line) + b"\n" for line in facts_first))
     return plans
@@ -89,7 +91,10 @@ def test_a_recording_without_something_that_is_looked_at_now_says_so(plans: Path
     done = run("record", "replay", str(plans), "-o", "json")
 
     others = {one["why"] for one in json.loads(done.stdout) if not one["is_same"]}
-    assert others == {"it looks at something that was not looked at then: child ConfigMap ns demo-config"}
+    assert others == {
+        "it looks at something that was not looked at then: child ConfigMap ns demo-config",
+        "it looks at something that was not looked at then: serves PersistentVolumeClaim",
+    }
 
 
 def test_a_recording_is_decided_again_as_it_was(plans: Path) -> None:

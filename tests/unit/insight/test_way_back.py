@@ -101,6 +101,20 @@ def test_an_object_that_is_being_deleted_blocks_and_keeps_its_finalizer():
     assert [one for one in leftovers(leaving) if one.key.name == "w"] == []
 
 
+@pytest.mark.parametrize(
+    ("step", "blocks"),
+    [("every daemon learns the new Slurm key; the old one signs", True), ("", False), (None, False)],
+)
+def test_a_change_of_the_slurm_key_has_to_be_over_first(step, blocks):
+    controller = thing("slurm")
+    controller["status"]["slurmKey"] = None if step is None else {"signing": "a", "step": step}
+
+    told = list(blocked(Installed(objects={Controller.KIND: [controller]})))
+
+    assert [one.level for one in told] == ([Level.FAIL] if blocks else [])
+    assert all("Controller lab/slurm (every daemon learns" in one.message for one in told)
+
+
 class Server:
     """An API server with a Controller, a NodeSet, our policies and budgets; `renewals` counts those of a Lease."""
 

@@ -28,7 +28,6 @@ NODESET: Final = "slurm.nebius.ai/nodeset"
 WORKER: Final = "slurm.nebius.ai/worker"
 CONTROLLER_TYPE: Final = "slurm.nebius.ai/controller-type"
 JAILED_AGGREGATION: Final = "slurm.nebius.ai/jailed-aggregation"
-ROLLING_UPDATE: Final = "slurm.nebius.ai/rolling-update-enabled"
 # On the ConfigMap with topology.conf: when workers were last found elsewhere.
 TOPOLOGY_WRITTEN: Final = "slurm.nebius.ai/topology-written-at"
 CONFIG_HASH: Final = "slurm.nebius.ai/config-hash"

@@ -26,6 +26,12 @@ LABEL_SCALING_MODE: Final = "nodeset.slinky.slurm.net/scaling-mode"
 LABEL_REVISION: Final = "controller-revision-hash"
 LABEL_HASH: Final = "controller.kubernetes.io/hash"  # the operator before us tells revisions apart by it
 
+# Labels on worker pods that tools of slurm.nebius.ai read: whether updates are told there, the revision that
+# replaces a worker, and how far that is
+UPDATES_FOLLOWED: Final = "slurm.nebius.ai/rolling-update-enabled"
+UPDATE_OPERATION: Final = "slurm.nebius.ai/worker-operation-id"
+UPDATE_PHASE: Final = "slurm.nebius.ai/worker-operation-phase"
+
 # Annotations on worker pods
 POD_CORDON: Final = "nodeset.slinky.slurm.net/pod-cordon"
 POD_DELETION_COST: Final = "nodeset.slinky.slurm.net/pod-deletion-cost"

@@ -49,6 +49,7 @@ def explain(session: Session, what: tuple[str, ...], bundle: Path | None, output
         namespace,
         sight.user,
         tuple(sight.unseen),
+        sight.is_operator_away,
         sight.jobs,
         sight.booked,
     )

@@ -97,6 +97,6 @@ async def _plan(
     session: Session, given: list[Manifest], server_side: ServerSide | None, *, delete: bool
 ) -> Forecast:
     places = {one["metadata"]["namespace"] for one in given}
-    async with session.looker() as looker:
+    async with session.looker(every_group=True) as looker:
         wide = replace(looker, namespace=places.pop() if len(places) == 1 else "")
         return await planned(wide, given, delete=delete, server_side=server_side)

@@ -103,7 +103,8 @@ def _summary(found: Sequence[Finding]) -> Text:
     unread = sum(1 for finding in found if finding.is_unread)
     warned = sum(1 for finding in found if finding.level is Level.WARN) - unread
     if failed:
-        return paragraph(Cell(f"{counted(failed, 'check')} failed; fix this first.", BAD), apart=True)
+        these = "this" if failed == 1 else "these"
+        return paragraph(Cell(f"{counted(failed, 'check')} failed; fix {these} first.", BAD), apart=True)
     if is_unknown(found):
         told = f"Nobody can say whether it is fit: {counted(unread, 'check')} could not be made."
         return paragraph(Cell(told, BAD), apart=True)

@@ -172,6 +172,18 @@ def blocked(found: Installed) -> Iterator[Finding]:
             "and their jobs.",
             "Let the operator finish; `kubectl slurm explain` says what it waits for.",
         )
+    changing = [
+        f"Controller {_key(thing)} ({step})"
+        for thing in found.objects.get(Controller.KIND, ())
+        if (step := ((thing.get("status") or {}).get("slurmKey") or {}).get("step"))
+    ]
+    if changing:
+        yield fail(
+            "Slurm key",
+            f"{listed(changing)}: the Slurm key is being changed. A slurmctld of the other operator knows "
+            "only the key in its Secret: workers that sign with the old one would be lost, with their jobs.",
+            "Let the operator finish, or put the old key back; `status.slurmKey.step` is empty then.",
+        )
 
 
 def running(found: Installed) -> Iterator[Finding]:

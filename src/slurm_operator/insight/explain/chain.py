@@ -71,6 +71,7 @@ class Case:
     namespace: str
     user: str = ""  # Who asks, as the API server knows them; empty where nobody could say.
     unseen: tuple[Unseen, ...] = ()
+    is_operator_away: bool = False
     jobs: Mapping[ObjectKey, tuple[JobDetail, ...]] = field(
         default_factory=dict
     )  # Where somebody asked for one.

@@ -1,4 +1,4 @@
-"""A namespace that is being deleted: slurmctld goes at once, workers end with their jobs or their grace."""
+"""A namespace that is being deleted: slurmctld ends at once, workers end with their jobs or their grace."""
 
 from slurm_operator.api.shared import names
 from slurm_operator.api.slinky.controller import Controller
@@ -11,13 +11,13 @@ _SHOWN = 5
 
 
 def ending(case: Case, pods: tuple[Pod, ...] = ()) -> Finding | None:
-    """That the namespace goes, and when its workers end, or just these; None when it stays."""
+    """That the namespace is being deleted, and when its workers end, or just these; None when it stays."""
     namespace = case.picture.get(Namespace, "", case.namespace)
     if namespace is None or not namespace.metadata.is_terminating:
         return None
     since = namespace.metadata.deletion_timestamp
-    asked = f" since {since:%Y-%m-%d %H:%M:%S} UTC" if since is not None else ""
-    says = f"has been deleted by somebody, and is being taken apart{asked}. That cannot be undone."
+    asked = f" since {since:%Y-%m-%d %H:%M:%S} UTC" if since is not None else " for a while"
+    says = f"has been terminating{asked}. That cannot be undone."
     workers = [pod for pod in pods or case.picture.all(Pod, case.namespace) if is_worker(pod)]
     links = [Link(subject=f"Pod {pod.metadata.name}", says=when(pod)) for pod in workers[:_SHOWN]]
     if len(workers) > _SHOWN:

@@ -86,9 +86,8 @@ def _booked(job: AccountedJob, name: str) -> Finding:
     """From accounting, when slurmctld has forgotten the job."""
     says = _ended(job.state, job.return_code, "", job.end_time)
     where = f" It ran on {compress(job.nodes)}." if job.nodes else ""
-    told = (
-        f"of {job.user or 'somebody'} {says}{where} So it stands in accounting; slurmctld has forgotten it."
-    )
+    source = "That is what accounting says; slurmctld has forgotten the job."
+    told = f"of {job.user or 'somebody'} {says}{where} {source}"
     return Finding(chain=(Link(subject=f"Job {name}", says=told),))
 
 
@@ -134,11 +133,11 @@ def _advice(job: SlurmJob, reason: str) -> Remedy:
     known = meaning(reason)
     if known is None:
         return Remedy(advice="Slurm's manual of squeue has its reasons.", commands=(_shown(job),))
-    turn = "Nothing is wrong with it. " if known.waits else ""
+    turn = "Nothing is wrong. " if known.waits else ""
     advice = turn + known.advice.replace("JOB", job.address)
     release = f"scontrol release {job.address}"
     if job.is_held and release not in advice:  # As it does with one that cannot run.
-        advice = f"{advice} Slurm holds it meanwhile: let it go afterwards."
+        advice = f"{advice} Slurm holds it meanwhile: release it afterwards."
         return Remedy(advice=advice, commands=(_shown(job), release))
     return Remedy(advice=advice, commands=(release if release in advice else _shown(job),))
 

@@ -108,7 +108,8 @@ def _pod(name: str, case: Case) -> Explanation:
     if pod is None:
         raise NotThere(f"There is no pod {name!r} of a Slurm daemon in namespace {case.namespace!r}.")
     if is_worker(pod) and (ends := ending(case, (pod,))) is not None:
-        return explained(pod_label(pod), ends)
+        link = Link(subject=pod_label(pod), says="is being deleted with its namespace.")
+        return explained(pod_label(pod), ends.after(link))
     finding = _stray(pod, case) if is_stray(pod, case.picture) else why_not(pod, case)
     if finding is None and is_worker(pod) and pod.is_ready:
         finding = _in_slurm(identity.slurm_node_name(pod), case)

@@ -39,6 +39,9 @@ TRIED = {"WriteFailed", "ActionFailed", "SigningFailed"}
 # A running operator needs seconds for its first word about an object.
 LOOKED_AT_WITHIN = timedelta(minutes=1)
 
+# There is nothing of the name that the spec has.
+_NAMED = {"AccountingNotFound", "ClusterNotFound", "ControllerNotFound"}
+
 # A part that waits for another one has the same trouble as that one.
 _OF_THE_CONTROLLER = {
     "ConfigNotYetWritten",
@@ -88,16 +91,16 @@ def why(found: Verdict, case: Case) -> Finding:
     condition = telling(found)
     ends = ending(case)
     if ends is not None:
-        return ends.after(Link(subject=found.name, says="is deleted with its namespace."))
+        return ends.after(Link(subject=found.name, says="is being deleted with its namespace."))
     if _is_overlooked(found, case):
-        return _overlooked(found)
+        return _overlooked(found, case)
     if condition is None:
         return _without_nodes(found, case) or _underway(found, case)
     link = Link(subject=found.name, says=_says(found, condition))
     deeper = _deeper(found, condition, case)
     if deeper is not None and not deeper.is_well:
         return _with_held_change(deeper.after(_shortened(link, found, condition, deeper)), found, case)
-    if deeper is None and condition.type == READY and found.is_true(PROGRESSING) and _comes(found):
+    if deeper is None and condition.type == READY and found.is_true(PROGRESSING) and _comes(found, condition):
         return Finding(chain=(link, *_behind(found, case)))
     way = remedy(condition.reason, condition.message, found.about, name_of(found.reconciler.kind))
     own = Finding(chain=(link,), remedy=_unless_unseen(found, way, case))
@@ -133,16 +136,32 @@ def _with_held_change(finding: Finding, found: Verdict, case: Case) -> Finding:
 
 
 def _is_overlooked(found: Verdict, case: Case) -> bool:
-    """Old enough to have been looked at, and without a word from the operator."""
+    """Without a word from the operator about this spec, though it has had the time, or none runs."""
+    if found.reported(READY) is not None:
+        return case.is_operator_away and _is_outdated(found)
     made = found.about.metadata.creation_timestamp
-    is_old = made is not None and case.picture.now - made > LOOKED_AT_WITHIN
-    return is_old and found.reported(READY) is None
+    return case.is_operator_away or (made is not None and case.picture.now - made > LOOKED_AT_WITHIN)
 
 
-def _overlooked(found: Verdict) -> Finding:
-    says = "has never been looked at by the operator: it has no conditions."
+def _is_outdated(found: Verdict) -> bool:
+    """The spec has changed since the operator last wrote its status."""
+    status = getattr(found.about, "status", None)
+    observed: int | None = getattr(status, "observed_generation", None)
+    return observed is not None and observed < found.about.metadata.generation
+
+
+def _overlooked(found: Verdict, case: Case) -> Finding:
+    says = (
+        "has never been looked at by the operator: it has no conditions."
+        if found.reported(READY) is None
+        else "has changed since the operator last looked at it."
+    )
     advice = (
-        "See whether the operator runs, watches this namespace, and may read what it needs; its log says so."
+        "No operator runs that you can see: start it. Until then Slurm and its jobs go on, and no change "
+        "is made."
+        if case.is_operator_away
+        else "See whether the operator runs, watches this namespace, and may read what it needs; its log "
+        "says so."
     )
     commands = (
         "kubectl get pods -A -l app.kubernetes.io/name=slurm-operator",
@@ -201,32 +220,34 @@ def _unusable(about: object, case: Case) -> Unusable | None:
 
 
 def _underway(found: Verdict, case: Case) -> Finding:
-    """Nothing is wrong; at most something is on its way."""
+    """Nothing is wrong; at most something is under way."""
     progressing, ready = found.condition(PROGRESSING), found.condition(READY)
     if ready is None:
         return Finding(chain=(Link(subject=found.name, says="has not been looked at by the operator yet."),))
     said = ready.message
     if progressing is not None and progressing.status is Truth.TRUE:
-        says = f"is on its way: {progressing.reason}: {progressing.message}"
+        says = f"is progressing: {progressing.reason}: {progressing.message}"
         return Finding(chain=(Link(subject=found.name, says=says), *_behind(found, case)))
     return Finding(chain=(Link(subject=found.name, says=f"is healthy. {said}".strip()),))
 
 
 def _behind(found: Verdict, case: Case) -> list[Link]:
-    """What holds up a change: of what has parts in the part that is on its way, else in the object itself."""
+    """What holds up a change: of what has parts in the part that is changing, else in the object itself."""
     if not isinstance(found.about, COMPOSED):
         return underway.chain(found, case)
     verdicts = (judged(part, case) for part in _parts(found))
     for one in verdicts:
         said = one.condition(PROGRESSING) if one is not None else None
         if one is not None and said is not None and said.status is Truth.TRUE:
-            says = f"is on its way: {said.reason}: {said.message}"
+            says = f"is progressing: {said.reason}: {said.message}"
             return [Link(subject=one.name, says=says), *underway.chain(one, case)]
     return underway.chain(found, case)
 
 
-def _comes(found: Verdict) -> bool:
-    """Whether it only has to wait for what it lacks."""
+def _comes(found: Verdict, condition: Condition) -> bool:
+    """Whether it only has to wait for what it lacks. A name that somebody wrote may have been mistyped."""
+    if condition.reason in _NAMED and found.about.metadata.owner is None:
+        return False
     degraded = found.condition(DEGRADED)
     return degraded is None or degraded.status is not Truth.TRUE
 
@@ -335,8 +356,8 @@ def _of_mismatch(nodeset: NodeSet, condition: Condition, case: Case) -> Finding:
     node = slurm.nodes.get(name) if isinstance(slurm, Snapshot) else None
     if node is None:
         advice = (
-            "See in the log of slurmd why it does not register: which name, address or key it complains "
-            "about."
+            "The log of slurmd says why it does not register: look for a name, an address or a key that it "
+            "complains about."
         )
         says = "runs in a ready pod, but slurmctld does not know it."
         return _mismatched(name, says, Remedy(advice=advice, commands=(logs,)))
@@ -366,7 +387,9 @@ def _of_mismatch(nodeset: NodeSet, condition: Condition, case: Case) -> Finding:
 
 
 def _differs(condition: Condition) -> str:
-    return f"differs: {condition.message.partition(': ')[2]}"
+    """What of it is not as the pod promises; that it is out of service is a whole sentence already."""
+    told = condition.message.partition(": ")[2]
+    return told.removeprefix("it ") if told.startswith("it ") else f"differs: {told}"
 
 
 def _mismatched(name: str, says: str, way: Remedy) -> Finding:

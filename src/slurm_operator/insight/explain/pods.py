@@ -33,7 +33,9 @@ def why_not(pod: Pod, case: Case) -> Finding | None:
     told = troubles([pod])
     lost = _lost_machine(pod, case)
     if lost is not None and not pod.is_ready:
-        return lost.after(Link(subject=pod_label(pod), says="is not ready: its machine does not answer."))
+        return lost.after(
+            Link(subject=pod_label(pod), says="is not ready: its Kubernetes node does not answer.")
+        )
     if not told:
         return _ended_before(pod, case) or _silent(pod, case)
     says = told[0].removeprefix(f"pod {pod.metadata.name} ")
@@ -114,7 +116,7 @@ def _not_started(pod: Pod, container: ContainerStatus, reason: str, says: str, c
             (c.image for c in pod.spec.containers if c.name == container.name), ""
         )
         field = _image_field(pod, container.name, case)
-        reach = "or let its machine reach the registry (imagePullSecrets, mirror)."
+        reach = "or let its Kubernetes node reach the registry (imagePullSecrets, mirror)."
         advice = f"Correct the image {image!r} {field}, {reach}"
         return Finding(remedy=_described(pod, advice, case))
     if reason in _MISSING:
@@ -124,18 +126,15 @@ def _not_started(pod: Pod, container: ContainerStatus, reason: str, says: str, c
         return Finding(remedy=_described(pod, advice, case))
     if _NO_NAME.search(says):
         advice = (
-            "A name could not be resolved: see whether the cluster's DNS runs, and whether a "
-            "NetworkPolicy keeps "
-            "this pod from it."
+            "A name could not be resolved. See whether the cluster's DNS runs, and whether a NetworkPolicy "
+            "keeps this pod from it."
         )
         commands = ("kubectl -n kube-system get pods -l k8s-app=kube-dns", logs)
         return Finding(
-            chain=(
-                Link(subject="DNS", says="does not give the address of a name that the daemon asks for."),
-            ),
+            chain=(Link(subject="DNS", says="does not resolve a name that the daemon asks for."),),
             remedy=Remedy(advice=advice, commands=commands),
         )
-    advice = f"See in the log of {container.name} why it ends, and fix that; it is restarted automatically."
+    advice = f"The log of {container.name} says why it ends. Fix that; it is restarted automatically."
     return Finding(remedy=Remedy(advice=advice, commands=(logs,)))
 
 
@@ -162,9 +161,8 @@ def _unscheduled(pod: Pod, says: str, case: Case) -> Finding:
     if claim is not None:
         return _claim(claim, case)
     advice = (
-        "No machine has room for this pod or is chosen by its rules: ask for less in the spec, correct "
-        "nodeSelector, "
-        "affinity or tolerations, free a machine, or add one."
+        "No Kubernetes node has room for this pod and matches its rules. Ask for less in the spec, correct "
+        "nodeSelector, affinity or tolerations, free a node, or add one."
     )
     nodes = "kubectl describe nodes"
     return Finding(
@@ -191,7 +189,8 @@ def _claim(claim: Child, case: Case) -> Finding:
     if wanted and classes and wanted not in classes:
         why = f"is pending: there is no StorageClass {wanted!r} (there are: {', '.join(classes)})."
         advice = (
-            f"Make StorageClass {wanted!r}, or name an existing one in the spec and create the object again."
+            f"Create StorageClass {wanted!r}, or name an existing one in the spec and create the object "
+            "again."
         )
     elif not wanted and not any(one.is_default for one in case.picture.all(StorageClass)):
         why = "is pending: it names no StorageClass, and none is the default."

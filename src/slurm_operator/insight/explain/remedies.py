@@ -27,7 +27,7 @@ _RIGHTS = _Way(
 _DATABASE = "kubectl -n {ns} get {kind} {name} -o jsonpath='{{.status.database}}'"
 
 _BY_REASON: dict[str, _Way] = {
-    "SecretNotFound": _Way("Make the Secret, or correct its name in the spec.", (_SECRETS, _EDIT)),
+    "SecretNotFound": _Way("Create the Secret, or correct its name in the spec.", (_SECRETS, _EDIT)),
     "SecretEntryNotFound": _Way(
         "Add the entry to the Secret, or correct its key in the spec.", (_SECRETS, _EDIT)
     ),
@@ -36,23 +36,24 @@ _BY_REASON: dict[str, _Way] = {
     "ConfigUnread": _RIGHTS,
     "KeyMissing": _Way("Put the key into the Secret that the spec names.", (_SECRETS, _EDIT)),
     "SigningKeyMissing": _Way(
-        "Make the Secret with the signing key, or correct spec.jwtKeyRef.", (_SECRETS, _EDIT)
+        "Create the Secret with the signing key, or correct spec.jwtKeyRef.", (_SECRETS, _EDIT)
     ),
     "SecretTaken": _Way("Delete that Secret, or name another one in the spec.", (_SECRETS,)),
     "NotRefreshed": _Way(
         "Delete the Secret to have a new token signed, or set spec.refresh to true.", (_EDIT,)
     ),
     "ConfigMapNotFound": _Way(
-        "Make the ConfigMap, or correct its name in the spec.", ("kubectl -n {ns} get configmaps", _EDIT)
+        "Create the ConfigMap, or correct its name in the spec.", ("kubectl -n {ns} get configmaps", _EDIT)
     ),
     "AccountingNotFound": _Way(
-        "Make the Accounting, or correct spec.accountingRef.", ("kubectl -n {ns} get accountings", _EDIT)
+        "Create the Accounting, or correct spec.accountingRef.", ("kubectl -n {ns} get accountings", _EDIT)
     ),
     "ControllerNotFound": _Way(
-        "Make the Controller, or correct spec.controllerRef.", ("kubectl -n {ns} get controllers", _EDIT)
+        "Create the Controller, or delete this object and create it again with the right controllerRef.",
+        ("kubectl -n {ns} get controllers", _SHOW),
     ),
     "ClusterNotFound": _Way(
-        "Make the SlurmCluster, or correct spec.clusterName.", ("kubectl -n {ns} get slurmclusters", _EDIT)
+        "Create the SlurmCluster, or correct spec.clusterName.", ("kubectl -n {ns} get slurmclusters", _EDIT)
     ),
     "PopulateFailed": _Way(
         "Fix what the message names; the next attempt starts without you.",
@@ -64,10 +65,10 @@ _BY_REASON: dict[str, _Way] = {
         ("kubectl -n {ns} get slurmclusters",),
     ),
     "ConfigRefused": _Way(
-        "Correct the line that the message names. Until then the former files are in force.", (_EDIT,)
+        "Correct the line that the message names. The previous files stay in force until then.", (_EDIT,)
     ),
     "RehearsalRefused": _Way(
-        "Correct what slurmctld complains about. Until then the former files are in force.", (_EDIT,)
+        "Correct what slurmctld complains about. The previous files stay in force until then.", (_EDIT,)
     ),
     "ConfigNotTaken": _Way(
         "See in slurmctld's log why it does not take the files.", ("kubectl slurm logs -d slurmctld -n {ns}",)
@@ -128,9 +129,8 @@ _BY_WORDS: tuple[tuple[re.Pattern[str], _Way], ...] = (
     (
         re.compile(r"exceeded quota", re.IGNORECASE),
         _Way(
-            "The namespace's ResourceQuota is used up: raise it, delete what is not needed, or ask for "
-            "less in the "
-            "spec. The pod is made as soon as it fits.",
+            "The namespace's ResourceQuota is used up: raise it, delete what is not needed, or ask for less "
+            "in the spec. The pod is created as soon as it fits.",
             ("kubectl -n {ns} describe resourcequota",),
         ),
     ),
@@ -153,8 +153,8 @@ _BY_WORDS: tuple[tuple[re.Pattern[str], _Way], ...] = (
     (
         re.compile(r"violates PodSecurity", re.IGNORECASE),
         _Way(
-            "The namespace's Pod Security level forbids this pod. Choose isolation: process, which needs no "
-            "privileges, or label the namespace with a level that allows it.",
+            "The namespace's Pod Security level forbids this pod. Choose `isolation: process`, which needs "
+            "no privileges, or label the namespace with a level that allows it.",
             (
                 "kubectl get namespace {ns} --show-labels",
                 "kubectl label --overwrite namespace {ns} pod-security.kubernetes.io/enforce=privileged",
@@ -166,9 +166,8 @@ _BY_WORDS: tuple[tuple[re.Pattern[str], _Way], ...] = (
             r"is forbidden|cannot (get|list|watch|create|update|patch|delete) resource", re.IGNORECASE
         ),
         _Way(
-            "The API server forbids it to the operator: grant its ServiceAccount the right that the "
-            "message names, "
-            "or install the operator's ClusterRole again. The operator retries automatically.",
+            "The API server forbids it to the operator: grant its ServiceAccount the right that the message "
+            "names, or install the operator's ClusterRole again. The operator retries automatically.",
             ("kubectl slurm doctor -n {ns}",),
         ),
     ),

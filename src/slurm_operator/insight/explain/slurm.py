@@ -7,6 +7,7 @@ from slurm_operator.api.shared.meta import ObjectKey
 from slurm_operator.insight.drain.decide import is_by
 from slurm_operator.insight.explain.chain import Case, Finding, Link, Remedy
 from slurm_operator.insight.explain.pods import is_worker, look_at_slurmd, lost, why_not
+from slurm_operator.insight.text.output import counted
 from slurm_operator.manifests.objects import KubeNode, Pod
 from slurm_operator.reconcilers.nodeset import identity
 from slurm_operator.safety.gate import jobs_text
@@ -23,10 +24,10 @@ LONG_COMPLETING = timedelta(minutes=5)
 _NOBODY = ("root", "slurm")
 
 _LIFT = {
-    "NodeCordon": "Its node is cordoned: `kubectl uncordon {machine}` lifts this drain.",
-    "NodeTaint": "Its machine is about to be removed, or has a taint that this worker does not tolerate. If "
-    "it is removed, nothing has to be done; else take the taint off, or tolerate it in the NodeSet's "
-    "template.",
+    "NodeCordon": "Its Kubernetes node is cordoned: `kubectl uncordon {machine}` lifts this drain.",
+    "NodeTaint": "Its Kubernetes node is about to be removed, or has a taint that this worker does not "
+    "tolerate. If it is removed, nothing has to be done; else take the taint off, or tolerate it in the "
+    "NodeSet's template.",
     "Unresponsive": "Its slurmd runs and does not answer its readiness probe; this drain is lifted when it "
     "does. See what slurmd waits for: a full disk, a file system that hangs, a log that nobody reads, or "
     "jobs that leave it no CPU. The last command replaces the worker when its jobs are done.",
@@ -74,13 +75,14 @@ def _others_drain(node: SlurmNode, alike: tuple[SlurmNode, ...], case: Case) -> 
     by, given = node.reason_by
     who, why = by or "somebody", given or "without a reason"
     since = f" since {node.reason_changed_at:%Y-%m-%d %H:%M} UTC" if node.reason_changed_at else ""
-    says = f"was drained by {who}{since}: {why}. The operator never lifts a drain that is not its own."
+    drained = "has been drained" if since else "was drained"
+    says = f"{drained} by {who}{since}: {why}. The operator never lifts a drain that is not its own."
     is_mine = bool(case.user) and is_by(case.user, node.reason)
-    asked = "Find out who did it and why" if who in _NOBODY else f"Ask {who}"
+    asked = "Find out who drained it and why" if who in _NOBODY else f"Ask {who}"
     advice = (
-        "You drained it; when the reason is gone, lift it."
+        "You drained it; when the reason is gone, lift the drain."
         if is_mine
-        else f"{asked}; when the reason is gone, lift it."
+        else f"{asked}; when the reason is gone, lift the drain."
     )
     nodes = compress(one.name for one in alike)
     # Without --force, undrain lifts only what the same person drained with this command.
@@ -151,7 +153,7 @@ def job(found: SlurmJob, snapshot: Snapshot, case: Case) -> Finding:
     if is_stuck(found, case.picture.now):
         return job_on_node(found, snapshot, case)
     if found.state.is_suspended:
-        advice = "Whoever suspended it lets it go on: scontrol resume."
+        advice = f"Whoever suspended it can resume it: scontrol resume {found.job_id}."
         return _root(
             subject, f"of {_owner(found)} is suspended.", advice, f"scontrol resume {found.job_id}", case
         )
@@ -188,22 +190,20 @@ def why_busy(found: SlurmJob, reason: str, snapshot: Snapshot) -> Iterator[Link]
             for one in snapshot.jobs_in(found.partition)
             if one.state.is_pending and one.job_id != found.job_id
         )
-        yield Link(
-            subject=f"Partition {found.partition}",
-            says=f"has {len(nodes)} nodes: {free} idle, {away} away; {len(running)} jobs run, {ahead} more "
-            f"wait besides this one.{soonest}",
-        )
-    elif reason.startswith(("BadConstraints", "Partition")):
+        there = f"has {counted(len(nodes), 'node')}: {free} idle, {away} out of service"
+        queue = f"{counted(len(running), 'job')} running, {ahead} more pending besides this one"
+        yield Link(subject=f"Partition {found.partition}", says=f"{there}; {queue}.{soonest}")
+    elif reason.startswith(("BadConstraints", "PartitionConfig", "PartitionNodeLimit")):
         largest = max((node.cpus for node in nodes), default=0)
         wants = [
-            f"{found.node_count} nodes" if found.node_count else "",
-            f"{found.cpus} CPUs" if found.cpus else "",
+            counted(found.node_count, "node") if found.node_count else "",
+            counted(found.cpus, "CPU") if found.cpus else "",
         ]
         wants += [f"features {found.features}" if found.features else "", found.gres]
         yield Link(
             subject=f"Job {found.job_id}",
-            says=f"asks for {', '.join(filter(None, wants))}; partition {found.partition} has {len(nodes)} "
-            f"nodes, the largest with {largest} CPUs.",
+            says=f"asks for {', '.join(filter(None, wants))}; partition {found.partition} has "
+            f"{counted(len(nodes), 'node')}, the largest with {counted(largest, 'CPU')}.",
         )
 
 
@@ -229,9 +229,8 @@ def job_on_node(found: SlurmJob, snapshot: Snapshot, case: Case) -> Finding:
         "a network file system cannot be killed.",
     )
     advice = (
-        "See which process it is, and what it waits for. The worker is not removed while Slurm counts a "
-        "job there; "
-        "when the process has ended, the job completes."
+        "See which process it is, and what it waits for. The worker is not removed while Slurm counts a job "
+        "there; when the process has ended, the job completes."
     )
     pod = worker_of(names_[0], case) if names_ else None
     commands = (

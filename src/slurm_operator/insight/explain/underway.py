@@ -45,11 +45,11 @@ def _replaced(name: str, seen: Workers) -> Iterator[Link]:
     changes = [one for one in _changes(seen, former[0].revision) if one.field]
     number = f"{len(former)} worker{'s' if len(former) > 1 else ''}"
     if not changes:
-        yield Link(subject=name, says=f"replaces {number} of revision {former[0].revision}.")
+        yield Link(subject=name, says=f"is replacing {number} of revision {former[0].revision}.")
         return
     told = "; ".join(_change(one) for one in changes[:_MOST_FIELDS])
     more = f"; and {len(changes) - _MOST_FIELDS} more fields" if len(changes) > _MOST_FIELDS else ""
-    yield Link(subject=name, says=f"replaces {number}, because their spec changed: {told}{more}.")
+    yield Link(subject=name, says=f"is replacing {number} because their spec changed: {told}{more}.")
 
 
 def _changes(seen: Workers, revision: str) -> list[Difference]:
@@ -91,5 +91,5 @@ def _is_replaced(worker: Worker) -> bool:
 
 
 def chain(found: Verdict, case: Case) -> list[Link]:
-    """From an object that is on its way to what holds it up; empty where its own words say all."""
+    """From an object that is changing to what holds it up; empty where its own words say all."""
     return list(held_up_by(found)) if case.is_whole else []

@@ -8,6 +8,8 @@ from typing import Any
 
 from slurm_operator import wire
 from slurm_operator.api import registry
+from slurm_operator.api.nebius import JailedConfig
+from slurm_operator.api.nebius.names import POPULATE_PURPOSE
 from slurm_operator.api.schema import codec
 from slurm_operator.api.schema.kind import Kind
 from slurm_operator.api.shared.meta import HasMeta, Meta, ObjectKey, key_of
@@ -20,6 +22,7 @@ from slurm_operator.manifests.digests import digest
 from slurm_operator.manifests.meta import Child, Manifest
 from slurm_operator.manifests.objects import ConfigMap, Pod, Secret, Unread
 from slurm_operator.manifests.secrets import CONTENT_DIGEST, content_digest
+from slurm_operator.reconcilers.nebius.shared.root import is_finished
 
 OUR_TYPES: dict[Kind, type[Any]] = {one.kind: one.model for one in registry.ALL}
 
@@ -32,6 +35,7 @@ class Kubernetes:
 
     def __init__(self, picture: Picture) -> None:
         self.picture = picture
+        self.populates = True  # Whether Jobs that populate a shared root succeed.
         self.changes = 0
         self._made = 0
         self._outdated: set[str] = set()  # Pods of a template that is no longer the one.
@@ -116,6 +120,7 @@ class Kubernetes:
                 self._remove(kinds.POD, key_of(pod), pod.metadata.uid)
             elif pod.status.phase in ("", "Pending") and pod.metadata.uid.startswith(NEW):
                 self.put_pod(workloads.running(pod, self.picture))
+        self._fill_shared_roots()
 
     # ---- How it is done
 
@@ -201,6 +206,20 @@ class Kubernetes:
             self._remove(kinds.POD, key_of(pod), pod.metadata.uid)
         ready = sum(pod.is_ready for pod in workloads.pods_of(kind, child, self.picture))
         self._child(kind, {**child.body, "status": workloads.status(child, wanted, ready, revision)})
+
+    def _fill_shared_roots(self) -> None:
+        """What runs in pods beside Slurm does: the Job that populates a root, and who writes files there."""
+        for job in list(self.picture.parts.get(kinds.JOB, {}).values()):
+            populates = POPULATE_PURPOSE in job.metadata.annotations
+            if self.populates and populates and not is_finished(job):
+                self._child(kinds.JOB, {**job.body, "status": {"succeeded": 1}})
+        for jailed in self.picture.all(JailedConfig):
+            source = ObjectKey(jailed.metadata.namespace, jailed.spec.config_map.name)
+            if not jailed.status.is_written and self.picture.child(kinds.CONFIG_MAP, *source) is not None:
+                written = {"type": "FilesWritten", "status": "True", "reason": "Success"}
+                self.put_thing(
+                    codec.read(JailedConfig, codec.plain(jailed) | {"status": {"conditions": [written]}})
+                )
 
     def _remove(self, kind: Kind, key: ObjectKey, uid: str, *, keeps_dependents: bool = False) -> None:
         """Gone, and with it what it owned."""

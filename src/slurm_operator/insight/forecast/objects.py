@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from slurm_operator.api import registry
+from slurm_operator.api.nebius.names import TOPOLOGY_WRITTEN
 from slurm_operator.api.registry import Registry
 from slurm_operator.api.schema import codec
 from slurm_operator.api.shared import belonging
@@ -21,7 +22,7 @@ from slurm_operator.slurm.snapshot import Snapshot
 SLURM_NODE = "SlurmNode"
 
 # Notes of the operator to itself; what they are about shows elsewhere.
-_NOTES = {APPLIED_DIGEST, INPUT_DIGEST, TEMPLATE_DIGEST, CONTENT_DIGEST, WRITTEN_AT}
+_NOTES = {APPLIED_DIGEST, INPUT_DIGEST, TEMPLATE_DIGEST, CONTENT_DIGEST, WRITTEN_AT, TOPOLOGY_WRITTEN}
 
 
 class Known(NamedTuple):

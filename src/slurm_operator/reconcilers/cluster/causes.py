@@ -69,7 +69,7 @@ def _counted(cause: State, waiting: list[State]) -> str:
 def _progressing(plan: Plan, outcome: Outcome, states: list[State]) -> Condition:
     if outcome.failed:
         held = "".join(f" Besides: {wait.message}" for wait in plan.waits[:1])
-        return true(PROGRESSING, "Retrying", f"{failing.errors(outcome)} It is tried again.{held}")
+        return true(PROGRESSING, "Retrying", f"{failing.retried(outcome)}{held}")
     for wait in plan.waits:
         if wait.reason in _STUCK:
             return false(PROGRESSING, wait.reason, "No changes will be made until this is fixed.")

@@ -184,7 +184,7 @@ def progressing(seen: Seen, plan: Plan, outcome: Outcome) -> Condition:
         if wait.reason == "InUse":
             return true(PROGRESSING, wait.reason, wait.message)
     if outcome.failed:
-        return true(PROGRESSING, "Retrying", f"{failing.errors(outcome)} It is tried again.")
+        return true(PROGRESSING, "Retrying", failing.retried(outcome))
     for wait in plan.waits:
         if wait.reason in _ON_ITS_WAY:
             return true(PROGRESSING, wait.reason, wait.message)

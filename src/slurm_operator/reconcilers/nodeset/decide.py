@@ -50,6 +50,7 @@ from slurm_operator.reconcilers.nodeset.worker.namespace_deletion import keep_pr
 from slurm_operator.reconcilers.nodeset.worker.protection import protect_again
 from slurm_operator.reconcilers.nodeset.worker.removal import Stages, retire
 from slurm_operator.reconcilers.nodeset.worker.staying import stages_of_staying_worker
+from slurm_operator.reconcilers.nodeset.worker.update_phases import phase_writes, ready_to_go
 from slurm_operator.reconcilers.nodeset.workers import Worker
 from slurm_operator.reconcilers.shared.partition_removal import UNREACHABLE
 from slurm_operator.safety.gate import PROOF_LIFETIME, Shut, ShutFor, gate
@@ -188,6 +189,7 @@ def _workers(
             may_go -= 1
         elif may_note > 0:
             notes = [*condition_writes(worker, at), *_known_to_others(worker, seen)]
+            notes += phase_writes(worker, seen, cause)
             may_note -= len(notes)
             lanes += notes
             if not lanes and cause is None:
@@ -225,7 +227,7 @@ def _lanes(
     is_scaled = is_scaled_in(worker, cause, seen.nodeset, is_going=is_going)
     kept = retention(worker, seen.nodeset, seen.claims, is_scaled=is_scaled)
     if is_going:
-        return [lane(worker.slurm_node, kept, *stages)]
+        return [lane(worker.slurm_node, kept, ready_to_go(worker, seen, cause, stages), *stages)]
     lanes = [lane(worker.slurm_node, *stages)] if stages else []
     again = protect_again(worker, seen, now) if cause is not None else []
     lanes += [lane(f"protection of {worker.slurm_node}", again)] if again else []

@@ -137,9 +137,14 @@ class Worker(Candidate, kw_only=True):
         if self.record is not None:  # Nearly always, and this is asked of thousands.
             return self.record
         found = self.namesake
-        if found is None or found.slurmd_start_time is not None or self.has_crashed:
+        if found is None or found.slurmd_start_time is not None or self.has_crashed or not self._has_started:
             return None
         return found if registers_from(found.address, self.pod) else None
+
+    @property
+    def _has_started(self) -> bool:
+        """Its slurmd ran at least once, as its kubelet says: before that there was nothing to forget."""
+        return self.slurmd is not None and self.slurmd.has_ever_started
 
     @property
     def is_drained_itself(self) -> bool:

@@ -17,8 +17,8 @@ from slurm_operator.slurm.conf.rest import has_slurmdbd
 # slurmrestd's default is two threads per CPU, and as many calls to a slurmctld that hangs stall all others.
 THREADS = 16
 
-# Not among the arguments: tools expect those that Slinky's operator writes. The entry points of its images
-# and of ours put this in front of them.
+# Not among the arguments: tools expect those that Slinky's operator writes. The entry point of our image puts
+# this in front of them; Slinky's image starts slurmrestd itself, which then has its own number of threads.
 OPTIONS = "SLURMRESTD_OPTIONS"
 
 LISTEN = f"0.0.0.0:{names.SLURMRESTD_PORT}"

@@ -52,7 +52,7 @@ class Standing:
             if wait.reason == "InUse":
                 return true(PROGRESSING, wait.reason, wait.message)
         if outcome.failed:
-            return true(PROGRESSING, "Retrying", f"{failing.errors(outcome)} It is tried again.")
+            return true(PROGRESSING, "Retrying", failing.retried(outcome))
         for need in self.needs:
             if need.comes:
                 return true(PROGRESSING, need.reason, need.message)

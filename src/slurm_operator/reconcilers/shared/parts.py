@@ -59,7 +59,8 @@ def missing_scaled_part(
     if is_reverted and edited is not None:
         message = (
             f"reverted the scaling of {_part_name(there)} from {_spec(there).replicas} back to {replicas}: "
-            f"{edited.kind} {edited.name} sets replicas. Set them in {edited.where}"
+            f"{edited.kind} {edited.name} sets replicas. Set them in {edited.where}; "
+            "where an autoscaler sets them, leave them out there"
         )
     return _patch(there, [_put("replicas", replicas)], "Scaled", message)
 

@@ -11,9 +11,9 @@ class Meaning(NamedTuple):
     waits: bool = False
 
 
-_HELD = Meaning("somebody put it on hold", "Whoever holds it lets it go: scontrol release JOB.")
+_HELD = Meaning("somebody put it on hold", "Whoever holds it can release it: scontrol release JOB.")
 _LIMIT = Meaning(
-    "a limit of its QOS or account is reached by jobs that run or wait already",
+    "jobs that run or are pending already reach a limit of its QOS or account",
     "It starts when one of those ends; or an administrator raises the limit with sacctmgr.",
     waits=True,
 )
@@ -22,11 +22,11 @@ _LIMIT = Meaning(
 _MEANINGS: dict[str, Meaning] = {
     "Resources": Meaning(
         "the nodes that it needs are busy, and it is the next one in line",
-        "It starts when enough of them are free; with more workers, sooner.",
+        "It starts when enough is free, or sooner with more workers.",
         waits=True,
     ),
     "Priority": Meaning(
-        "jobs with a higher priority are in line before it",
+        "jobs with a higher priority are ahead of it",
         "It starts in its turn: see sprio JOB and squeue --start JOB.",
         waits=True,
     ),
@@ -36,9 +36,9 @@ _MEANINGS: dict[str, Meaning] = {
         "all of the licences that it asks for are taken", "It starts when some are given back.", waits=True
     ),
     "Reservation": Meaning("its reservation has not begun", "It starts with the reservation.", waits=True),
-    "JobHeldUser": Meaning("its owner holds it", "Its owner lets it go: scontrol release JOB."),
+    "JobHeldUser": Meaning("its owner holds it", "Its owner can release it: scontrol release JOB."),
     "JobHeldAdmin": Meaning(
-        "an administrator holds it", "Only an administrator lets it go: scontrol release JOB."
+        "an administrator holds it", "Only an administrator can release it: scontrol release JOB."
     ),
     "JobHoldMaxRequeue": Meaning(
         "it was requeued too often and is held now", "See why its nodes failed, then: scontrol release JOB."
@@ -63,7 +63,7 @@ _MEANINGS: dict[str, Meaning] = {
         "its partition is down", "An administrator sets it up again: scontrol update Partition=… State=UP"
     ),
     "PartitionInactive": Meaning(
-        "its partition takes no jobs, as one that is about to leave the configuration",
+        "its partition takes no jobs, because it is being removed from the configuration",
         "Move the job to another partition: scontrol update JobId=JOB Partition=…",
     ),
     "PartitionConfig": Meaning(
@@ -85,7 +85,7 @@ _MEANINGS: dict[str, Meaning] = {
     "QOSNotAllowed": Meaning("its QOS may not be used in this partition", "Use another QOS or partition."),
     "MaxArrayTasks": _LIMIT,
     "Cleaning": Meaning(
-        "what it left behind from a former run is being cleaned up", "It continues automatically.", waits=True
+        "what an earlier run left behind is being cleaned up", "It continues automatically.", waits=True
     ),
     "launch_failed_requeued_held": Meaning(
         "it failed to start on its node, and is held so that it does not fail again",

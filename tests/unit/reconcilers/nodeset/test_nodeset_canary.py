@@ -149,6 +149,29 @@ def test_the_rest_waits_for_who_has_gone_ahead_as_long_as_that_shows_something(m
     assert told(made) == story
 
 
+def forgotten(ordinal: int, *words, **kwargs):
+    """As after a reconfigure: slurmctld has yet to hear from its slurmd."""
+    return slurm_node(old(ordinal), *(words or ("IDLE",)), slurmd_start_time=None, **kwargs)
+
+
+UP = [new(n, ready=True, started=True, phase="Running") for n in (6, 7)]
+SERVING = [slurm_node(pod, "IDLE") for pod in UP]
+RECONFIGURED = [forgotten(n) for n in range(6)]
+
+
+@pytest.mark.parametrize(
+    ("made", "story"),
+    [
+        pytest.param(updating(*UP, nodes=[*SERVING, *RECONFIGURED]), [], id="six are away, and only four may be"),
+        pytest.param(updating(*UP, *(old(n, **UNREADY) for n in range(6)), nodes=[*SERVING, *RECONFIGURED]), [], id="also while none of them is ready"),
+        pytest.param(updating(*UP, nodes=[*SERVING, *RECONFIGURED[:3]]), [*(f"wait gpu-{n}: AnotherWorker" for n in range(3)), "drain gpu-5 for Update"], id="three are away: one more may be"),
+        pytest.param(updating(*UP, nodes=[*SERVING, *RECONFIGURED[:5], forgotten(5, "DOWN")]), ["wait gpu-5: AnotherWorker"], id="one that slurmctld had given up costs nothing"),
+    ],
+)  # fmt: skip
+def test_workers_that_slurmctld_has_yet_to_hear_from_are_not_out_of_use(made, story):
+    assert told(made) == story
+
+
 def test_where_machines_are_not_seen_one_goes_ahead_all_the_same():
     made = updating()
     made.things = [thing for thing in made.things if not isinstance(thing, KubeNode)]

@@ -57,7 +57,26 @@ def _workloads(found: Found, cluster: Manifest) -> Iterator[Finding]:
         "condition Ready has the reason SoperatorPodsRunning, unless it is told to take workers over.",
         "Follow the steps below. Pending jobs stay where slurmctld's volume stays.",
     )
+    yield from _updates(found, cluster)
     yield from _takeover(found, cluster)
+
+
+def _updates(found: Found, cluster: Manifest) -> Iterator[Finding]:
+    """Workers that Soperator is replacing: it has asked slurmctld to drain and reboot them."""
+    updated = [
+        one["metadata"]["name"]
+        for one in of_cluster(cluster, things(found.pods))
+        if shared_names.UPDATE_PHASE in (one["metadata"].get("labels") or {})
+    ]
+    if not updated:
+        return
+    yield warn(
+        "Updates",
+        f"SlurmCluster {where(cluster)}: Soperator is replacing {listed(updated)}. slurmctld drains them for "
+        "'soperator rolling update', and our operator does not lift a drain of others.",
+        "Let Soperator finish the update first. Otherwise run `scontrol cancel_reboot NODE`, then `scontrol "
+        "update nodename=NODE state=resume`.",
+    )
 
 
 def _takeover(found: Found, cluster: Manifest) -> Iterator[Finding]:

@@ -83,7 +83,7 @@ def part(seen: Seen, replicas: int, running: Sequence[int]) -> Manifest:
     labels = {
         names.NODESET: seen.name,
         names.WORKER: "true",
-        names.ROLLING_UPDATE: str(is_aware).lower(),
+        shared_names.UPDATES_FOLLOWED: str(is_aware).lower(),
     }
     claims = [*_claims(seen)]
     retention = spec.slurmd.volumes.persistent_volume_claim_retention_policy

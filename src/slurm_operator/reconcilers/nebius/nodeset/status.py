@@ -162,7 +162,7 @@ def _ready(seen: Seen, plan: Plan, told: State | None) -> Condition:
 
 def _progressing(plan: Plan, outcome: Outcome, told: State | None) -> Condition:
     if outcome.failed:
-        return true(PROGRESSING, "Retrying", f"{failing.errors(outcome)} It is tried again.")
+        return true(PROGRESSING, "Retrying", failing.retried(outcome))
     for wait in plan.waits:
         if wait.reason in _STUCK:
             return false(PROGRESSING, wait.reason, "No changes will be made until this is fixed.")

@@ -80,7 +80,7 @@ def _is_up(worker: Worker) -> bool:
 
 def _ready(seen: Seen, outcome: Outcome, missing: list[Worker], leaving: list[Worker]) -> Condition:
     if outcome.failed:
-        return false(READY, "Retrying", f"{failing.errors(outcome)} It is tried again.")
+        return false(READY, "Retrying", failing.retried(outcome))
     why = reasons(seen, seen.now)
     told = [f"{one.slurm_node}: {why[one.slurm_node]}" for one in seen.workers if one.slurm_node in why]
     if told:

@@ -293,7 +293,7 @@ def _ready(seen: Seen, plan: Plan) -> Condition:
 
 def _progressing(seen: Seen, plan: Plan, outcome: Outcome) -> Condition:
     if outcome.failed:
-        return true(PROGRESSING, "Retrying", f"{failing.errors(outcome)} It is tried again.")
+        return true(PROGRESSING, "Retrying", failing.retried(outcome))
     for wait in plan.waits:
         if wait.reason in STUCK and wait.reason != populate.FAILED:
             return false(PROGRESSING, wait.reason, "No changes will be made until this is fixed.")

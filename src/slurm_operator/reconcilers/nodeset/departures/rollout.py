@@ -178,9 +178,10 @@ def is_in_use(worker: Worker) -> bool:
 def is_out_of_use(worker: Worker) -> bool:
     """Slurm has no use for it: it does not know it, has given it up, or was told to leave it alone.
 
-    One that is merely silent may be back in a moment, as all are right after a restart of slurmctld.
+    One that is merely silent may be back in a moment, as all are right after a restart of slurmctld. So may
+    one of which slurmctld has forgotten when it started, as of all at each reconfigure: jobs may run there.
     """
-    record = worker.record
+    record = worker.known_record
     if record is None:
         return True
     state = record.state
