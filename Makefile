@@ -58,7 +58,7 @@ simulate: $(READY) ## many stories of the operator in a simulated world: SEEDS=1
 	PYTHONPATH=tests $(BIN)/python -m simulation --seeds $(or $(SEEDS),1000) --first $(or $(FIRST),1) --length $(or $(LENGTH),0) --scene '$(SCENE)' --late $(or $(LATE),0) $(if $(STEPS),--steps) $(if $(SETBACK),--set-back)
 
 mutants: $(READY) ## a hundred small changes of what keeps the promise, and who notices: MINUTES=, ARGS='--only gate --again'
-	PYTHONPATH=tests:. $(BIN)/python -m testing.mutation --minutes $(or $(MINUTES),0) $(ARGS)
+	PYTHONPATH=tests:. $(BIN)/python -m simulation.mutation --minutes $(or $(MINUTES),0) $(ARGS)
 
 $(VENV)-fuzz/.ready: $(READY) requirements/fuzz.txt
 	$(PYTHON) -m venv --clear $(VENV)-fuzz

@@ -35,6 +35,7 @@ FOLDERS: Final = (
 )
 BENCHMARKS: Final = ("kube", "slurmrest", "exporter", "passes", "light", "workers", "first")
 SEEDS, RUNS = 300, 6
+TWO_OPERATORS: Final = "simulation of two operators"
 
 # How long a program that was told to end may take to clean up.
 _FAREWELL_SECONDS: Final = 120
@@ -63,8 +64,10 @@ class Known(wire.Record):
 def pieces(files: Iterable[str], known: Mapping[str, Known], python: str = sys.executable) -> list[Piece]:
     """All of them, in the order in which they are due."""
     pytest = (python, "-m", "pytest", "-p", "no:cacheprovider", "-q", "-m", "full or minutes")
-    series = {name: known.get(name, Known()).times for name in ("simulation", "chaos")}
+    series = {name: known.get(name, Known()).times for name in ("simulation", TWO_OPERATORS, "chaos")}
     simulated = ("--seeds", str(SEEDS), "--first", str(100_001 + SEEDS * series["simulation"]))
+    wide = ("--seeds", str(SEEDS), "--first", str(500_001 + SEEDS * series[TWO_OPERATORS]))
+    two_operators = (*wide, "--scene", "wide")
     tormented = ("--runs", str(RUNS), "--seed", str(10_001 + RUNS * series["chaos"]))
     bench = str(ROOT / ".venv-bench/bin/python")
     found = [
@@ -74,6 +77,17 @@ def pieces(files: Iterable[str], known: Mapping[str, Known], python: str = sys.e
             command=(python, "-m", "simulation", *simulated),
             environment={"PYTHONPATH": "tests"},
         ),
+        Piece(
+            name=TWO_OPERATORS,
+            command=(python, "-m", "simulation", *two_operators),
+            environment={"PYTHONPATH": "tests"},
+        ),
+        Piece(
+            name="mutants",
+            command=(python, "-m", "simulation.mutation", "--again"),
+            environment={"PYTHONPATH": "tests:."},
+        ),
+        Piece(name="fuzz", command=("make", "fuzz", "MINUTES=2")),
         Piece(
             name="chaos",
             command=(python, "-m", "chaos", *tormented, "--out", "build/nightly/chaos.jsonl"),

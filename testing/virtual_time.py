@@ -103,9 +103,6 @@ class _Step:
             )
 
 
-Args = TypeVarTuple("Args")
-
-
 class SimulatedLoop(asyncio.BaseEventLoop):
     """No sockets, no threads, no waiting; so the order of everything follows from what was asked for."""
 
@@ -115,9 +112,9 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         self._selector = self
 
     def call_soon(
-        self, callback: Callable[[*Args], object], *args: *Args, context: Context | None = None
+        self, callback: Callable[[*Given], object], *args: *Given, context: Context | None = None
     ) -> asyncio.Handle:
-        context = context or copy_context()
+        context = copy_context() if context is None else context  # An empty one counts as false.
         process = context.get(PROCESS)
         if process is None:
             return super().call_soon(callback, *args, context=context)
@@ -126,9 +123,9 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         return step.handle
 
     def call_at(
-        self, when: float, callback: Callable[[*Args], object], *args: *Args, context: Context | None = None
+        self, when: float, callback: Callable[[*Given], object], *args: *Given, context: Context | None = None
     ) -> asyncio.TimerHandle:
-        context = context or copy_context()
+        context = copy_context() if context is None else context  # An empty one counts as false.
         process = context.get(PROCESS)
         if process is None:
             return super().call_at(when, callback, *args, context=context)

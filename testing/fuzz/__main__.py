@@ -15,7 +15,7 @@ from typing import Final
 import click
 
 from slurm_operator import wire
-from testing.fuzz.corpus import keep, unpack
+from testing.fuzz.corpus import keep, kept, unpack
 from testing.fuzz.targets import TARGETS
 
 ROOT: Final = Path(__file__).parents[2]
@@ -45,15 +45,12 @@ def feed(target: str, seconds: int, before: Fed) -> Fed:
     done = _run(target, [str(corpus), *words])
     passed = round(time.monotonic() - began)
     (WORK / target / "log").write_text(done.stderr + done.stdout)
-    smallest = WORK / target / "smallest"
-    smallest.mkdir(exist_ok=True)
-    if _run(target, ["-merge=1", str(smallest), str(corpus)]).returncode == 0:
-        keep(target, (file.read_bytes() for file in smallest.iterdir()))
+    keep(target, (file.read_bytes() for file in corpus.iterdir()))
     found = _RUNS.search(done.stderr)
     return Fed(
         seconds=before.seconds + passed,
         inputs=before.inputs + (int(found[1]) if found else 0),
-        kept=sum(1 for _ in smallest.iterdir()),
+        kept=len(kept(target)),
         result="nothing" if done.returncode == 0 else f"see build/fuzz/{target}",
     )
 

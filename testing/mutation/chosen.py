@@ -1,9 +1,9 @@
 """A hundred of them: twenty of each part, chosen by their names, which are as good as drawn."""
 
-from itertools import zip_longest
+from itertools import islice, zip_longest
 from typing import Final
 
-from testing.mutation.edits import Mutant, mutants
+from testing.mutation.edits import Mutant, compiles, mutants
 
 EACH: Final = 20
 
@@ -50,7 +50,8 @@ def named(name: str) -> Mutant:
 
 
 def _of(area: str) -> list[Mutant]:
-    return sorted(_all(area), key=lambda mutant: mutant.name)[:EACH]
+    drawn = sorted(_all(area), key=lambda mutant: mutant.name)
+    return list(islice((mutant for mutant in drawn if compiles(mutant)), EACH))
 
 
 def _all(area: str) -> list[Mutant]:

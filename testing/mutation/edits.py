@@ -68,10 +68,10 @@ def mutants(area: str, path: str) -> list[Mutant]:
                 line=node.lineno, start=start, end=end, old=old, new=new,
             )
         )  # fmt: skip
-    return [mutant for mutant in found if _compiles(mutant)]
+    return found
 
 
-def _compiles(mutant: Mutant) -> bool:
+def compiles(mutant: Mutant) -> bool:
     try:
         compile(mutant.applied(), mutant.path, "exec")
     except SyntaxError:

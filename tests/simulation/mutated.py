@@ -65,7 +65,7 @@ def breaks(story: Story) -> str:
     signal.signal(signal.SIGVTALRM, _give_up)
     signal.setitimer(signal.ITIMER_VIRTUAL, CPU_SECONDS)
     try:
-        return (play(story).broken or "").strip().split("\n")[-1]
+        return (play(story).broken or "").strip().split("\n")[0]
     except DoesNotEndError:
         return "it does not end"
     except Exception as error:  # The operator, or its world, fell over it.

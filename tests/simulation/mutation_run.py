@@ -1,13 +1,13 @@
 """A plugin of pytest: instead of running the tests that it has found, it tries out mutants, each in a fork.
 
-So Python starts and collects once. `python -m testing.mutation` says which mutants, by `PLANS`.
+So Python starts and collects once. `python -m simulation.mutation` says which mutants, by `PLANS`.
 """
 
 import json
 import os
 import sys
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import pytest
@@ -18,7 +18,7 @@ from testing.mutation.edits import Mutant
 from testing.mutation.noticed import NOBODY, STORY, TEST, Noticed
 
 # Each mutant, the names of stories to play with it, and what the names of its tests begin with.
-Attempt = tuple[Mutant, Iterable[str], Iterable[str]]
+Attempt = tuple[Mutant, Sequence[str], Sequence[str]]
 
 
 class Runner:
@@ -30,13 +30,26 @@ class Runner:
         self.attempts = attempts
         self.told = told
 
+        self._good: set[str] = set()
+
+    def check(self, found: Noticed, session: pytest.Session) -> None:
+        """Whoever noticed something finds nothing without a mutant. Asked once for each."""
+        if found.by == NOBODY or not found.what or found.what in self._good:
+            return
+        played, tests = ([found.what], []) if found.by == STORY else ([], [found.what])
+        control = in_a_fork(lambda: noticed(session, played, tests))
+        if control.by != NOBODY:
+            raise session.Interrupted(f"without a mutant, too: {control}")
+        self._good.add(found.what)
+
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         if session.testsfailed:
             raise session.Interrupted("the tests could not be collected")
-        stories()
         for mutant, played, tests in self.attempts():
-            self.told(mutant, in_a_fork(lambda: noticed(session, mutant, played, tuple(tests))))  # noqa: B023
+            found = in_a_fork(lambda: noticed(session, played, tests, mutant))  # noqa: B023
+            self.check(found, session)
+            self.told(mutant, found)
         return True
 
 
