@@ -13,7 +13,7 @@ from typing import Final, NoReturn
 import click
 import pytest
 
-from simulation.mutated import stories
+from simulation.mutant_stories import stories
 from simulation.mutation_run import Attempt, Runner
 from testing.mutation.chosen import chosen
 from testing.mutation.edits import ROOT, Mutant

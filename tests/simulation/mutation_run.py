@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from simulation.mutated import breaks, stories
+from simulation.mutant_stories import breaks, stories
 from testing.mutation.applied import apply
 from testing.mutation.edits import Mutant
 from testing.mutation.noticed import NOBODY, STORY, TEST, Noticed
@@ -54,9 +54,10 @@ class Runner:
 
 
 def noticed(
-    session: pytest.Session, mutant: Mutant, played: Iterable[str], tests: tuple[str, ...]
+    session: pytest.Session, played: Sequence[str], tests: Sequence[str], mutant: Mutant | None = None
 ) -> Noticed:
-    apply(mutant)
+    if mutant is not None:
+        apply(mutant)
     for name in played:
         if why := breaks(stories()[name]):
             return Noticed(by=STORY, what=name, why=why)
@@ -75,7 +76,7 @@ def first_that_fails(session: pytest.Session, items: list[pytest.Item]) -> str |
 
 
 def in_a_fork(attempt: Callable[[], Noticed]) -> Noticed:
-    """What it comes to. A process that dies has noticed something as well."""
+    """What it comes to."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -94,6 +95,6 @@ def in_a_fork(attempt: Callable[[], Noticed]) -> Noticed:
         told: Any = pipe.read()
     os.waitpid(child, 0)
     if not told:
-        return Noticed(by=TEST, what="", why="the process ended")
+        raise RuntimeError("an attempt ended without a result; what it said stands above")
     by, what, why = json.loads(told)
     return Noticed(by=by, what=what, why=why)
