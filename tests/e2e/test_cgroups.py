@@ -1,7 +1,7 @@
 """cgroup v2, where almost every cluster runs: a kubelet, containerd and slurmd in a virtual machine.
 
 The worker is the pod that the operator creates, with the text of a Cluster whose isolation is `cgroup`. It takes
-minutes, without the kernel's help for virtual machines. The systemd driver was not tried yet: `Node` takes it.
+some minutes for each driver, without the kernel's help for virtual machines.
 """
 
 import json
@@ -60,7 +60,7 @@ def worker() -> dict[str, object]:
     return for_kubelet_alone(pods.pod(Slot("gpu-0", "gpu-0", 0)))
 
 
-@pytest.fixture(scope="module", params=["cgroupfs"])
+@pytest.fixture(scope="module", params=["cgroupfs", "systemd"])
 def node(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
     with Node(tmp_path_factory.mktemp(request.param), request.param) as made:
         made.machine.run(f"mknod -m 666 {DEVICE} c 1 7")
