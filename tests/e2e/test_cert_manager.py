@@ -14,7 +14,7 @@ from slurm_local.errors import LocalError
 from slurm_local.progress import Quiet
 from testing import neighbours
 
-pytestmark = [pytest.mark.timeout(900), pytest.mark.full]
+pytestmark = pytest.mark.minutes
 
 WEBHOOK = "slurm-operator-webhook"
 SECRET = "slurm-operator-webhook-ca"

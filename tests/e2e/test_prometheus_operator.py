@@ -11,7 +11,7 @@ from slurm_local import image
 from slurm_local.progress import Quiet
 from testing import neighbours
 
-pytestmark = [pytest.mark.timeout(900), pytest.mark.full]
+pytestmark = pytest.mark.minutes
 
 SERVICE = "prometheus-operated"  # The Prometheus operator calls it so.
 

@@ -30,7 +30,7 @@ from slurm_operator.api import KINDS
 from slurm_operator.api.schema.crd import crd
 from slurm_operator.api.shared.names import LABEL_HASH, POD_CORDON
 
-pytestmark = [pytest.mark.timeout(1200), pytest.mark.full]
+pytestmark = [pytest.mark.timeout(1200), pytest.mark.minutes]
 
 PROGRAM = Path(sys.executable).parent / "kubectl-slurm"
 

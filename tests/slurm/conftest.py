@@ -12,11 +12,12 @@ from typing import Any
 
 import pytest
 
-from slurm_local.image.roots import OLDER_SERIES, SLURM_SERIES, older_slurm_rootfs, slurm_rootfs
+from slurm_local.image.roots import SLURM_SERIES, slurm_rootfs
 from slurm_local.paths import Paths
 from slurm_local.progress import PlainProgress
 from slurm_operator.http import loops
 from testing import prometheus
+from testing.boxed.series import OLDER_SERIES, older_slurm_rootfs
 from testing.daemons import SlurmDaemons
 
 WORKERS = ("w-0", "w-1")
@@ -48,7 +49,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 def _rootfs(config: pytest.Config) -> Path:
-    return _ROOTS[config.getoption("--slurm-series")](Paths.of(), PlainProgress())
+    return _ROOTS[config.getoption("--slurm-series", SLURM_SERIES)](Paths.of(), PlainProgress())
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,6 @@ import pytest
 from parser_box import parser_box
 from rest_rig import OURS, client_of, cluster_of, running, seen, shown, until
 
-from slurm_local.image.roots import older_slurm_rootfs
 from slurm_local.paths import Paths
 from slurm_local.progress import PlainProgress
 from slurm_operator.reconcilers.controller.configuration.files import wanted_files
@@ -20,6 +19,7 @@ from slurm_operator.slurm.node import SlurmNode
 from slurm_operator.slurm.writes import DeleteNodes, DrainNodes, ResumeNodes, Verdict
 from slurm_operator.slurmsync.connection import SlurmCluster
 from testing.boxed.box import Box
+from testing.boxed.series import older_slurm_rootfs
 from testing.controllers import KEY, controller, thing, world
 from testing.daemons import SlurmDaemons
 

@@ -1,6 +1,5 @@
 """The two root filesystems: one with all of Slurm, one with just Python."""
 
-from dataclasses import replace
 from pathlib import Path
 
 from slurm_local.errors import LocalError
@@ -47,10 +46,6 @@ SLURM_ROOT = DebianRoot(
     finish=f"set -e{_EMPTY_DATABASE}{_TIDY}",
 )
 
-# The oldest Slurm that the operator works with, for tests: the same packages of an older suite.
-OLDER_SERIES = "24.11"
-OLDER_SLURM_ROOT = replace(SLURM_ROOT, name=f"slurm-{OLDER_SERIES}", suite="trixie")
-
 OPERATOR_ROOT = DebianRoot(
     name="operator",
     minutes="about a minute, once",
@@ -69,11 +64,6 @@ def slurm_rootfs(paths: Paths, progress: Progress) -> Path:
     """The same, as a directory to run programs in."""
     slurm_root(paths, progress)
     return unpacked(SLURM_ROOT, paths, progress)
-
-
-def older_slurm_rootfs(paths: Paths, progress: Progress) -> Path:
-    """The older Slurm, as a directory to run programs in."""
-    return unpacked(OLDER_SLURM_ROOT, paths, progress)
 
 
 def operator_root(paths: Paths, progress: Progress) -> BuiltRoot:

@@ -16,6 +16,7 @@ from slurm_operator.manifests.builders.parts import slurm_probe
         ("slurmd:24.11.5@sha256:0123", (24, 11)),
         pytest.param("slurmd:latest", None, id="a word"),
         pytest.param("cr.example.org:24.11/slurmd", None, id="a port is no tag"),
+        pytest.param("slurmd:24.04", None, id="an Ubuntu is no series"),
         pytest.param("slurmd:2024.11", None, id="a year is no series"),
         pytest.param("slurmd@sha256:24.11", None, id="a digest is no tag"),
         pytest.param("slurmd", None, id="no tag"),

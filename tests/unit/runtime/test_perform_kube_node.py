@@ -85,7 +85,7 @@ async def test_it_names_the_version_that_was_decided_about():
     [
         pytest.param(facts("IDLE"), [POD], None, "neither drained", id="it takes jobs again"),
         pytest.param(facts("DOWN", jobs=[job(7, "gpu-0")]), [POD], None, "job 7", id="a job is there"),
-        pytest.param(facts("DOWN", seconds=-60), [POD], None, "read again", id="Slurm cannot be read"),
+        pytest.param(facts("DOWN", seconds=-60), [POD], None, "refreshing", id="Slurm cannot be read"),
         pytest.param(facts("DOWN", seconds=-60), [POD], facts("IDLE"), "neither", id="another answer by now"),
         pytest.param(facts("DOWN"), [POD, worker(1)], None, "gpu-1 is there by now", id="another worker"),
     ],

@@ -17,7 +17,8 @@ HTTP_SINCE: Final = (25, 11)
 # The first slurmrestd with a version of the API that the operator speaks.
 OLDEST: Final = (24, 11)
 
-_TAG = re.compile(r":v?(\d{2})\.(\d{2})(?![\d])[^/]*$")
+# Slurm is released in these months; `:24.04` is an Ubuntu.
+_TAG = re.compile(r":v?(\d{2})\.(02|05|08|11)(?!\d)[^/]*$")
 
 
 def series(image: str) -> tuple[int, int] | None:
