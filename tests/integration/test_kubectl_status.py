@@ -19,20 +19,26 @@ def run(plane, user: str, *arguments: str, groups: tuple[str, ...] = ()) -> Resu
     return CliRunner().invoke(kubectl_slurm, [*arguments, "--kubeconfig", str(kubeconfig)])
 
 
+def all_of(plane, ns: str) -> Result:
+    return run(plane, "viewer", "status", "-n", ns, "-o", "json", groups=("system:masters",))
+
+
 def test_a_cluster_is_shown_with_what_it_waits_for(plane, ns, tmp_path):
-    apply(plane, ours("Cluster", ns, "demo", SPEC))
+    files = {"configFileRefs": [{"name": "not-there"}]}
+    apply(plane, ours("Cluster", ns, "demo", {**SPEC, "controller": files}))
     with running_manager(operator(plane, f"op-{ns}"), tmp_path / "log", "--namespaces", ns) as manager:
         manager.wait_ready()
         wait_for(plane, ns, "nodeset", "demo-cpu")
         until(lambda: condition(plane, ns, "nodeset", "demo-cpu")[0] != "", what="a word about the workers")
+        until(lambda: json.loads(all_of(plane, ns).stdout)[0]["waiting"], what="something that waits")
 
-    shown = run(plane, "viewer", "status", "-n", ns, "-o", "json", groups=("system:masters",))
+    shown = all_of(plane, ns)
 
     [found] = json.loads(shown.stdout)
     assert (found["kind"], found["name"], found["namespace"]) == ("Cluster", "demo", ns)
     assert [one["daemon"] for one in found["daemons"]] == ["slurmctld", "slurmrestd"]
     assert [(one["name"], one["wanted"]) for one in found["node_sets"]] == [("demo-cpu", 1)]
-    assert any("demo" in one["subject"] for one in found["waiting"])
+    assert any("not-there" in one["message"] for one in found["waiting"] if "demo" in one["subject"])
     assert found["unreachable"], "no slurmrestd runs here"
     assert shown.exit_code == 1, "it is not ready"
 
