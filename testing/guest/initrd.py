@@ -18,15 +18,15 @@ mount -t proc proc /proc
 mount -t sysfs sys /sys
 mount -t devtmpfs dev /dev
 for module in $(cat /modules/order); do insmod "/modules/$module"; done
-mount -t ext4 /dev/vda /root
-mkdir -p /root/var/lib/containerd /root/test
-mount -t ext4 /dev/vdb /root/var/lib/containerd
-mount -t ext4 /dev/vdc /root/test
-echo 5a06741d6f6241ba8135c1415840f58c > /root/etc/machine-id
-cp /agent.service /root/etc/systemd/system/
-mkdir -p /root/etc/systemd/system/multi-user.target.wants
-ln -sf /etc/systemd/system/agent.service /root/etc/systemd/system/multi-user.target.wants/
-exec switch_root /root /usr/lib/systemd/systemd
+mount -t ext4 /dev/vda /system
+mkdir -p /system/var/lib/containerd /system/test
+mount -t ext4 /dev/vdb /system/var/lib/containerd
+mount -t ext4 /dev/vdc /system/test
+echo 5a06741d6f6241ba8135c1415840f58c > /system/etc/machine-id
+cp /agent.service /system/etc/systemd/system/
+mkdir -p /system/etc/systemd/system/multi-user.target.wants
+ln -sf /etc/systemd/system/agent.service /system/etc/systemd/system/multi-user.target.wants/
+exec switch_root /system /usr/lib/systemd/systemd
 """
 
 _UNIT = """\
@@ -48,7 +48,7 @@ def write_initrd(root: Path, target: Path) -> Path:
     """An archive as the kernel unpacks it, with busybox and modules of a root that has a kernel."""
     tree = target.with_suffix(".d")
     shutil.rmtree(tree, ignore_errors=True)
-    for name in ("bin", "proc", "sys", "dev", "root", "modules"):
+    for name in ("bin", "proc", "sys", "dev", "system", "modules"):
         (tree / name).mkdir(parents=True)
     shutil.copy2(root / "bin/busybox", tree / "bin/busybox")
     modules = next(root.glob("lib/modules/*"))
