@@ -1,17 +1,18 @@
 """python -m testing.hostile_slurmrestd PORT FOLDER [JOBS]: answers a ping, and every list with recorded jobs.
 
-With a number, each list has so many jobs: 60,000 are 300 MB.
+With a number, each list has so many jobs: 60,000 are 400 MB.
 """
 
 import asyncio
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-# The same ones come again and again: the server is to be cheap.
+# So many are one piece, in which only their numbers change: the server is to be cheap.
 AT_ONCE = 200
+_PIECE = b"@@@@"
 
 
 def recorded(folder: Path, name: str) -> dict[str, Any]:
@@ -19,36 +20,43 @@ def recorded(folder: Path, name: str) -> dict[str, Any]:
     return reply
 
 
-def bodies(folder: Path, count: int) -> Iterator[bytes]:
-    """A list of jobs in pieces; without a number, as it was recorded."""
+def pieces(folder: Path, count: int) -> tuple[int, Callable[[], Iterator[bytes]]]:
+    """How long a list of jobs is, and its pieces; without a number, it is as recorded."""
     body = recorded(folder, "jobs")
     if not count:
-        yield json.dumps(body).encode()
-        return
+        whole = json.dumps(body).encode()
+        return len(whole), lambda: iter([whole])
     job = next(one for one in body["jobs"] if one["job_state"] == ["RUNNING"])
-    some = (
-        json.dumps(job | {"job_id": number, "name": f"train-{number}"}, indent=2) for number in range(AT_ONCE)
+    some = (json.dumps(job | {"job_id": "ID", "name": "train-ID"}, indent=2) for _ in range(AT_ONCE))
+    numbered = (
+        one.replace('"ID"', f"1@@@@{n:03}").replace("ID", f"1@@@@{n:03}") for n, one in enumerate(some)
     )
-    piece = ", ".join(some).encode()
-    yield b'{"jobs": [' + piece
-    for _ in range(count // AT_ONCE - 1):
-        yield b", " + piece
+    piece = ", ".join(numbered).encode()
     rest = json.dumps({**body, "jobs": None})
-    yield b"], " + rest.replace('"jobs": null, ', "").lstrip("{").encode()
+    start, end = b'{"jobs": [', b"], " + rest.replace('"jobs": null, ', "").lstrip("{").encode()
+    number = count // AT_ONCE
+
+    def made() -> Iterator[bytes]:
+        for one in range(number):
+            yield (b", " if one else start) + piece.replace(_PIECE, b"%04d" % one)
+        yield end
+
+    return len(start) + number * len(piece) + 2 * (number - 1) + len(end), made
 
 
 def main() -> None:
     port, folder, count = int(sys.argv[1]), Path(sys.argv[2]), int([*sys.argv, "0"][3])
-    listed, ping = tuple(bodies(folder, count)), json.dumps(recorded(folder, "ping")).encode()
+    length, listed = pieces(folder, count)
+    ping = json.dumps(recorded(folder, "ping")).encode()
     head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             while True:
                 target = (await reader.readuntil(b"\r\n\r\n")).split(b" ")[1]
-                pieces = (ping,) if target.endswith(b"/ping/") else listed
-                writer.write(head % sum(len(piece) for piece in pieces))
-                for piece in pieces:
+                is_ping = target.endswith(b"/ping/")
+                writer.write(head % (len(ping) if is_ping else length))
+                for piece in (ping,) if is_ping else listed():
                     writer.write(piece)
                     await writer.drain()
         except (asyncio.IncompleteReadError, ConnectionError):

@@ -15,12 +15,13 @@ import pytest
 
 from slurm_operator.slurmrest import errors
 from slurm_operator.slurmrest.client import SlurmRest
+from slurm_operator.slurmrest.transport import DEADLINE_SECONDS
 
 ROOT = Path(__file__).parents[2]
 RECORDED = ROOT / "tests/slurm/recorded"
 
-# 60,000 jobs are 300 MB on the wire. With twice as many their records take more than a cluster may.
-JOBS = 120_000
+# A gigabyte on the wire, and more records than a cluster may have.
+JOBS = 155_000
 SECONDS = 8.0
 
 # The limit of the operator's pod is 512 MiB.
@@ -38,8 +39,17 @@ def slurmrestd(jobs: int = 0) -> Iterator[str]:
             process.kill()
 
 
-def client(url: str) -> SlurmRest:
-    return SlurmRest([url], lambda: b"k" * 32, now=lambda: datetime.now(UTC))
+def client(url: str, deadline_s: float = DEADLINE_SECONDS) -> SlurmRest:
+    return SlurmRest([url], lambda: b"k" * 32, now=lambda: datetime.now(UTC), deadline_s=deadline_s)
+
+
+async def is_too_large(hostile: SlurmRest) -> bool:
+    """Whether the answer is refused for its size by whoever has time to read it."""
+    try:
+        await hostile.read.jobs()
+    except errors.SlurmListTooLarge:
+        return True
+    return False
 
 
 async def reactions(healthy: SlurmRest, seconds: float) -> list[float]:
@@ -53,13 +63,14 @@ async def reactions(healthy: SlurmRest, seconds: float) -> list[float]:
     return found
 
 
-async def read_without_end(hostile: SlurmRest, told: Callable[[str], None]) -> None:
-    """Without the pause that a poller makes after what was dear."""
+async def read_without_end(hostile: SlurmRest, told: Callable[[float], None]) -> None:
+    """Without the pause that a poller makes after what was expensive. Tells how long each one took."""
     while True:
+        began = time.monotonic()
         try:
             await hostile.read.jobs()
-        except (errors.SlurmListTooLarge, errors.SlurmTimedOut) as failure:
-            told(str(failure))
+        except (errors.SlurmListTooLarge, errors.SlurmTimedOut):
+            told(time.monotonic() - began)
 
 
 def peak_mib() -> float:
@@ -67,7 +78,7 @@ def peak_mib() -> float:
 
 
 @pytest.mark.full
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_a_huge_answer_costs_its_own_cluster_alone() -> None:
     program = "from test_hostile_tenant import measured; print(*measured())"
     done = subprocess.run(
@@ -78,19 +89,19 @@ def test_a_huge_answer_costs_its_own_cluster_alone() -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    alone, beside, slowest, memory, failures = (float(word) for word in done.stdout.split())
+    alone, beside, slowest, memory, failures, huge = (float(word) for word in done.stdout.split())
 
     print(f"median {1000 * alone:.1f} ms alone, {1000 * beside:.1f} ms beside: {beside / alone:.1f} times;")
-    print(f"95 of 100 within {1000 * slowest:.0f} ms; {memory:.0f} MiB more; {failures:.0f} refused")
-    assert failures > 0, "no answer was read to its end and refused"
+    print(f"95 of 100 within {1000 * slowest:.0f} ms; {memory:.0f} MiB more")
+    print(f"{failures:.0f} answers refused, or cut off at the deadline, one within {huge:.1f} s")
+    assert failures > 0
     assert memory < MOST_MIB
-    assert memory > 20, "the answers were not read at all"
-    assert slowest < 1.0
+    assert slowest < huge / 4, "whoever waits for one huge answer waits as long as that takes"
 
 
-def measured() -> tuple[float, float, float, float, int]:
+def measured() -> tuple[float, float, float, float, int, float]:
     """In a process of its own: what it takes at most is told for a whole process."""
-    refusals: list[str] = []
+    refused_after: list[float] = []
 
     async def run(quiet: str, loud: str) -> tuple[float, float, float, float]:
         healthy, hostile = client(quiet), client(loud)
@@ -99,7 +110,7 @@ def measured() -> tuple[float, float, float, float, int]:
         alone, beside = [], []
         for _ in range(2):  # In turns, as other work on the machine changes.
             alone += await reactions(healthy, SECONDS / 2)
-            task = asyncio.create_task(read_without_end(hostile, refusals.append))
+            task = asyncio.create_task(read_without_end(hostile, refused_after.append))
             beside += await reactions(healthy, 2 * SECONDS)
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
@@ -107,4 +118,6 @@ def measured() -> tuple[float, float, float, float, int]:
         return statistics.median(alone), statistics.median(beside), slowest, peak_mib() - before
 
     with slurmrestd() as quiet, slurmrestd(JOBS) as loud:
-        return *asyncio.run(run(quiet, loud)), len(refusals)
+        seconds = asyncio.run(run(quiet, loud))
+        assert asyncio.run(is_too_large(client(loud, deadline_s=400))), "the answer is not huge"
+    return *seconds, len(refused_after), min(refused_after, default=0.0)

@@ -12,18 +12,22 @@ from typing import Any
 @contextmanager
 def mutated(target: Callable | property, old: str, new: str) -> Iterator[None]:
     """Inside, the function runs with `old` in its text replaced by `new`, for whoever imported it."""
-    function: FunctionType = target.fget if isinstance(target, property) else target
+    function: FunctionType = _plain(target)
     source = textwrap.dedent(inspect.getsource(function))
     assert source.count(old) == 1, f"{old!r} is not (or not only once) in {function.__qualname__}"
     made: dict = {}
     exec(compile(source.replace(old, new), "<mutant>", "exec"), function.__globals__, made)  # noqa: S102
-    other = made[function.__name__]
     code = function.__code__
-    function.__code__ = (other.fget if isinstance(other, property) else other).__code__
+    function.__code__ = _plain(made[function.__name__]).__code__
     try:
         yield
     finally:
         function.__code__ = code
+
+
+def _plain(target: Callable | property) -> FunctionType:
+    """What is behind a property, or behind a decorator such as `once`."""
+    return inspect.unwrap(target.fget if isinstance(target, property) else target)
 
 
 def is_passed(test: Callable[..., None]) -> bool:
