@@ -36,7 +36,7 @@ LATE = story(
 )  # fmt: skip
 CLOSED = story(
     Scene(PARTS, nodeset=(("replicas", 0),), has_login=False, has_token=False),
-    (50, "delete_kind", 1), (14.5, "submit", 1, 34), (20, "calm"), seed=11,
+    (50, "delete_kind", 1), (10.5, "submit", 1, 34), (20, "calm"), seed=11,
 )  # fmt: skip
 TAKEN_DOWN = story(ALONE, (50, "submit", 1, 59), (1, "submit", 1, 59), (5, "scale_restapi", 0, 0), seed=7)
 BROKEN_WORKERS = story(ALONE, (50, "break_workers"), (40, "submit", 1, 9), (20, "calm"))
