@@ -68,7 +68,7 @@ def noticed(
 
 
 def first_that_fails(session: pytest.Session, items: list[pytest.Item]) -> str | None:
-    for item, following in zip(items, [*items[1:], None], strict=True):
+    for item, following in zip(items, [*items[1:], None], strict=False):  # There may be none.
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
         if session.testsfailed:
             return item.nodeid

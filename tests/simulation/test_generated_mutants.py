@@ -13,6 +13,7 @@ from testing.mutation.edits import mutants
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.timeout(900)
 def test_five_mutants_are_noticed_by_whoever_noticed_them_before(request: pytest.FixtureRequest) -> None:
     turn = (request.config.getoption("--shard") or "0").partition("/")[0]
     paths = os.pathsep.join((str(ROOT / "tests"), str(ROOT)))
