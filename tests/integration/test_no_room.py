@@ -124,4 +124,12 @@ def make_room(plane, ns: str) -> None:
     revision = etcd.call("POST", "/v3/maintenance/status", {})["header"]["revision"]
     etcd.call("POST", "/v3/kv/compaction", {"revision": revision, "physical": True})
     etcd.call("POST", "/v3/maintenance/defragment", {})
-    etcd.call("POST", "/v3/maintenance/alarm", {"action": "DEACTIVATE", "memberID": "0", "alarm": "NOSPACE"})
+    until(lambda: not disarmed(etcd), what="the alarm to be off")
+
+
+def disarmed(etcd: Caller) -> list[dict]:
+    """The alarms that were on, each turned off for the member that raised it."""
+    alarms = etcd.call("POST", "/v3/maintenance/alarm", {"action": "GET"}).get("alarms", [])
+    for alarm in alarms:
+        etcd.call("POST", "/v3/maintenance/alarm", {"action": "DEACTIVATE", **alarm})
+    return alarms

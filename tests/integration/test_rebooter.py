@@ -191,6 +191,15 @@ def test_a_reboot_cycle_with_a_worker_and_a_budget(api_server, namespace, accoun
     assert refused(api_server, namespace) == []
 
 
+def notes(machine) -> list[str]:
+    """What the rebooter has written down on the node for later."""
+    return [
+        key
+        for key in machine.get()["metadata"].get("annotations", {})
+        if "rebooter" in key or "cordon" in key
+    ]
+
+
 def test_a_maintenance_that_is_cancelled_restores_everything(api_server, namespace, account, tmp_path):
     machine = Machine(api_server, namespace, "a", tmp_path)
     before = machine.get()["spec"]
@@ -202,15 +211,14 @@ def test_a_maintenance_that_is_cancelled_restores_everything(api_server, namespa
         machine.ask(DRAIN, "False", "NodeRebooted")
         until(lambda: machine.told(DRAIN)[0] == "False/NodeUndrained", what="the end of the drain")
         until(lambda: holders(api_server, namespace) == [], what="its slot to be free")
+        until(lambda: notes(machine) == [], what="no note to be left")
         process.send_signal(signal.SIGTERM)
         assert process.wait(20) == 0
         process.poll = lambda: None  # It ended as it was told to.
     found = machine.get()
     assert {**found["spec"], "taints": None} == {**before, "taints": None}
     assert TAINT not in machine.taints
-    assert [
-        key for key in found["metadata"].get("annotations", {}) if "rebooter" in key or "cordon" in key
-    ] == []
+    assert notes(machine) == []
     assert machine.times_rebooted == 0
     assert refused(api_server, namespace) == []
 
