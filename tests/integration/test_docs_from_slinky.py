@@ -130,6 +130,31 @@ def test_each_way_of_the_guide_keeps_every_crd_object_and_pod(tmp_path, installe
             is_guarded_and_kept(reader, before)
 
 
+@pytest.mark.full
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("how", [SERVER, CLIENT], ids=["applied by the server", "applied by the client"])
+@pytest.mark.parametrize(
+    ("installed", "title"),
+    [
+        pytest.param(SEPARATE, "CRDs in a chart of their own", id="separate"),
+        pytest.param(SUB_CHART, "CRDs as a sub-chart", id="sub-chart"),
+    ],
+)
+def test_who_swapped_the_image_before_moves_to_our_charts_as_well(tmp_path, installed, title, how):
+    with reading(tmp_path, installed.replace("@how@", how)) as reader:
+        before = reader.uids()
+        reader.type_section("Swap the image")
+
+        reader.type_section(title)
+
+        until_settled(reader)
+        assert reader.uids() == before
+        deployment = get(reader.plane, "slinky", "deployment", "slurm-operator")
+        [container] = deployment["spec"]["template"]["spec"]["containers"]
+        assert container["image"].startswith("registry.example/slurm-operator")
+        is_guarded_and_kept(reader, before)
+
+
 def until_settled(reader: Reader) -> None:
     """The garbage collector follows a deletion within a second or two: after that, what is there stays."""
     reader.plane.kubectl("create", "configmap", "owner", "-n", "slurm")

@@ -71,9 +71,10 @@ def said(found: Found, check: str) -> list[tuple[str, str, str]]:
 def test_a_living_installation_can_be_moved_and_the_steps_say_how():
     assert all(one.level is not Level.FAIL for one in findings(LIVING))
     steps = [remedy for _, message, remedy in said(LIVING, "Order") if message.startswith("Step")]
+    taking_over = "--server-side=true --force-conflicts --take-ownership"
     assert steps == [
-        "`helm upgrade slurm-operator-crds charts/slurm-operator-crds --server-side=true --force-conflicts`",
-        "`helm upgrade slurm-operator charts/slurm-operator -n slinky -f values.yaml`",
+        f"`helm upgrade slurm-operator-crds charts/slurm-operator-crds {taking_over}`",
+        f"`helm upgrade slurm-operator charts/slurm-operator -n slinky -f values.yaml {taking_over}`",
     ]
     assert "clusters" in said(LIVING, "CRDs")[1][1], "a kind that only we have"
 
@@ -83,7 +84,7 @@ def test_crds_of_a_sub_chart_are_kept_before_the_release_is_upgraded_without_the
 
     assert steps[0].startswith("`kubectl annotate --overwrite crd accountings.slinky.slurm.net")
     assert steps[0].endswith("helm.sh/resource-policy=keep`")
-    assert "--set crds.enabled=false" in steps[1]
+    assert "--set crds.enabled=false --server-side=true --force-conflicts --take-ownership`" in steps[1]
     assert "--take-ownership" in steps[2]
 
 

@@ -29,6 +29,9 @@ _RELEASE: Final = "meta.helm.sh/release-name"
 _CRDS_CHART: Final = "slurm-operator-crds"
 _ONLY_OURS: Final = "clusters"  # Slinky asks about its six kinds; only we ask about these.
 
+# For an upgrade of what somebody may have changed with kubectl before: an image, the CRDs, the policy.
+_TAKING_OVER: Final = "--server-side=true --force-conflicts --take-ownership"
+
 
 class Found(wire.Record):
     """What there is. `Unread` stands for what could not be asked."""
@@ -272,9 +275,9 @@ def _image_steps(deployment: Manifest) -> list[str]:
 
 
 def _chart_steps(release: str, namespace: str, crds: str, found: Found) -> list[str]:
-    upgrade = f"`helm upgrade {release} charts/slurm-operator -n {namespace} -f values.yaml`"
+    upgrade = f"`helm upgrade {release} charts/slurm-operator -n {namespace} -f values.yaml {_TAKING_OVER}`"
     if crds == _CRDS_CHART:
-        own = f"`helm upgrade {crds} charts/{_CRDS_CHART} --server-side=true --force-conflicts`"
+        own = f"`helm upgrade {crds} charts/{_CRDS_CHART} {_TAKING_OVER}`"
         return [own, upgrade]
     if crds == release:
         every = " ".join(sorted(found.crds)) if isinstance(found.crds, dict) else ""

@@ -21,7 +21,7 @@ from slurm_operator.manifests.meta import Manifest
 _PRIVATE_ANNOTATIONS = ("kubectl.kubernetes.io/", "meta.helm.sh/", "slinky.slurm.net/force", APPLIED_DIGEST)
 
 # Labels of a chart's version: on a pod template they would replace every pod with each release of the chart.
-_RELEASE_LABELS = {"helm.sh/chart", "app.kubernetes.io/version", "app.kubernetes.io/managed-by"}
+RELEASE_LABELS = {"helm.sh/chart", "app.kubernetes.io/version", "app.kubernetes.io/managed-by"}
 
 
 _TCP_PERIOD_SECONDS = 5
@@ -89,9 +89,9 @@ class Owner:
         self, template: HasPodMetadata, container: str, annotations: Mapping[str, str] | None = None
     ) -> Manifest:
         """Metadata of a pod template: without the chart's version, so that a release restarts nothing."""
-        inherited = {key: value for key, value in self.meta.labels.items() if key not in _RELEASE_LABELS}
+        inherited = {key: value for key, value in self.meta.labels.items() if key not in RELEASE_LABELS}
         given = template.metadata
-        labels = {key: value for key, value in given.labels.items() if key not in _RELEASE_LABELS}
+        labels = {key: value for key, value in given.labels.items() if key not in RELEASE_LABELS}
         return {
             "labels": {**inherited, **labels, **self.labels},
             "annotations": {

@@ -11,10 +11,10 @@ from slurm_operator.api.shared.meta import ObjectKey, key_of
 from slurm_operator.api.shared.refs import SecretKey
 from slurm_operator.api.slinky import key_secrets
 from slurm_operator.api.slinky.cluster import Cluster, ClusterToken
-from slurm_operator.api.slinky.controller import Controller
+from slurm_operator.api.slinky.controller import Controller, controller_pod
 from slurm_operator.api.slinky.restapi import RestApi
 from slurm_operator.manifests.builders import signing_keys
-from slurm_operator.manifests.objects import Secret, Unread
+from slurm_operator.manifests.objects import Pod, Secret, Unread
 from slurm_operator.manifests.secrets import SecretHandle
 from slurm_operator.plan.belonging import EVERYTHING, Scope
 from slurm_operator.plan.reconciler import SlurmServer
@@ -92,8 +92,8 @@ def url(restapi: RestApi) -> str:
 def _keys(controller: Controller, world: World) -> Iterator[SecretHandle]:
     """The key in the user's Secret, then copies of those that slurmctld may have; none when all are gone.
 
-    A slurmctld without a volume cannot be replaced before it was asked, so it may have a previous key. Of one
-    with a volume the copies count only when there is nothing else.
+    A slurmctld without a volume cannot be replaced before it was asked, so it may have a previous key, and so
+    may one of the Slinky operator. Of others with a volume the copies count only when there is nothing else.
     """
     key = _signing_key(controller, world)
     copies = world.secret(controller.metadata.namespace, names.signing_copies(controller.metadata.name))
@@ -101,9 +101,17 @@ def _keys(controller: Controller, world: World) -> Iterator[SecretHandle]:
         return  # Whether it is gone will be known.
     if key is not None:
         yield key
-    if key is None or not controller.spec.persistence.enabled:
+    if key is None or not controller.spec.persistence.enabled or _has_one_key(controller, world):
         is_copy = f"key-{key.digest}" if key is not None else ""
         yield from (one for one in signing_keys.in_order(copies) if one.key != is_copy)
+
+
+def _has_one_key(controller: Controller, world: World) -> bool:
+    """A slurmctld runs that was not made here: it has no ring, and is replaced when no job has begun."""
+    meta, ha = controller.metadata, controller.spec.ha
+    places = range(1 + ha.backups if ha.enabled else 1)
+    pods = (world.get(Pod, meta.namespace, controller_pod(controller, place)) for place in places)
+    return any(pod is not None and names.KEY_RING not in pod.metadata.annotations for pod in pods)
 
 
 def _age(restapi: RestApi) -> tuple[str, str]:

@@ -7,6 +7,7 @@ import pytest
 from slurm_operator import wire
 from slurm_operator.api.schema import codec
 from slurm_operator.api.shared.meta import ObjectKey
+from slurm_operator.api.shared.names import KEY_RING
 from slurm_operator.api.slinky.cluster import Cluster
 from slurm_operator.manifests.builders import signing_keys
 from slurm_operator.manifests.builders.key_ring import Ring
@@ -104,6 +105,21 @@ def test_slurm_is_asked_with_a_copy_where_the_original_is_gone(lost, more, asked
     [server] = slurm_servers(without(world(controller(), RESTAPI, *more), *lost)).values()
 
     assert [one.key for one in (server.key, *server.former) if one is not None] == asked_with
+
+
+@pytest.mark.parametrize(("has_ring", "former"), [(True, []), (False, ["key-j1"])])
+def test_a_slurmctld_that_was_not_made_here_is_asked_with_the_key_that_it_has(has_ring, former):
+    made = Play(world(controller(), RESTAPI)).rounds()
+    [pod] = made.pods()
+    notes = pod.metadata.annotations
+    if not has_ring:
+        notes = {name: note for name, note in notes.items() if name != KEY_RING}
+    made._replace(wire.replace(pod, metadata=wire.replace(pod.metadata, annotations=notes)))
+    made.world.named[Secret, ObjectKey(NS, ORIGINAL)] = secret(ORIGINAL, jwt_key="j2")
+
+    [server] = slurm_servers(made.world).values()
+
+    assert (server.key.digest, [one.key for one in server.former]) == ("j2", former)
 
 
 def test_a_key_that_cannot_be_read_is_not_one_that_is_gone():

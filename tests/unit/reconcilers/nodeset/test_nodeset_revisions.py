@@ -3,6 +3,7 @@
 import pytest
 
 from slurm_operator import wire
+from slurm_operator.api.schema import codec
 from slurm_operator.manifests.meta import Child
 from slurm_operator.plan.actions import Create, DeleteObject, PatchObject
 from slurm_operator.reconcilers.nodeset.creation import revisions
@@ -44,6 +45,12 @@ def steps(made) -> list[str]:
     return found
 
 
+CHART = {
+    "helm.sh/chart": "slurm-1.3.0",
+    "app.kubernetes.io/part-of": "slurm",
+    "app.kubernetes.io/version": "26.05",
+    "app.kubernetes.io/managed-by": "Helm",
+}
 ONE, TWO, THREE = history("Weight=1", "Weight=2", "Weight=3")
 
 
@@ -78,12 +85,30 @@ def test_workers_go_back_to_a_revision_under_its_old_hash():
     [
         pytest.param({"template": {"spec": {}}}, id="an empty map"),
         pytest.param({"slurmd": {"env": []}}, id="an empty list"),
+        pytest.param({"template": {"metadata": {"labels": CHART}}}, id="labels of a chart"),
         pytest.param({"updateStrategy": {"type": "OnDelete"}}, id="how workers go is not what they are"),
         pytest.param({"drainPolicy": {"type": "Wait"}}, id="nor how long they are waited for"),
     ],
 )
 def test_what_means_the_same_is_no_new_revision(spec):
     assert not revisions.current(nodeset(replicas=1, extraConf="Weight=1", **spec), [ONE]).is_new
+
+
+def test_a_label_of_the_users_own_is_another_revision_also_beside_those_of_a_chart():
+    labels = {"template": {"metadata": {"labels": {**CHART, "team": "blue"}}}}
+
+    assert revisions.current(nodeset(replicas=1, extraConf="Weight=1", **labels), [ONE]).is_new
+
+
+def test_a_revision_of_the_operator_before_us_with_labels_of_its_chart_is_that_of_our_chart():
+    labelled = nodeset(replicas=1, extraConf="Weight=1", template={"metadata": {"labels": CHART}})
+    stored = {"spec": {**codec.plain(labelled.spec), "$patch": "replace"}}
+    theirs = Child(
+        metadata=wire.replace(ONE.metadata, annotations={}, labels={}, name="gpu-5f7b9"),
+        body={**ONE.body, "data": stored},
+    )
+
+    assert revisions.current(meant("Weight=1"), [theirs]).hash == "5f7b9"
 
 
 def test_a_revision_of_the_operator_before_us_keeps_its_hash():

@@ -13,6 +13,7 @@ from slurm_operator.api.slinky.nodeset import NodeSet
 from slurm_operator.conditions import Reason
 from slurm_operator.manifests import kinds
 from slurm_operator.manifests.builders.owners import owner_reference
+from slurm_operator.manifests.builders.parts import RELEASE_LABELS
 from slurm_operator.manifests.compare.meaning import EMPTY_COUNTS, meant
 from slurm_operator.manifests.digests import digest
 from slurm_operator.manifests.meta import Child, Manifest
@@ -40,6 +41,7 @@ _UNSAID = {"records": "registered", "configSource": "configless"}
 
 # Those of them that are laid over containers of ours, in the words of Kubernetes.
 _LAID_OVER = ("slurmd", "logfile")
+_OF_CHARTS = {*RELEASE_LABELS, names.APP_PART_OF}
 _NO_SSH = codec.plain(WorkerSsh())
 
 # On revisions of ours: they keep what the user wrote exactly. Those with 1 have no empty map at all.
@@ -129,11 +131,19 @@ def intent(
     if isinstance(template := spec.get("template"), Mapping):
         said["template"] = {
             **template,
+            "metadata": _without_chart(template.get("metadata")),
             "spec": meant(template.get("spec"), empties=empties, amounts=amounts),
         }
     if isinstance(ssh := spec.get("ssh"), Mapping):
         said["ssh"] = {**_NO_SSH, **meant(ssh)}
     return _bared(said, loose, empties and not loose)
+
+
+def _without_chart(metadata: Any) -> Any:
+    """Labels of a chart say nothing about a worker. Slinky's chart puts them on templates, ours does not."""
+    if not isinstance(metadata, Mapping) or not isinstance(labels := metadata.get("labels"), Mapping):
+        return metadata
+    return {**metadata, "labels": {key: value for key, value in labels.items() if key not in _OF_CHARTS}}
 
 
 def as_written(spec: Mapping[str, Any]) -> Manifest:
