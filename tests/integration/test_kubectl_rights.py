@@ -116,6 +116,17 @@ def test_with_the_view_role_a_healthy_cluster_is_shown_as_healthy(plane, demo, t
     assert shown.exit_code == 0
 
 
+def test_jobs_name_the_right_that_is_missing_and_what_works_without_it(plane, demo, tmp_path):
+    reader = account(plane, demo, "viewer", tmp_path)
+    bind(plane, demo, "viewer", "ClusterRole", "view")
+
+    told = run(reader, "jobs", "-n", demo)
+
+    assert f"Slurm of {demo}/demo cannot be asked: you may not read Secret demo-auth-jwt" in told.output
+    assert "--token-secret" in told.output
+    assert told.exit_code == 1
+
+
 @pytest.mark.parametrize("what", ["cluster/demo", "nodeset/demo-cpu", "controller/demo"])
 def test_a_reader_without_the_signing_key_blames_nobody(plane, demo, tmp_path, what):
     reader = account(plane, demo, "viewer", tmp_path)

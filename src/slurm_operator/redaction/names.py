@@ -31,6 +31,7 @@ _HARMLESS: Final = re.compile(
     r"|^(key|[sS]ecrets?|authorized_keys|imagePullSecrets)$"
 )
 _PASSWORD_HASH: Final = re.compile(r"pass\w{0,40}[-_]hash$", re.IGNORECASE)
+_STAMP: Final = re.compile(r"\d{1,10}-\d{1,10}")
 
 # Lower case only: a token that begins with a slash has other letters too.
 _PATH: Final = re.compile(r"""["']?/[a-z0-9_.\-]+(?:/[a-z0-9_.\-]+)*/?["']?(?=$|[\s,;:)}\]\\])""")
@@ -41,14 +42,18 @@ _NOTHING: Final = re.compile(
 # A script, or Kubernetes, puts the value in: the text says only where it comes from.
 _REFERENCE: Final = re.compile(
     r"""["']?\$(?:\w+|\{\w+\}|\(\w+\)|\(cat /[a-z0-9_./\-]+\)|\(printf '%s' "\$\w+"\))["']?;?$"""
+    # For one command, which is looked at next.
+    r"""|"\$\w+" exec """
 )
 
 
 def speaks_of_secret(name: str, value: str) -> bool:
     """Whether a text under this name is better not shown. A path says where a key is, not what it is."""
     prefix, _, last = name[-_LONGEST_NAME:].rpartition("/")
-    if prefix.endswith(GROUP):  # Our own annotations hold names, times and digests.
-        return bool(_PASSWORD_HASH.search(last))
+    if prefix.endswith(
+        GROUP
+    ):  # Our own annotations hold names, times and digests. No stamp follows from a password.
+        return bool(_PASSWORD_HASH.search(last)) and not _STAMP.fullmatch(value)
     if is_nothing(value) or value.startswith(HANDLE) or _HARMLESS.search(last):
         return False
     if last.endswith("-hash"):  # Of keys they tell nothing; a short password could be guessed from one.

@@ -25,7 +25,7 @@ from slurm_operator.runtime.report.recording import Flight, Recorder, lines
 from slurm_operator.runtime.settings import Settings
 from slurm_operator.runtime.world.recording_world import Answer, NotRecorded, RecordingWorld, ReplayWorld
 from slurm_operator.runtime.world.sources import OWNER, Source
-from testing.pictures import NOON, NS, RECONCILERS, SLURM, job, slurm, state, working
+from testing.pictures import NOON, NS, RECONCILERS, SLURM, SPEC, job, slurm, state, working
 
 
 @pytest.fixture(scope="module")
@@ -101,6 +101,17 @@ def test_a_recording_of_now_replays_too(busy: Picture) -> None:
 
     assert len(found) == 6
     assert all(replay(one, RECONCILERS).is_same for one in found)
+
+
+def test_a_mariadb_of_our_own_replays_though_its_template_speaks_of_a_password(tmp_path: Path) -> None:
+    made = working({**SPEC, "accounting": {"managed": {}}})
+    write(tmp_path, made)
+    found = list(recorded(read_files(tmp_path)))
+
+    [one] = [one for one in found if one.flight.reconciler == "accounting"]
+    assert b"database-password-hash" in b"".join(read_files(tmp_path))
+    assert json.loads(one.plan)["lanes"] == []
+    assert [replay(one, RECONCILERS) for one in found if not replay(one, RECONCILERS).is_same] == []
 
 
 def test_a_controller_with_a_standby_on_a_volume_of_its_user_replays(tmp_path: Path, busy: Picture) -> None:

@@ -162,6 +162,7 @@ UNTOUCHED = [
     "-----BEGIN CERTIFICATE-----\nMIIBszCCAVmgAwIBAgIUplanted\n-----END CERTIFICATE-----",
     "uid: 0f3b8a52-7c1e-4b7c-9a2e-5a5d3f0c9e11, resourceVersion: \"812345\"",
     "export MYSQL_PWD=\"$DATABASE_PASSWORD\"\nPASSWORD=$(cat /run/secrets/password)\nTOKEN=$(TOKEN)",
+    'MYSQL_PWD="$MARIADB_PASSWORD" exec mariadb --protocol=TCP --user="$MARIADB_USER" --execute="SELECT 1"',
     "docker run -p 8080:80 mariadb",
     "basic authentication and bearer tokens are refused",
     "100% of 5 workers are ready; \\n is no line; a&amp;b",
@@ -174,6 +175,11 @@ def test_ordinary_texts_stay_as_they_are(text):
 
     assert redactor.text(text) == text
     assert redactor.value({"message": text}) == {"message": text}
+
+
+@pytest.mark.parametrize("rest", ["mariadb --password=planted", "mariadb -pplanted", "env TOKEN=planted sh"])
+def test_behind_a_variable_for_one_command_that_command_is_looked_at(rest):
+    assert "planted" not in Redactor().text(f'MYSQL_PWD="$MARIADB_PASSWORD" exec {rest}')
 
 
 def test_json_in_a_text_keeps_its_spelling_where_nothing_is_secret():

@@ -108,6 +108,17 @@ def test_an_object_keeps_its_shape_and_loses_its_secrets():
     assert redacted["metadata"]["annotations"]["slinky.slurm.net/jwt-key-hash"] == "0123456789abcdef"
 
 
+def test_a_stamp_of_a_password_stays_because_it_follows_from_none():
+    stamped = {"slinky.slurm.net/database-password-hash": "0-1", "example.org/password-hash": "0-1"}
+
+    redacted = Redactor().manifest({"kind": "Pod", "metadata": {"name": "x", "annotations": stamped}})
+
+    assert redacted["metadata"]["annotations"] == {
+        "slinky.slurm.net/database-password-hash": "0-1",
+        "example.org/password-hash": REDACTED,
+    }
+
+
 def test_config_files_in_objects_are_redacted_line_by_line():
     files = {"slurmdbd.conf": "DbdPort=6819\nStoragePass=planted\nStorageHost=mariadb\n"}
 

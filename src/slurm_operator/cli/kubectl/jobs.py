@@ -9,6 +9,7 @@ import click
 
 from slurm_operator import wire
 from slurm_operator.api.slinky.controller import Controller
+from slurm_operator.api.slinky.restapi import RestApi
 from slurm_operator.cli.echo import echo
 from slurm_operator.cli.kubectl.screen.watching import again, watch_option
 from slurm_operator.cli.kubectl.shared.login_exec import cluster_option, login, user_option
@@ -22,6 +23,7 @@ from slurm_operator.insight.jobs.submission import NotSubmittable, job, names_jo
 from slurm_operator.insight.jobs.table import JobRow, rows, text, without_times
 from slurm_operator.insight.text import output as show
 from slurm_operator.slurm.jobs.detail import JobDetail
+from slurm_operator.slurm.snapshot import Unreachable
 from slurm_operator.slurmrest.answers.jobs import JobDetailsReply, job_detail
 from slurm_operator.slurmrest.client import SlurmRest
 from slurm_operator.slurmrest.errors import SlurmFailure
@@ -198,7 +200,7 @@ async def _asked(looker: Looker, name: str) -> Asked:
     cluster = only(clusters(sight.picture), name)
     server = looker.servers(sight.picture).get(cluster.slurm_key)
     if server is None:
-        raise NotFound(_no_way(cluster))
+        raise NotFound(no_way(cluster))
     rest = await looker.slurm(cluster.slurm_key, server)
     if not looker.token_secret:
         return Asked(rest, f"As {server.user}, with the own key of {cluster.key}.", server.user)
@@ -206,8 +208,15 @@ async def _asked(looker: Looker, name: str) -> Asked:
     return Asked(rest, f"As {user or 'its user'}, with the token in Secret {looker.token_secret}.", user)
 
 
-def _no_way(cluster: SlurmCluster) -> str:
-    has_controller = any(isinstance(part, Controller) for part in cluster.parts)
-    more = "It has no RestApi yet." if has_controller else "It has no Controller yet."
-    see = f"kubectl slurm explain cluster/{cluster.key.name}"
-    return f"Slurm of {cluster.key} cannot be asked. {more} See: {see}"
+def no_way(cluster: SlurmCluster) -> str:
+    """What is not there yet, or what the reader may not see: the operator may ask all the same."""
+    cannot = f"Slurm of {cluster.key} cannot be asked"
+    for kind in () if cluster.is_elsewhere else (Controller, RestApi):
+        if not any(isinstance(part, kind) for part in cluster.parts):
+            see = f"kubectl slurm explain cluster/{cluster.key.name}"
+            return f"{cannot}. It has no {kind.__name__} yet. See: {see}"
+    why = cluster.slurm.why if isinstance(cluster.slurm, Unreachable) else "the key for its tokens is missing"
+    return (
+        f"{cannot}: {why}. With --token-secret it is asked as the Slurm user whose token that Secret has, "
+        "with --user as a user of a login pod."
+    )
