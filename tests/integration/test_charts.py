@@ -308,6 +308,10 @@ def test_values_that_are_all_known_are_not_listed(chart):
 @pytest.mark.parametrize("chart", ["slurm-operator-crds", "slurm-operator", "slurm"])
 def test_kubernetes_1_29_is_offered_nothing_later(chart):
     values = everything("ns", "").get(chart, {})
+    if "userPolicies" in values:  # Whoever asks for them is told that they need 1.30.
+        with pytest.raises(HelmError, match=r"userPolicies needs Kubernetes 1\.30 or newer"):
+            rendered(chart, values, "--kube-version", "1.29.0")
+        values = values | {"userPolicies": {"enabled": False}}
     made = objects(rendered(chart, values, "--kube-version", "1.29.0"))
 
     assert {thing["apiVersion"] for thing in made.values()} <= SERVED_BY_1_29
@@ -389,6 +393,7 @@ def test_every_value_of_slinkys_charts_is_known(chart, values):
 SERVED_BY_1_29 = {
     "v1", "apps/v1", "policy/v1", "rbac.authorization.k8s.io/v1", "networking.k8s.io/v1", "scheduling.k8s.io/v1",
     "admissionregistration.k8s.io/v1", "apiextensions.k8s.io/v1", "slinky.slurm.net/v1beta1", "monitoring.coreos.com/v1",
+    "flowcontrol.apiserver.k8s.io/v1",
 }  # fmt: skip
 # Fields of the kinds above that came with 1.30 or later, and functions of CEL that did.
 AFTER_1_29 = {
