@@ -50,9 +50,8 @@ _REFERENCE: Final = re.compile(
 def speaks_of_secret(name: str, value: str) -> bool:
     """Whether a text under this name is better not shown. A path says where a key is, not what it is."""
     prefix, _, last = name[-_LONGEST_NAME:].rpartition("/")
-    if prefix.endswith(
-        GROUP
-    ):  # Our own annotations hold names, times and digests. No stamp follows from a password.
+    if prefix.endswith(GROUP):
+        # Our own annotations hold names, times and digests. No stamp follows from a password.
         return bool(_PASSWORD_HASH.search(last)) and not _STAMP.fullmatch(value)
     if is_nothing(value) or value.startswith(HANDLE) or _HARMLESS.search(last):
         return False
